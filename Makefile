@@ -1,0 +1,72 @@
+# Everything here works from a fresh clone; `make help` lists it.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := build/demo
+MVN_JARS = mvn -q -B dependency:copy-dependencies -DoutputDirectory=$@
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo build test lint bench clean jars jars-test lock
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.done jars ## make .venv with the locked packages, fetch Delta's JARs
+
+demo: setup ## build the sample segments' indexes and tables, show them and what retention decides
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(DEMO)
+	@status=0; $(BIN)/kafka-segments build --source $(DEMO)/broker/logs \
+	  --index-dir $(DEMO)/indexes --warehouse $(DEMO)/warehouse || status=$$?; \
+	[ $$status -le 1 ] || exit $$status
+	@status=0; $(BIN)/kafka-segments retention --warehouse $(DEMO)/warehouse \
+	  --now-ms 1795000000000 --set retention_ms=2592000000 || status=$$?; \
+	[ $$status -le 1 ] || exit $$status
+	@echo "segments: $(DEMO)/broker/logs   index files: $(DEMO)/indexes   tables: $(DEMO)/warehouse"
+
+build: setup ## make the wheel and the zip for spark-submit's --py-files, in dist/
+	@rm -rf dist && mkdir -p dist
+	@$(BIN)/python -m pip wheel -q --no-deps -w dist .
+	@cd dist && $(abspath $(BIN))/python -m zipfile -e *.whl unpacked && cd unpacked \
+	  && $(abspath $(BIN))/python -m zipfile -c ../kafka_segments.zip kafka_segments \
+	  && cd .. && rm -r unpacked
+	@ls dist
+
+test: setup jars-test ## run every test
+	@$(BIN)/python -m pytest
+
+lint: setup ## ruff, mypy --strict, import rules
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+bench: setup jars-test ## measure against Kafka's own recovery, side by side; writes docs/benchmarks.md
+	@$(BIN)/python benchmarks/bench.py
+
+jars: jars/delta
+jars-test: jars/kafka
+
+jars/delta: pom.xml
+	@if command -v mvn >/dev/null; then $(MVN_JARS) && touch $@; \
+	else echo "mvn not found: Spark will resolve Delta's JARs itself; to prefetch them install Maven"; fi
+
+jars/kafka: pom.xml
+	@command -v mvn >/dev/null || { echo "mvn not found: the tests need Maven for Kafka's JARs (e.g. apt-get install maven)"; exit 1; }
+	@$(MVN_JARS) -Pkafka && touch $@
+
+$(VENV)/.done: requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or later, or set PYTHON="; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: set PYTHON="; exit 1; }
+	@command -v java >/dev/null || { echo "java not found: install a JDK 17 or later (e.g. apt-get install openjdk-17-jdk-headless)"; exit 1; }
+	@echo "installing the locked packages into $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+lock: ## renew requirements.lock from pyproject.toml
+	@$(BIN)/python -m pip install -q uv
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --extra dev -o requirements.lock pyproject.toml
+
+clean: ## remove what the other targets made, .venv and JARs included
+	@rm -rf $(VENV) jars build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

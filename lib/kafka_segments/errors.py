@@ -1,0 +1,49 @@
+"""Errors of this package; a command turns them into an exit status and one line."""
+
+
+class KafkaSegmentsError(Exception):
+    """Base of every error of this package."""
+
+
+class UsageError(KafkaSegmentsError):
+    """Options or settings that cannot be meant."""
+
+
+class SourceError(UsageError):
+    """A source that cannot be listed as a whole."""
+
+    def __init__(self, uri: str, reason: str) -> None:
+        super().__init__(uri, reason)  # args hold all of it, so the error survives pickling
+        self.uri = uri
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"cannot list {self.uri}: {self.reason}"
+
+
+class FileChangedError(KafkaSegmentsError):
+    """A file that ended before the size it had when it was opened."""
+
+    def __init__(self, position: int, expected_bytes: int) -> None:
+        super().__init__(position, expected_bytes)
+        self.position = position
+        self.expected_bytes = expected_bytes
+
+    def __str__(self) -> str:
+        return f"the file ends at byte {self.position}, it had {self.expected_bytes} when opened"
+
+
+class CorruptIndexError(KafkaSegmentsError):
+    """An index file that fails Kafka's sanity check, or cannot be one."""
+
+
+class CorruptTextError(KafkaSegmentsError):
+    """A checkpoint or properties file that cannot be parsed."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"

@@ -1,0 +1,79 @@
+"""The time index file: 12-byte entries, no header, no checksum.
+
+``timestamp`` int64 (ms, the greatest up to here), ``relativeOffset`` int32 (last offset of the
+first batch that has it, minus the base offset). Timestamps strictly increase. Big-endian.
+Every record with a greater timestamp has a greater offset.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kafka_segments.errors import CorruptIndexError
+from kafka_segments.index.recovery import TIME_ENTRY_BYTES, Entries
+
+NO_TIMESTAMP = -1
+_ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+
+
+class TimestampOffset(NamedTuple):
+    """An entry: ``timestamp`` is the greatest up to the batch whose last offset is ``offset``."""
+
+    timestamp: int
+    offset: int
+
+
+def encode_time_index(entries: Entries, *, base_offset: int) -> bytes:
+    """Write entries (timestamp, offset) as the bytes of a trimmed ``.timeindex`` file."""
+    rows = np.empty(len(entries), dtype=_ENTRY)
+    rows["timestamp"] = entries[:, 0]
+    rows["relative_offset"] = entries[:, 1] - base_offset
+    return rows.tobytes()
+
+
+def decode_time_index(data: bytes, *, base_offset: int) -> Entries:
+    """Read the entries (timestamp, offset) of a ``.timeindex`` file; a partial one is left out."""
+    rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TIME_ENTRY_BYTES)
+    return np.column_stack((rows["timestamp"], rows["relative_offset"] + np.int64(base_offset)))
+
+
+def lookup_timestamp(
+    entries: Entries, target_timestamp: int, *, base_offset: int
+) -> TimestampOffset:
+    """Find the entry with the greatest timestamp not above the target.
+
+    A target below the first entry, or an empty index, gives (-1, base_offset).
+
+    Source: TimeIndex.lookup.
+    """
+    row = int(np.searchsorted(entries[:, 0], target_timestamp, side="right")) - 1
+    if row < 0:
+        return TimestampOffset(NO_TIMESTAMP, base_offset)
+    return TimestampOffset(int(entries[row, 0]), int(entries[row, 1]))
+
+
+def truncate_time_index(entries: Entries, offset: int) -> Entries:
+    """Drop every entry whose offset is at or above ``offset``. Source: TimeIndex.truncateTo."""
+    return entries[: int(np.searchsorted(entries[:, 1], offset, side="left"))]
+
+
+def check_time_index(data: bytes, *, base_offset: int) -> None:
+    """Check a ``.timeindex`` file as Kafka does.
+
+    Raises:
+        CorruptIndexError: the length is no multiple of 12, the last timestamp lies below the
+            first, or the last offset below the base offset.
+
+    Source: TimeIndex.sanityCheck.
+    """
+    entries = decode_time_index(data, base_offset=base_offset)
+    if len(entries) and entries[-1, 0] < entries[0, 0]:
+        raise CorruptIndexError(
+            f"last timestamp is {entries[-1, 0]}, below the first, {entries[0, 0]}"
+        )
+    if len(entries) and entries[-1, 1] < base_offset:
+        raise CorruptIndexError(
+            f"last offset is {entries[-1, 1]}, below the base offset {base_offset}"
+        )
+    if len(data) % TIME_ENTRY_BYTES:
+        raise CorruptIndexError(f"length is {len(data)} bytes, no multiple of {TIME_ENTRY_BYTES}")

@@ -1,0 +1,387 @@
+"""Build: list the sources, read what is new or changed, write index files, merge the tables."""
+
+import json
+import logging
+import time
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments import __version__
+from kafka_segments.decide import build_plan
+from kafka_segments.errors import SourceError
+from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
+from kafka_segments.spark import rows, tables
+from kafka_segments.spark.listing import list_sources
+from kafka_segments.spark.packing import PartitionLoad, count_tasks, pack_segments
+from kafka_segments.spark.scan import ScanOptions, scan_segments
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import Table, Warehouse
+from kafka_segments.storage import listing
+
+_LOG = logging.getLogger(__name__)
+_MOST_TOPICS = 200
+
+
+@dataclass(frozen=True)
+class BuildSummary:
+    """What a build did; ``findings`` counts damaged segments and files not recognized."""
+
+    run_id: str
+    segments_found: int
+    segments_scanned: int
+    segments_unchanged: int
+    segments_vanished: int
+    segments_damaged: int
+    files_unrecognized: int
+    bytes_scanned: int
+    findings: int
+    seconds: float
+
+
+class _Totals(NamedTuple):
+    """Counts over what was scanned."""
+
+    damaged: int = 0
+    findings: int = 0
+    bytes: int = 0
+
+
+class _Plan(NamedTuple):
+    """What a listing, held against the table of segments, says is to be done."""
+
+    listed: DataFrame
+    counts: dict[str, int]
+    known: DataFrame | None
+    planned: DataFrame
+    loads: list[PartitionLoad]
+    rescanned: int
+    retouched: int
+    vanished: DataFrame | None
+    vanished_count: int
+
+    @property
+    def to_scan(self) -> int:
+        return sum(load.segments for load in self.loads)
+
+
+class Build:
+    """One run of ``build``: what its steps share.
+
+    1. The sources are listed, folder level by folder level, in the executors.
+    2. Held against table ``segments``: segments that are new or changed are to be read.
+    3. They are packed into tasks by bytes, recovered there, their index files written.
+    4. Entries go to the tables first, segments after them: a run that dies in between is
+       repeated by the next one.
+    """
+
+    def __init__(self, spark: SparkSession, options: BuildOptions) -> None:
+        self._spark = spark
+        self._options = options
+        self._run_id = uuid.uuid4().hex
+        self._warehouse = Warehouse(spark, options.warehouse)
+        self._now = F.timestamp_millis(F.lit(options.now_ms))
+        self._started = time.monotonic()
+
+    def run(self) -> BuildSummary:
+        """Build the indexes and tables of all segments under the sources.
+
+        Raises:
+            SourceError: a source that cannot be listed.
+            UsageError: ``in_place`` under a running broker.
+        """
+        with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
+            made = [pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES]
+            plan = self._plan(caches)
+            if self._options.in_place:
+                refuse_locked(self._locked_log_dirs(plan))
+            scanned = self._scan(plan, caches) if plan.to_scan else None
+            totals = _Totals() if scanned is None else _totals(scanned)
+            _wait(made)
+            self._write(plan, scanned, pool)
+            summary = self._summary(plan, totals)
+            self._append_run(summary)
+        _LOG.info(
+            "built segments=%s scanned=%s damaged=%s bytes=%s seconds=%.1f",
+            summary.segments_found,
+            summary.segments_scanned,
+            summary.segments_damaged,
+            summary.bytes_scanned,
+            summary.seconds,
+        )
+        return summary
+
+    def plan_only(self) -> BuildSummary:
+        """Say what ``run`` would read, and change nothing."""
+        with ExitStack() as caches:
+            plan = self._plan(caches)
+            return self._summary(plan, _Totals(bytes=sum(load.bytes for load in plan.loads)))
+
+    # -- what is to be done ------------------------------------------------------------------
+
+    def _plan(self, caches: ExitStack) -> _Plan:
+        options = self._options
+        listed, counts = list_sources(self._spark, options.sources, caches)
+        if counts.get(listing.UNLISTED):
+            self._refuse_missing_sources(listed)
+        known = self._known()
+        identify = build_plan.with_broker(
+            listed, cluster=options.cluster, broker_id=options.broker_id
+        )
+        found = listed.where(F.col("kind") == listing.SEGMENT).transform(identify)
+        decide = build_plan.plan_scan(
+            known, options=options.fingerprint_of_options(), full=options.full
+        )
+        planned = _cached(found.transform(decide), caches)
+        loads = _loads(planned)
+        gone = self._vanished(known, found, listed, caches)
+        return _Plan(
+            listed=listed.transform(identify),
+            counts=counts,
+            known=known,
+            planned=planned,
+            loads=[
+                PartitionLoad(row["spark_partition"], row["segments"], row["bytes"])
+                for row in loads
+                if row["plan"] == build_plan.SCAN
+            ],
+            rescanned=sum(row["known"] for row in loads if row["plan"] == build_plan.SCAN),
+            retouched=sum(row["segments"] for row in loads if row["plan"] == build_plan.RETOUCH),
+            vanished=gone,
+            vanished_count=0 if gone is None else gone.count(),
+        )
+
+    def _refuse_missing_sources(self, listed: DataFrame) -> None:
+        missing = listed.where(
+            (F.col("kind") == listing.UNLISTED) & (F.col("relative_path") == "")
+        ).first()
+        if missing is not None:
+            raise SourceError(missing["source"], missing["reason"])
+
+    def _known(self) -> DataFrame | None:
+        if not self._warehouse.version(tables.SEGMENTS):
+            return None
+        known = self._warehouse.read(tables.SEGMENTS).where(
+            build_plan.lies_below(F.col("path"), self._options.sources)
+        )
+        return None if known.isEmpty() else known
+
+    def _vanished(
+        self, known: DataFrame | None, found: DataFrame, listed: DataFrame, caches: ExitStack
+    ) -> DataFrame | None:
+        if known is None:
+            return None
+        unlisted = listed.where(F.col("kind") == listing.UNLISTED)
+        return _cached(
+            known.transform(build_plan.vanished(found, unlisted, now=self._now)), caches
+        )
+
+    def _locked_log_dirs(self, plan: _Plan) -> list[str]:
+        locked = plan.listed.where((F.col("kind") == listing.LOG_DIR) & F.col("meta.has_lock_file"))
+        return [row["log_dir"] for row in locked.select("log_dir").collect()]
+
+    # -- scan --------------------------------------------------------------------------------
+
+    def _scan(self, plan: _Plan, caches: ExitStack) -> DataFrame:
+        tasks = count_tasks(plan.loads, cores=self._spark.sparkContext.defaultParallelism)
+        to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
+        options = ScanOptions(
+            recovery=self._options.recovery, output=self._options.index_output(self._run_id)
+        )
+        scanned = to_scan.transform(pack_segments(plan.loads, tasks=tasks)).transform(
+            scan_segments(options)
+        )
+        return _cached(scanned, caches)
+
+    # -- tables ------------------------------------------------------------------------------
+
+    def _write(self, plan: _Plan, scanned: DataFrame | None, pool: ThreadPoolExecutor) -> None:
+        futures = [pool.submit(self._write_log_dirs, plan), pool.submit(self._write_logs, plan)]
+        if scanned is not None:
+            where = self._pruning(plan)
+            offsets, times = rows.to_offset_index(scanned), rows.to_time_index(scanned)
+            for table, entries in ((tables.OFFSET_INDEX, offsets), (tables.TIME_INDEX, times)):
+                futures.append(pool.submit(self._write_entries, plan, table, entries, where))
+        if plan.counts.get(listing.UNRECOGNIZED) or plan.counts.get(listing.UNLISTED):
+            futures.append(pool.submit(self._write_unrecognized, plan))
+        _wait(futures)
+        self._write_segments(plan, scanned)
+
+    def _write_segments(self, plan: _Plan, scanned: DataFrame | None) -> None:
+        changed = []
+        if scanned is not None:
+            to_segments = rows.to_segments(
+                index_format=self._options.index_format, run_id=self._run_id, now=self._now
+            )
+            changed.append(scanned.transform(to_segments))
+        if plan.known is not None and plan.retouched:
+            changed.append(plan.known.transform(build_plan.retouched(plan.planned)))
+        if plan.vanished is not None and plan.vanished_count:
+            changed.append(plan.vanished)
+        if not changed:
+            return
+        segments = reduce(DataFrame.unionByName, changed)
+        if plan.known is None:
+            self._warehouse.fill(tables.SEGMENTS, segments, where=self._scope("path"))
+        else:
+            self._warehouse.merge(tables.SEGMENTS, segments)
+
+    def _write_entries(
+        self, plan: _Plan, table: Table, entries: DataFrame, where: str | None
+    ) -> None:
+        if plan.known is None:
+            self._warehouse.fill(table, entries, where=self._scope("log_dir"))
+            return
+        entries = entries.withColumn("is_gone", F.lit(False))
+        if plan.rescanned:
+            rescanned = plan.planned.where(F.col("is_known") & (F.col("plan") == build_plan.SCAN))
+            before = self._warehouse.read(table)
+            gone = (
+                (before if where is None else before.alias("t").where(where))
+                .join(
+                    rescanned.select(*tables.SEGMENT_KEYS), list(tables.SEGMENT_KEYS), "left_semi"
+                )
+                .join(entries, list(table.keys), "left_anti")
+            )
+            entries = entries.unionByName(gone.withColumn("is_gone", F.lit(True)))
+        self._warehouse.merge(table, entries, only_in=where, deleted="is_gone")
+
+    def _write_logs(self, plan: _Plan) -> None:
+        logs = plan.listed.where(F.col("kind") == listing.LOG)
+        to_logs = rows.to_logs(plan.listed, run_id=self._run_id)
+        self._write_changed(plan, tables.LOGS, logs.transform(to_logs), scope_column="path")
+
+    def _write_log_dirs(self, plan: _Plan) -> None:
+        log_dirs = plan.listed.where(F.col("kind") == listing.LOG_DIR)
+        to_log_dirs = rows.to_log_dirs(run_id=self._run_id)
+        self._write_changed(
+            plan, tables.LOG_DIRS, log_dirs.transform(to_log_dirs), scope_column="log_dir"
+        )
+
+    def _write_changed(
+        self, plan: _Plan, table: Table, found: DataFrame, *, scope_column: str
+    ) -> None:
+        if plan.known is None:
+            self._warehouse.fill(table, found, where=self._scope(scope_column))
+            return
+        compared = [name for name in found.columns if name != "run_id"]
+        before = self._warehouse.read(table).select(F.xxhash64(*compared).alias("_row"))
+        changed = found.withColumn("_row", F.xxhash64(*compared)).join(before, "_row", "left_anti")
+        if not changed.isEmpty():
+            self._warehouse.merge(table, changed)
+
+    def _write_unrecognized(self, plan: _Plan) -> None:
+        kinds = (listing.UNRECOGNIZED, listing.UNLISTED)
+        found = plan.listed.where(F.col("kind").isin(*kinds)).transform(
+            rows.to_unrecognized(run_id=self._run_id)
+        )
+        if plan.known is None:
+            self._warehouse.fill(
+                tables.UNRECOGNIZED_FILES, found, where=self._scope("path")
+            )
+        else:
+            self._warehouse.merge(tables.UNRECOGNIZED_FILES, found)
+
+    def _scope(self, column: str) -> str:
+        """Give the SQL condition of what lies under the sources, by a path column."""
+        conditions = []
+        for source in self._options.log_dir_sources() if column == "log_dir" else self._options.sources:
+            text = tables.sql_text(source)
+            below = tables.sql_text(source.rstrip("/") + "/")
+            conditions.append(f"{column} = {text} OR startswith({column}, {below})")
+        return " OR ".join(f"({condition})" for condition in conditions)
+
+    def _pruning(self, plan: _Plan) -> str | None:
+        """Give a condition on ``t`` that all segments to scan meet, for merges to skip files."""
+        if plan.known is None:
+            return None
+        to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
+        topics = [row["topic"] for row in to_scan.select("topic").distinct().take(_MOST_TOPICS + 1)]
+        least = to_scan.agg(F.min("base_offset")).collect()[0][0]
+        condition = f"t.base_offset >= {int(least)}"
+        if len(topics) <= _MOST_TOPICS:
+            condition += f" AND {tables.in_any('t.topic', topics)}"
+        return condition
+
+    # -- what was done -----------------------------------------------------------------------
+
+    def _summary(self, plan: _Plan, totals: _Totals) -> BuildSummary:
+        found = plan.counts.get(listing.SEGMENT, 0)
+        unrecognized = plan.counts.get(listing.UNRECOGNIZED, 0)
+        unrecognized += plan.counts.get(listing.UNLISTED, 0)
+        return BuildSummary(
+            run_id=self._run_id,
+            segments_found=found,
+            segments_scanned=plan.to_scan,
+            segments_unchanged=found - plan.to_scan,
+            segments_vanished=plan.vanished_count,
+            segments_damaged=totals.damaged,
+            files_unrecognized=unrecognized,
+            bytes_scanned=totals.bytes,
+            findings=totals.findings + unrecognized,
+            seconds=time.monotonic() - self._started,
+        )
+
+    def _append_run(self, summary: BuildSummary) -> None:
+        started = self._options.now_ms
+        row = {
+            "run_id": summary.run_id,
+            "command": "build",
+            "sources": list(self._options.sources),
+            "options": json.dumps(self._options.described(), sort_keys=True),
+            "version": __version__,
+            "segments_found": summary.segments_found,
+            "segments_scanned": summary.segments_scanned,
+            "segments_unchanged": summary.segments_unchanged,
+            "segments_vanished": summary.segments_vanished,
+            "segments_damaged": summary.segments_damaged,
+            "files_unrecognized": summary.files_unrecognized,
+            "bytes_scanned": summary.bytes_scanned,
+        }
+        times = {
+            "started_at": self._now,
+            "finished_at": F.timestamp_millis(F.lit(started + int(summary.seconds * 1000))),
+        }
+        given = [field for field in schema("runs.v1") if field.name in row]
+        values = tuple(row[field.name] for field in given)
+        run = self._spark.createDataFrame([values], type(schema("runs.v1"))(given))
+        self._warehouse.append(tables.RUNS, run.withColumns(times))
+
+
+def _cached(frame: DataFrame, caches: ExitStack) -> DataFrame:
+    cached = frame.persist()
+    caches.callback(cached.unpersist)
+    return cached
+
+
+def _wait(futures: list[Future[None]]) -> None:
+    for future in futures:
+        future.result()
+
+
+def _loads(planned: DataFrame) -> list[Row]:
+    return (
+        planned.groupBy(F.spark_partition_id().alias("spark_partition"), "plan")
+        .agg(
+            F.count("*").alias("segments"),
+            F.sum("size_bytes").alias("bytes"),
+            F.count_if("is_known").alias("known"),
+        )
+        .orderBy("spark_partition")
+        .collect()
+    )
+
+
+def _totals(scanned: DataFrame) -> _Totals:
+    row = scanned.agg(
+        F.count("damage").alias("damaged"),
+        F.count_if(rows.is_finding()).alias("findings"),
+        F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes"),
+    ).first()
+    return _Totals(*row) if row is not None else _Totals()

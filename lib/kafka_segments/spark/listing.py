@@ -1,0 +1,124 @@
+"""List the sources in the executors, folder level by folder level."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.storage import listing
+
+_EPOCH = StructType(
+    [StructField("epoch", IntegerType()), StructField("start_offset", LongType())]
+)
+_META = StructType(
+    [
+        StructField("version", IntegerType()),
+        StructField("cluster_id", StringType()),
+        StructField("node_id", IntegerType()),
+        StructField("directory_id", StringType()),
+        StructField("was_clean_shutdown", BooleanType()),
+        StructField("has_lock_file", BooleanType()),
+    ]
+)
+_OFFSETS = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("recovery_point", LongType()),
+        StructField("log_start_offset", LongType()),
+        StructField("high_watermark", LongType()),
+        StructField("cleaner_offset", LongType()),
+    ]
+)
+LISTED = StructType(
+    [
+        StructField("kind", StringType()),
+        StructField("source", StringType()),
+        StructField("relative_path", StringType()),
+        StructField("name", StringType()),
+        StructField("log_dir", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("folder_state", StringType()),
+        StructField("base_offset", LongType()),
+        StructField("size_bytes", LongType()),
+        StructField("mtime_ns", LongType()),
+        StructField("is_active", BooleanType()),
+        StructField("reason", StringType()),
+        StructField("topic_id", StringType()),
+        StructField("leader_epochs", ArrayType(_EPOCH)),
+        StructField("meta", _META),
+        StructField("offsets", ArrayType(_OFFSETS)),
+    ]
+)
+_ROWS_A_BATCH = 10_000
+
+
+def _list_folders(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    arrow_schema = to_arrow_schema(LISTED)
+    rows: list[listing.Listed] = []
+    for batch in batches:
+        for source, relative_path in zip(
+            batch.column("source").to_pylist(),
+            batch.column("relative_path").to_pylist(),
+            strict=True,
+        ):
+            for row in listing.list_source_folder(source, relative_path):
+                rows.append(row)
+                if len(rows) == _ROWS_A_BATCH:
+                    yield _to_batch(rows, arrow_schema)
+                    rows = []
+    yield _to_batch(rows, arrow_schema)
+
+
+def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(arrow_schema)
+    arrays = []
+    for field, values in zip(arrow_schema, columns, strict=True):
+        if field.name == "leader_epochs":
+            values = tuple(v and [epoch._asdict() for epoch in v] for v in values)
+        arrays.append(pa.array(values, type=field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
+
+
+def list_sources(
+    spark: SparkSession, sources: Sequence[str], caches: ExitStack
+) -> tuple[DataFrame, dict[str, int]]:
+    """List every source down to the partitions' folders; gives the rows and their count by kind.
+
+    The rows, one per ``storage.listing.Listed``, stay cached until ``caches`` closes, so a
+    folder is listed once. A folder level is one Spark job.
+    """
+    folders = spark.createDataFrame(
+        [(source, "") for source in sources], "source string, relative_path string"
+    )
+    levels: list[DataFrame] = []
+    counts: dict[str, int] = {}
+    tasks = spark.sparkContext.defaultParallelism
+    for level in range(listing.MOST_LEVELS):
+        spread = folders.coalesce(1) if level == 0 else folders.repartition(tasks)
+        listed = spread.mapInArrow(_list_folders, LISTED).persist()
+        caches.callback(listed.unpersist)
+        levels.append(listed)
+        found = {row["kind"]: row["count"] for row in listed.groupBy("kind").count().collect()}
+        for kind, count in found.items():
+            counts[kind] = counts.get(kind, 0) + count
+        if listing.FOLDER not in found:
+            break
+        folders = listed.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
+    everything = levels[0]
+    for listed in levels[1:]:
+        everything = everything.unionByName(listed)
+    return everything, counts

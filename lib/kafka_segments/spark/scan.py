@@ -1,0 +1,261 @@
+"""Recover segments in the executors: paths in, index files written, rows out."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.offset_index import encode_offset_index
+from kafka_segments.index.recovery import (
+    Damage,
+    DamageKind,
+    Entries,
+    RecoveryOptions,
+    SegmentRecoverer,
+    SegmentRecovery,
+)
+from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.storage.files import first_line, open_segment, place
+from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
+TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
+IDENTITY = ("source", "relative_path", "log_dir", "topic", "partition", "base_offset")
+_MEASURED = (
+    "valid_bytes",
+    "truncated_bytes",
+    "next_offset",
+    "batch_count",
+    "record_count",
+    "first_batch_timestamp_ms",
+    "min_timestamp_ms",
+    "max_timestamp_ms",
+    "offset_of_max_timestamp",
+    "producer_count",
+    "control_batch_count",
+    "transactional_batch_count",
+    "index_entries",
+    "time_index_entries",
+)
+_DAMAGE = StructType(
+    [
+        StructField("kind", StringType(), False),
+        StructField("position", LongType(), False),
+        StructField("message", StringType(), False),
+    ]
+)
+
+
+def _entries(*names: str) -> ArrayType:
+    return ArrayType(StructType([StructField(name, LongType(), False) for name in names]), False)
+
+
+CARRIED = (*IDENTITY, "cluster", "broker_id", "name", "size_bytes", "mtime_ns", "is_active", "fingerprint")
+SCANNED_COLUMNS = (
+    *(StructField(name, LongType()) for name in _MEASURED),
+    StructField("magics", ArrayType(IntegerType(), False)),
+    StructField("codecs", ArrayType(StringType(), False)),
+    StructField("timestamp_types", ArrayType(StringType(), False)),
+    StructField(
+        "leader_epochs",
+        ArrayType(
+            StructType(
+                [
+                    StructField("epoch", IntegerType(), False),
+                    StructField("start_offset", LongType(), False),
+                ]
+            ),
+            False,
+        ),
+    ),
+    StructField("damage", _DAMAGE),
+    StructField("offset_entries", _entries("offset", "position")),
+    StructField("time_entries", _entries("timestamp_ms", "offset")),
+)
+_MOST_ROWS = 2_000
+_MOST_ENTRIES = 1_000_000
+
+
+class ScanOptions(NamedTuple):
+    """What a scan needs to know; crosses to the executors."""
+
+    recovery: RecoveryOptions
+    output: IndexOutput | None
+
+
+class _Scanned(NamedTuple):
+    """A scanned segment; ``recovery`` is None where it could not be read."""
+
+    recovery: SegmentRecovery | None
+    damage: Damage | None
+
+
+class _SegmentScanner:
+    def __init__(self, options: ScanOptions) -> None:
+        self._recoverer = SegmentRecoverer(options.recovery)
+        self._publisher = None if options.output is None else IndexPublisher(options.output)
+
+    def scan(self, source: str, relative_path: str, name: str, base_offset: int) -> _Scanned:
+        """Recover one segment and publish its index files; bad files are rows, not exceptions."""
+        try:
+            with open_segment(place(source).child(relative_path, name)) as segment:
+                recovery = self._recoverer.recover(
+                    segment.read_into, size_bytes=segment.size_bytes, base_offset=base_offset
+                )
+        except FileNotFoundError:
+            damage = Damage(DamageKind.VANISHED, 0, "listed, but gone when it was to be read")
+            return _Scanned(None, damage)
+        except FileChangedError as error:
+            damage = Damage(DamageKind.CHANGED, error.position, str(error))
+            return _Scanned(None, damage)
+        except OSError as error:
+            damage = Damage(DamageKind.UNREADABLE, 0, first_line(error))
+            return _Scanned(None, damage)
+        if self._publisher is not None:
+            files = _index_files(recovery, base_offset)
+            self._publisher.publish(source, relative_path, base_offset, files)
+        unread = recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
+        return _Scanned(None if unread else recovery, recovery.damage)
+
+
+def _index_files(recovery: SegmentRecovery, base_offset: int) -> dict[str, bytes | None]:
+    offsets, times = recovery.offset_entries, recovery.time_entries
+    return {
+        ".index": None if offsets is None else encode_offset_index(offsets, base_offset=base_offset),
+        ".timeindex": None if times is None else encode_time_index(times, base_offset=base_offset),
+    }
+
+
+def _measured(scanned: _Scanned) -> tuple[int | None, ...]:
+    found = scanned.recovery
+    if found is None:
+        return (None,) * len(_MEASURED)
+    offsets, times = found.offset_entries, found.time_entries
+    return (
+        found.valid_bytes,
+        found.truncated_bytes,
+        found.next_offset,
+        found.batch_count,
+        found.record_count,
+        found.first_batch_timestamp,
+        found.min_timestamp,
+        found.max_timestamp,
+        found.offset_of_max_timestamp,
+        found.producer_count,
+        found.control_batch_count,
+        found.transactional_batch_count,
+        None if offsets is None else len(offsets),
+        None if times is None else len(times),
+    )
+
+
+def _names(values: tuple[int, ...] | None, names: tuple[str, ...]) -> list[str] | None:
+    return None if values is None else [names[value] for value in values]
+
+
+def _entry_array(parts: list[Entries | None], arrow_type: pa.ListType) -> pa.Array:
+    """Build an array of lists of two-field structs from one (n, 2) array a row."""
+    lengths = [0 if part is None else len(part) for part in parts]
+    ends = np.zeros(len(parts) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    known = [part for part in parts if part is not None and len(part)]
+    rows = np.concatenate(known) if known else np.empty((0, 2), dtype=np.int64)
+    fields = [arrow_type.value_type.field(i) for i in range(2)]
+    columns = [
+        pa.array(np.ascontiguousarray(rows[:, i])).cast(field.type)
+        for i, field in enumerate(fields)
+    ]
+    structs = pa.StructArray.from_arrays(columns, fields=fields)
+    missing = pa.array([part is None for part in parts], type=pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(ends), structs, type=arrow_type, mask=missing)
+
+
+def _to_batch(
+    carried: pa.RecordBatch, scanned: list[_Scanned], arrow_schema: pa.Schema
+) -> pa.RecordBatch:
+    found = [row.recovery for row in scanned]
+    measured = list(zip(*map(_measured, scanned), strict=True)) or [()] * len(_MEASURED)
+    columns: dict[str, Any] = dict(zip(_MEASURED, measured, strict=True))
+    columns["magics"] = [row and row.magics for row in found]
+    columns["codecs"] = [row and _names(row.codecs, CODECS) for row in found]
+    columns["timestamp_types"] = [
+        row and _names(row.timestamp_types, TIMESTAMP_TYPES) for row in found
+    ]
+    columns["damage"] = [
+        row.damage
+        and {
+            "kind": row.damage.kind.value,
+            "position": row.damage.position,
+            "message": row.damage.message,
+        }
+        for row in scanned
+    ]
+    entries = {
+        "leader_epochs": [row and row.leader_epochs for row in found],
+        "offset_entries": [row and row.offset_entries for row in found],
+        "time_entries": [row and row.time_entries for row in found],
+    }
+    arrays = [
+        carried.column(field.name)
+        if field.name in CARRIED
+        else _entry_array(entries[field.name], field.type)
+        if field.name in entries
+        else pa.array(columns[field.name], type=field.type)
+        for field in arrow_schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
+
+
+def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
+    """Recover every segment of a DataFrame and publish its index files.
+
+    Needs: cluster, broker_id, source, relative_path, name, log_dir, topic, partition, base_offset, size_bytes,
+        mtime_ns, is_active, fingerprint.
+    Gives: the same, what ``SegmentRecovery`` measured, and both indexes' entries as arrays.
+    """
+
+    def transform(segments: DataFrame) -> DataFrame:
+        carried = segments.select(*CARRIED)
+        row_type = StructType([*carried.schema.fields, *SCANNED_COLUMNS])
+
+        def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            arrow_schema = to_arrow_schema(row_type)
+            scanner = _SegmentScanner(options)
+            for batch in batches:
+                yield from _scan_batch(scanner, batch, arrow_schema)
+
+        return carried.mapInArrow(on_task, row_type)
+
+    return transform
+
+
+def _scan_batch(
+    scanner: _SegmentScanner, batch: pa.RecordBatch, arrow_schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    names = ("source", "relative_path", "name", "base_offset")
+    rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    first, entry_count = 0, 0
+    scanned: list[_Scanned] = []
+    for source, relative_path, name, base_offset in rows:
+        result = scanner.scan(source, relative_path, name, base_offset)
+        scanned.append(result)
+        if result.recovery is not None and result.recovery.offset_entries is not None:
+            entry_count += len(result.recovery.offset_entries)
+        if len(scanned) == _MOST_ROWS or entry_count > _MOST_ENTRIES:
+            yield _to_batch(batch.slice(first, len(scanned)), scanned, arrow_schema)
+            first += len(scanned)
+            scanned, entry_count = [], 0
+    if scanned:
+        yield _to_batch(batch.slice(first, len(scanned)), scanned, arrow_schema)

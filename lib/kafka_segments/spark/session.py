@@ -1,0 +1,75 @@
+"""The Spark session of the commands: Delta switched on, small settings for local mode."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+_LOG = logging.getLogger(__name__)
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_ALWAYS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "localhost",
+    # A run is over before the JVM's optimizing compiler has paid for itself; quiet logs.
+    "spark.driver.extraJavaOptions": (
+        f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    ),
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.autoBroadcastJoinThreshold": "64m",
+    # On small data, compiling and re-planning each query costs more than it saves.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def delta_jars(root: Path) -> list[Path]:
+    """List the JARs that ``make setup`` put under a checkout; empty where there are none."""
+    return sorted((root / "jars" / "delta").glob("*.jar"))
+
+
+@contextmanager
+def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterator[SparkSession]:
+    """Give the running session (spark-submit's, a notebook's) or one of our own.
+
+    A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
+    ``root``, else with those that Spark's Ivy resolves; it is stopped at the end.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    builder = SparkSession.builder.appName(name)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    settings = dict(_ALWAYS)
+    if not submitted:
+        settings["spark.master"] = master or "local[*]"
+        settings |= _LOCAL
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        jars = delta_jars(root)
+        if jars:
+            settings["spark.jars"] = ",".join(map(str, jars))
+        else:
+            _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
+            settings["spark.jars.packages"] = DELTA_PACKAGE
+    spark = builder.config(map=settings).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -1,0 +1,182 @@
+"""The Delta tables of a warehouse: made from the published schemas, changed by MERGE."""
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.spark.schemas import schema
+from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.listing import join_uri
+
+_LOG = logging.getLogger(__name__)
+LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
+SEGMENT_KEYS = (*LOG_KEYS, "base_offset")
+_SCHEMA_VERSION = "kafkaSegments.schemaVersion"
+_COMMIT = re.compile(r"[0-9]{20}\.json")
+_MOST_TRIES = 5
+_CONFLICTS = (
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "DELTA_CONCURRENT",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+)
+
+
+class Table(NamedTuple):
+    """A table of the warehouse: its name, the version of its schema, and its key."""
+
+    name: str
+    version: int
+    keys: tuple[str, ...]
+    clustered_by: tuple[str, ...] = ()
+
+
+SEGMENTS = Table("segments", 1, SEGMENT_KEYS)
+OFFSET_INDEX = Table(
+    "offset_index", 1, (*SEGMENT_KEYS, "offset"), ("topic", "partition", "base_offset", "offset")
+)
+TIME_INDEX = Table(
+    "time_index",
+    1,
+    (*SEGMENT_KEYS, "timestamp_ms"),
+    ("topic", "partition", "base_offset", "timestamp_ms"),
+)
+LOGS = Table("logs", 1, LOG_KEYS)
+LOG_DIRS = Table("log_dirs", 1, LOG_KEYS[:3])
+UNRECOGNIZED_FILES = Table("unrecognized_files", 1, ("cluster", "broker_id", "path"))
+RUNS = Table("runs", 1, ("run_id",))
+RETENTION_DECISIONS = Table("retention_decisions", 1, ("run_id", *SEGMENT_KEYS))
+BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
+
+
+class Warehouse:
+    """The tables under one root URI."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark = spark
+        self.root = root
+
+    def uri(self, table: Table) -> str:
+        """Give where a table lies."""
+        return join_uri(self.root, table.name)
+
+    def version(self, table: Table) -> int | None:
+        """Give the version of a table's last commit, None where there is no table.
+
+        Version 0 makes the table and holds no rows. The log's file names tell, without a job.
+        """
+        try:
+            entries = list_folder(place(join_uri(self.uri(table), "_delta_log")))
+        except SourceError:
+            return None
+        commits = [entry.name for entry in entries if _COMMIT.fullmatch(entry.name)]
+        return int(commits[-1][:20]) if commits else None
+
+    def read(self, table: Table) -> DataFrame:
+        """Read a table.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if self.version(table) is None:
+            raise UsageError(f"{self.root} has no table {table.name}: run `kafka-segments build`")
+        return self._spark.read.format("delta").load(self.uri(table))
+
+    def create(self, table: Table) -> None:
+        """Make a table where there is none, with comments, NOT NULL and its schema's version."""
+        if self.version(table) is not None:
+            return
+        builder = (
+            DeltaTable.createIfNotExists(self._spark)
+            .location(self.uri(table))
+            .addColumns(schema(f"{table.name}.v{table.version}"))
+            .property(_SCHEMA_VERSION, str(table.version))
+        )
+        if table.clustered_by:
+            builder = builder.clusterBy(*table.clustered_by)
+        builder.execute()
+
+    def append(self, table: Table, rows: DataFrame) -> None:
+        """Append rows, in one commit."""
+        columns = schema(f"{table.name}.v{table.version}").fieldNames()
+        rows.select(*columns).write.format("delta").mode("append").save(self.uri(table))
+
+    def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
+        """Put rows that all meet ``where`` in the place of those that do, if there are any.
+
+        Into a table without rows they are appended, which is quicker. Where another run's
+        commit came before ours, they are then put again, so nothing stands there twice.
+        """
+        if self.version(table) == 0:
+            self.append(table, rows)
+            if self.version(table) == 1:
+                return
+        self.replace(table, rows, where=where)
+
+    def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
+        """Put rows in the place of all that meet ``where``, in one commit."""
+        columns = schema(f"{table.name}.v{table.version}").fieldNames()
+        writer = rows.select(*columns).write.format("delta").mode("overwrite")
+        self._commit(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
+
+    def merge(
+        self, table: Table, rows: DataFrame, *, only_in: str | None = None, deleted: str | None = None
+    ) -> None:
+        """Update rows by key and insert new ones, in one commit.
+
+        ``only_in`` is a condition on the table ``t`` that all of ``rows`` meet, so that files
+        of other rows are not read. Rows where ``s.<deleted>`` is true go.
+        """
+        condition = " AND ".join(f"t.{key} = s.{key}" for key in table.keys)
+        if only_in is not None:
+            condition = f"{only_in} AND {condition}"
+        columns = schema(f"{table.name}.v{table.version}").fieldNames()
+        values: dict[str, str | Column] = {column: f"s.{column}" for column in columns}
+        merge = (
+            DeltaTable.forPath(self._spark, self.uri(table))
+            .alias("t")
+            .merge(rows.alias("s"), condition)
+        )
+        if deleted is not None:
+            merge = merge.whenMatchedDelete(f"s.{deleted}")
+        merge = merge.whenMatchedUpdate(set=values).whenNotMatchedInsert(
+            None if deleted is None else f"NOT s.{deleted}", values=values
+        )
+        self._commit(table, merge.execute)
+
+    def _commit(self, table: Table, write: Callable[[], object]) -> None:
+        """Write, and again where another run's commit came between."""
+        for attempt in range(1, _MOST_TRIES + 1):
+            try:
+                write()
+            except PySparkException as error:
+                if attempt == _MOST_TRIES or not _is_conflict(error):
+                    raise
+                _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
+            else:
+                return
+
+
+def _is_conflict(error: PySparkException) -> bool:
+    text = f"{type(error).__name__} {error}"
+    return any(name in text for name in _CONFLICTS)
+
+
+def sql_text(value: str) -> str:
+    """Quote a string as a SQL literal: paths and topics are data, not code."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def in_any(column: str, values: Sequence[str]) -> str:
+    """Give the SQL condition that a column has one of some values."""
+    return f"{column} IN ({', '.join(map(sql_text, values))})"

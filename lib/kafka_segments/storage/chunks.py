@@ -1,0 +1,174 @@
+"""Read a segment's batches chunk by chunk, in bounded memory whatever its length fields say."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.recovery import ReadInto
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_HEADERS_CHUNK_BYTES = 64 * 1024
+_MOST_BATCHES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Offsets and timestamps (ms) asked for, both ends included.
+
+    A timestamp bound trusts a batch's greatest timestamp, as Kafka's own search does.
+    """
+
+    low_offset: int = -(2**63)
+    high_offset: int = 2**63 - 1
+    low_timestamp: int = -(2**63)
+    high_timestamp: int = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ChunkOptions:
+    """How batches are read.
+
+    ``needs_body``: a batch's bytes come with its header. ``check_crc``: checksums are verified,
+    so every byte is read; else what only headers are needed of is jumped over.
+    """
+
+    needs_body: bool
+    check_crc: bool = True
+    max_batch_bytes: int = 256 * 1024 * 1024
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some batches of a segment, in order.
+
+    ``batches`` has a column a batch (see ``wire.batches``). ``data`` holds them, its first byte at
+    ``data_position`` of the file; it is None where bodies are not needed, or for a single batch
+    above ``max_batch_bytes``. Both hold until the next chunk. ``end_reason``, in a segment's last
+    chunk, says why the walk ended at ``end_position``, before the file did.
+    """
+
+    batches: wire.Batches
+    data: wire.Bytes | None = None
+    data_position: int = 0
+    end_reason: str | None = None
+    end_position: int = 0
+
+
+class ChunkReader:
+    """Reads segments one after another, with buffers that are made once."""
+
+    def __init__(self, options: ChunkOptions) -> None:
+        self._options = options
+        whole = options.needs_body or options.check_crc
+        self._buffer = np.empty(_CHUNK_BYTES if whole else _HEADERS_CHUNK_BYTES, dtype=np.uint8)
+        self._batches = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
+
+    def read(self, read_into: ReadInto, *, size_bytes: int) -> Iterator[Chunk]:
+        """Give the batches that recovery would keep and the bounds let through.
+
+        Zero bytes from the last batch to the end, as preallocation leaves them, are a normal end.
+
+        Raises:
+            FileChangedError: the file ended before ``size_bytes``.
+            OSError: whatever ``read_into`` raises.
+        """
+        if size_bytes > wire.MAX_FILE_BYTES:
+            reason = f"{size_bytes} bytes, Kafka opens at most {wire.MAX_FILE_BYTES}"
+            yield Chunk(self._batches[:, :0], end_reason=reason)
+            return
+        walk = self._new_walk(size_bytes)
+        buffer = self._buffer
+        while True:
+            position = int(walk[wire.NEXT_POSITION])
+            length = min(len(buffer), size_bytes - position)
+            _fill(read_into, position, buffer[:length], size_bytes)
+            walk[wire.STATUS] = wire.ROOM_FULL
+            while walk[wire.STATUS] == wire.ROOM_FULL:
+                count = wire.walk_batches(buffer, length, position, self._batches, walk)
+                if count:
+                    yield self._chunk(count, buffer[:length], position)
+            if walk[wire.STATUS] != wire.WANTS_BYTES:
+                break
+            wanted = int(walk[wire.FOUND])
+            if wanted <= len(buffer):
+                continue
+            if wanted <= self._most_bytes():
+                buffer = np.empty(wanted, dtype=np.uint8)
+                continue
+            yield from self._pass_over(read_into, walk, wanted)
+            if walk[wire.STATUS] == wire.BAD_CRC:
+                break
+        if not self._is_preallocated(read_into, walk):
+            yield self._end(walk)
+
+    def _new_walk(self, size_bytes: int) -> wire.Walk:
+        options, bounds = self._options, self._options.bounds
+        walk = wire.new_walk(
+            size_bytes=size_bytes, check_crc=options.check_crc, needs_body=options.needs_body
+        )
+        walk[wire.LOW_OFFSET], walk[wire.HIGH_OFFSET] = bounds.low_offset, bounds.high_offset
+        walk[wire.LOW_TIMESTAMP] = bounds.low_timestamp
+        walk[wire.HIGH_TIMESTAMP] = bounds.high_timestamp
+        return walk
+
+    def _most_bytes(self) -> int:
+        return self._options.max_batch_bytes if self._options.needs_body else len(self._buffer)
+
+    def _chunk(self, count: int, data: wire.Bytes, position: int) -> Chunk:
+        batches = self._batches[:, :count]
+        return Chunk(batches, data if self._options.needs_body else None, position)
+
+    def _end(self, walk: wire.Walk) -> Chunk:
+        reason, position = wire.describe_end(walk), int(walk[wire.NEXT_POSITION])
+        return Chunk(self._batches[:, :0], end_reason=reason, end_position=position)
+
+    def _pass_over(self, read_into: ReadInto, walk: wire.Walk, batch_bytes: int) -> Iterator[Chunk]:
+        """Give a batch that is too large for memory by its header; verify its checksum in pieces."""
+        position, size_bytes = int(walk[wire.NEXT_POSITION]), int(walk[wire.END])
+        header = np.empty(min(wire.HEADER_BYTES, batch_bytes), dtype=np.uint8)
+        _fill(read_into, position, header, size_bytes)
+        alone = walk.copy()
+        alone[wire.CHECK_CRC] = alone[wire.NEEDS_BODY] = 0
+        count = wire.walk_batches(header, len(header), position, self._batches[:, :1], alone)
+        if self._options.check_crc:
+            is_v2 = bool(header[16] < 128 and header[16] >= 2)
+            stored = int.from_bytes(header[17:21] if is_v2 else header[12:16], "big")
+            crc = self._crc(read_into, position + (21 if is_v2 else 16), position + batch_bytes, is_v2)
+            if crc != stored:
+                walk[wire.STATUS], walk[wire.FOUND] = wire.BAD_CRC, crc
+                walk[wire.EXPECTED] = stored
+                return
+        walk[wire.NEXT_POSITION] = position + batch_bytes
+        if count:
+            yield Chunk(self._batches[:, :1])
+
+    def _crc(self, read_into: ReadInto, start: int, end: int, is_v2: bool) -> int:
+        crc = CRC_START
+        for position in range(start, end, len(self._buffer)):
+            piece = self._buffer[: end - position]
+            _fill(read_into, position, piece, end)
+            crc = int(wire.crc_piece(piece, 0, len(piece), crc, is_v2, HAS_CPU_CRC))
+        return crc ^ CRC_START
+
+    def _is_preallocated(self, read_into: ReadInto, walk: wire.Walk) -> bool:
+        """Tell whether a walk that ended at a size of 0 ended at zeros only."""
+        if walk[wire.STATUS] != wire.BAD_SIZE or walk[wire.FOUND] != 0:
+            return False
+        end = int(walk[wire.END])
+        for position in range(int(walk[wire.NEXT_POSITION]), end, len(self._buffer)):
+            piece = self._buffer[: end - position]
+            _fill(read_into, position, piece, end)
+            if piece.any():
+                return False
+        return True
+
+
+def _fill(read_into: ReadInto, position: int, piece: wire.Bytes, size_bytes: int) -> None:
+    read = read_into(position, memoryview(piece)) if len(piece) else 0
+    if read < len(piece):
+        raise FileChangedError(position + read, size_bytes)

@@ -1,0 +1,159 @@
+"""Files wherever they lie, through pyarrow.fs: list a folder, read ranges, publish whole files."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.wire.reading import ReadInto
+
+TEMPORARY_PREFIX = "."
+TEMPORARY_SUFFIX = ".kafka-segments-tmp"
+
+
+class Place(NamedTuple):
+    """A folder or file: a file system and a path in its own form."""
+
+    filesystem: fs.FileSystem
+    path: str
+
+    def child(self, *parts: str) -> "Place":
+        """Give the place of a path below this one; empty parts are left out."""
+        return Place(self.filesystem, "/".join([self.path, *(part for part in parts if part)]))
+
+
+class FileEntry(NamedTuple):
+    """One name in a folder."""
+
+    name: str
+    is_folder: bool
+    size_bytes: int
+    mtime_ns: int
+
+
+def absolute_uri(text: str) -> str:
+    """Turn what a user typed into a URI: local paths become absolute, without a scheme."""
+    if "://" in text:
+        scheme = urlsplit(text).scheme
+        if scheme == "file":
+            return unquote(urlsplit(text).path).rstrip("/") or "/"
+        return text.rstrip("/")
+    if not text:
+        raise UsageError("an empty path is no source or target")
+    return os.path.abspath(os.path.expanduser(text))
+
+
+@lru_cache(maxsize=64)
+def place(uri: str) -> Place:
+    """Open the file system of a URI as ``absolute_uri`` gives it.
+
+    Raises:
+        UsageError: no file system for this scheme.
+    """
+    if "://" not in uri:
+        return Place(fs.LocalFileSystem(), uri)
+    try:
+        filesystem, path = fs.FileSystem.from_uri(quote(uri, safe=":/?=&@%+,;~!$'()*"))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise UsageError(f"{urlsplit(uri).scheme}://…: {first_line(error)}") from None
+    return Place(filesystem, path.rstrip("/"))
+
+
+def first_line(error: BaseException) -> str:
+    """Give the first line of an error's text, or its type where it has none."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def list_folder(folder: Place) -> list[FileEntry]:
+    """List the names in a folder, sorted.
+
+    Raises:
+        SourceError: it is not there, is no folder or may not be read.
+    """
+    try:
+        infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=False))
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(folder.path, first_line(error)) from None
+    entries = [
+        FileEntry(
+            info.base_name,
+            info.type == fs.FileType.Directory,
+            info.size or 0,
+            info.mtime_ns or 0,
+        )
+        for info in infos
+    ]
+    return sorted(entries)
+
+
+def read_whole(file: Place, *, most_bytes: int) -> bytes:
+    """Read a small file whole; more than ``most_bytes`` is an OSError."""
+    with file.filesystem.open_input_file(file.path) as stream:
+        size = stream.size()
+        if size > most_bytes:
+            raise OSError(f"{size} bytes, at most {most_bytes} expected")
+        return bytes(stream.read())
+
+
+class OpenSegment(NamedTuple):
+    """An open file: how to read it, and its size when it was opened."""
+
+    read_into: ReadInto
+    size_bytes: int
+
+
+@contextmanager
+def open_segment(file: Place) -> Iterator[OpenSegment]:
+    """Open a file for ranged reads; it may change meanwhile, a short read tells."""
+    with file.filesystem.open_input_file(file.path) as stream:
+
+        def read_into(position: int, view: memoryview) -> int:
+            stream.seek(position)
+            filled = 0
+            while filled < len(view):
+                read = stream.readinto(view[filled:])
+                if not read:
+                    break
+                filled += read
+            return filled
+
+        yield OpenSegment(read_into, stream.size())
+
+
+def publish(target: Place, data: bytes) -> None:
+    """Make a file appear whole: a temporary name beside it, then a rename.
+
+    Object stores show an object only when its upload ends; there the name is final at once.
+    """
+    if not isinstance(target.filesystem, fs.LocalFileSystem):
+        with target.filesystem.open_output_stream(target.path) as stream:
+            stream.write(data)
+        return
+    folder, name = os.path.split(target.path)
+    temporary = os.path.join(
+        folder, f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
+    )
+    try:
+        with open(temporary, "xb") as stream:
+            stream.write(data)
+        os.replace(temporary, target.path)
+    except BaseException:
+        with _ignored_missing():
+            os.unlink(temporary)
+        raise
+
+
+@contextmanager
+def _ignored_missing() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        return

@@ -1,0 +1,89 @@
+"""Publish a segment's index files: whole or not at all, and nothing replaced without a way back."""
+
+import os
+from typing import NamedTuple
+
+from pyarrow import fs
+
+from kafka_segments.storage.files import Place, place, publish
+from kafka_segments.storage.listing import join_uri
+from kafka_segments.wire.names import file_name
+
+
+class IndexOutput(NamedTuple):
+    """Where index files go.
+
+    ``index_dir`` None means beside the segments. A file that is there already with other
+    bytes is first copied to ``set_aside``, under the same relative path.
+    """
+
+    index_dir: str | None
+    set_aside: str
+    folders: dict[str, str]
+    """Folder of each source below ``index_dir``: empty for a single source."""
+
+    def folder(self, source: str, relative_path: str) -> str:
+        """Give the URI of the folder that the files of a partition go to."""
+        if self.index_dir is None:
+            return join_uri(source, relative_path)
+        return join_uri(self.index_dir, self.folders[source], relative_path)
+
+    def set_aside_folder(self, source: str, relative_path: str) -> str:
+        """Give the URI of the folder that replaced files of a partition go to."""
+        return join_uri(self.set_aside, self.folders[source], relative_path)
+
+
+class IndexPublisher:
+    """Writes the index files of one segment after another; remembers the folders it made."""
+
+    def __init__(self, output: IndexOutput) -> None:
+        self._output = output
+        self._made: set[str] = set()
+
+    def publish(
+        self, source: str, relative_path: str, base_offset: int, files: dict[str, bytes | None]
+    ) -> None:
+        """Publish ``files``, by suffix; None removes a file, which goes to the set-aside folder.
+
+        Files that are there with the same bytes stay as they are, so a task that runs twice
+        does no harm. Beside the segments nothing is removed.
+
+        Raises:
+            OSError: the folder cannot be made or written to.
+        """
+        folder = self._output.folder(source, relative_path)
+        for suffix, data in files.items():
+            target = place(folder).child(file_name(base_offset, suffix))
+            found = self._found(target)
+            if data == found or (data is None and self._output.index_dir is None):
+                continue
+            if found is not None:
+                self._set_aside(source, relative_path, target, found)
+            if data is not None:
+                self._make(folder)
+                publish(target, data)
+            else:
+                target.filesystem.delete_file(target.path)
+
+    def _found(self, target: Place) -> bytes | None:
+        if isinstance(target.filesystem, fs.LocalFileSystem):
+            try:
+                with open(target.path, "rb") as stream:
+                    return stream.read()
+            except FileNotFoundError:
+                return None
+        if target.filesystem.get_file_info(target.path).type != fs.FileType.File:
+            return None
+        with target.filesystem.open_input_file(target.path) as stream:
+            return bytes(stream.read())
+
+    def _set_aside(self, source: str, relative_path: str, target: Place, found: bytes) -> None:
+        folder = self._output.set_aside_folder(source, relative_path)
+        self._make(folder)
+        publish(place(folder).child(os.path.basename(target.path)), found)
+
+    def _make(self, folder: str) -> None:
+        if folder not in self._made:
+            made = place(folder)
+            made.filesystem.create_dir(made.path, recursive=True)
+            self._made.add(folder)

@@ -1,0 +1,113 @@
+"""Find every segment below a source, in the driver."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from kafka_segments.errors import SourceError
+from kafka_segments.storage.listing import (
+    FOLDER,
+    MOST_LEVELS,
+    SEGMENT,
+    UNLISTED,
+    Listed,
+    join_uri,
+    list_source_folder,
+)
+from kafka_segments.wire.names import FolderState, parse_partition_folder
+
+_LISTERS = 16  # folders listed at a time; on object stores most of it is waiting
+
+
+class SegmentFile(NamedTuple):
+    """A segment as its folder lists it.
+
+    ``next_base_offset`` is the next segment's in the same folder, None for the last one.
+    """
+
+    source: str
+    relative_path: str
+    name: str
+    topic: str
+    partition: int
+    base_offset: int
+    next_base_offset: int | None
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Where the .log lies, as a path or URI."""
+        return join_uri(self.source, self.relative_path, self.name)
+
+
+class UnlistedFolder(NamedTuple):
+    """A folder below a source that could not be listed."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    reason: str
+
+
+class FoundSegments(NamedTuple):
+    """What a walk found, sorted by folder and base offset."""
+
+    segments: list[SegmentFile]
+    unlisted: list[UnlistedFolder]
+
+
+def find_segments(sources: Iterable[str]) -> FoundSegments:
+    """List sources (as ``absolute_uri`` gives them) down to their partitions' folders.
+
+    Folders marked -delete and -stray are passed over, as a broker does not serve them. So are
+    -future ones, second copies of live partitions, unless one is a source itself.
+
+    Raises:
+        SourceError: a source itself cannot be listed.
+    """
+    folders = [(source, "") for source in sources]
+    found = FoundSegments([], [])
+    with ThreadPoolExecutor(_LISTERS) as pool:
+        for _ in range(MOST_LEVELS):
+            below: list[tuple[str, str]] = []
+            for rows in pool.map(_list_rows, folders):
+                found.segments.extend(_segments(rows))
+                found.unlisted.extend(_unlisted(row) for row in rows if row.kind == UNLISTED)
+                below += [(row.source, row.relative_path) for row in rows if row.kind == FOLDER]
+            folders = below
+    found.segments.sort()
+    return found
+
+
+def _list_rows(folder: tuple[str, str]) -> list[Listed]:
+    return list(list_source_folder(*folder))
+
+
+def _segments(rows: list[Listed]) -> list[SegmentFile]:
+    rows = [row for row in rows if row.kind == SEGMENT]
+    if rows and rows[0].folder_state == FolderState.FUTURE and rows[0].relative_path:
+        return []
+    next_base_offsets = [*(row.base_offset for row in rows[1:]), None]
+    return [
+        SegmentFile(
+            row.source,
+            row.relative_path,
+            row.name,
+            row.topic or "",
+            row.partition or 0,
+            row.base_offset or 0,
+            next_base_offset,
+            row.size_bytes or 0,
+        )
+        for row, next_base_offset in zip(rows, next_base_offsets, strict=True)
+    ]
+
+
+def _unlisted(row: Listed) -> UnlistedFolder:
+    reason = row.reason or "unknown reason"
+    if not row.relative_path:
+        raise SourceError(row.source, reason)
+    path = join_uri(row.source, row.relative_path)
+    folder = parse_partition_folder(path.rpartition("/")[2])
+    topic, partition = (folder.topic, folder.partition) if folder else (None, None)
+    return UnlistedFolder(path, topic, partition, f"cannot list the folder: {reason}")

@@ -1,0 +1,286 @@
+"""Records of many batches into columns, compiled: checked first, then copied.
+
+The columns are Arrow's: bytes one after another, and where each row's end. Nothing is copied of a
+batch before all of it is checked, so a batch is decoded whole or not at all.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from kafka_segments.wire import batches as header
+from kafka_segments.wire.failures import FAILURE_SLOTS, OK
+from kafka_segments.wire.messages import (
+    LOG_OVERHEAD,
+    check_messages,
+    check_plain_message,
+    key_length_at,
+)
+from kafka_segments.wire.native import load_i32, load_i64
+from kafka_segments.wire.records import check_records
+from kafka_segments.wire.varints import read_varint, read_varlong
+
+# Slots of ``fill`` (int64): where filling stands, and how much of the columns is in use.
+BATCH = 0  # under decoding
+LEFT = 1  # records left in it, -1: not begun
+AT = 2  # the next record's place in the data
+SHIFT = 3  # what is added to the offsets of inner messages
+ROWS = 4
+KEY_BYTES = 5
+VALUE_BYTES = 6
+HEADERS = 7
+HEADER_KEY_BYTES = 8
+HEADER_VALUE_BYTES = 9
+NEEDED_BYTES = 10  # of the record that did not fit
+NEEDED_HEADERS = 11
+FILL_SLOTS = 12
+
+# What ``fill_columns`` gives.
+DONE = 0
+NO_ROOM = 1
+FAILED = 2
+
+# Rows of ``Columns.rows`` (int64).
+ROW_BATCH, ROW_OFFSET, ROW_TIMESTAMP = 0, 1, 2
+
+
+class Bytes(NamedTuple):
+    """A column of byte strings: row i is ``data[ends[i]:ends[i + 1]]``."""
+
+    data: npt.NDArray[np.uint8]
+    ends: npt.NDArray[np.int32]
+    is_null: npt.NDArray[np.bool_]
+
+
+class Columns(NamedTuple):
+    """What records are decoded into; a column that is not wanted stays as it is."""
+
+    rows: npt.NDArray[np.int64]
+    key: Bytes
+    value: Bytes
+    header_ends: npt.NDArray[np.int32]
+    header_key: Bytes
+    header_value: Bytes
+    wants: npt.NDArray[np.bool_]  # key, value, headers
+
+
+def _new_bytes(rows: int, data_bytes: int) -> Bytes:
+    return Bytes(
+        np.empty(data_bytes, dtype=np.uint8),
+        np.zeros(rows + 1, dtype=np.int32),
+        np.zeros(rows, dtype=np.bool_),
+    )
+
+
+def new_columns(
+    *, rows: int, data_bytes: int, headers: int, wants: tuple[bool, bool, bool]
+) -> Columns:
+    """Make empty columns for so many rows, bytes a column, and headers."""
+    has_key, has_value, has_headers = wants
+    headers = headers if has_headers else 0
+    return Columns(
+        rows=np.zeros((3, rows), dtype=np.int64),
+        key=_new_bytes(rows, data_bytes if has_key else 0),
+        value=_new_bytes(rows, data_bytes if has_value else 0),
+        header_ends=np.zeros(rows + 1, dtype=np.int32),
+        header_key=_new_bytes(headers, data_bytes if has_headers else 0),
+        header_value=_new_bytes(headers, data_bytes if has_headers else 0),
+        wants=np.array(wants, dtype=np.bool_),
+    )
+
+
+def new_fill() -> npt.NDArray[np.int64]:
+    """Make the state of filling: nothing begun, no rows."""
+    fill = np.zeros(FILL_SLOTS, dtype=np.int64)
+    fill[LEFT] = -1
+    return fill
+
+
+def new_failure() -> npt.NDArray[np.int64]:
+    """Make room for the note of a failed check."""
+    return np.zeros(FAILURE_SLOTS, dtype=np.int64)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _append(data: Any, at: Any, length: Any, column: Any, row: Any, used: Any) -> Any:
+    """Append ``data[at:at + length]`` to a column, null where negative; gives the bytes in use."""
+    column.is_null[row] = length < 0
+    target = column.data
+    for k in range(length):
+        target[used + k] = data[at + k]
+    used += max(length, 0)
+    column.ends[row + 1] = used
+    return used
+
+
+@njit  # type: ignore[untyped-decorator]
+def _append_headers(data: Any, at: Any, end: Any, columns: Any, fill: Any, count: Any) -> None:
+    entry = fill[HEADERS]
+    for _ in range(count):
+        length, at = read_varint(data, at, end)
+        fill[HEADER_KEY_BYTES] = _append(
+            data, at, length, columns.header_key, entry, fill[HEADER_KEY_BYTES]
+        )
+        at += length
+        length, at = read_varint(data, at, end)
+        fill[HEADER_VALUE_BYTES] = _append(
+            data, at, length, columns.header_value, entry, fill[HEADER_VALUE_BYTES]
+        )
+        at += max(length, 0)
+        entry += 1
+    fill[HEADERS] = entry
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _has_room(columns: Any, fill: Any, length: Any, headers: Any) -> Any:
+    """Tell whether a record of ``length`` bytes fits, whichever field they belong to."""
+    wants = columns.wants
+    fits = (
+        fill[ROWS] < columns.rows.shape[1]
+        and (not wants[0] or fill[KEY_BYTES] + length <= len(columns.key.data))
+        and (not wants[1] or fill[VALUE_BYTES] + length <= len(columns.value.data))
+    )
+    if fits and headers > 0:
+        fits = (
+            fill[HEADER_KEY_BYTES] + length <= len(columns.header_key.data)
+            and fill[HEADER_VALUE_BYTES] + length <= len(columns.header_value.data)
+            and fill[HEADERS] + headers < len(columns.header_key.ends)
+        )
+    if not fits:
+        fill[NEEDED_BYTES] = length
+        fill[NEEDED_HEADERS] = headers
+    return fits
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _append_row(columns: Any, fill: Any, offset: Any, timestamp: Any) -> None:
+    row = fill[ROWS]
+    columns.rows[ROW_BATCH, row] = fill[BATCH]
+    columns.rows[ROW_OFFSET, row] = offset
+    columns.rows[ROW_TIMESTAMP, row] = timestamp
+    columns.header_ends[row + 1] = fill[HEADERS]
+    fill[ROWS] = row + 1
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _append_fields(
+    data: Any, key_at: Any, key_length: Any, value_at: Any, value_length: Any, columns: Any, fill: Any
+) -> None:
+    row = fill[ROWS]
+    if columns.wants[0]:
+        fill[KEY_BYTES] = _append(data, key_at, key_length, columns.key, row, fill[KEY_BYTES])
+    if columns.wants[1]:
+        fill[VALUE_BYTES] = _append(
+            data, value_at, value_length, columns.value, row, fill[VALUE_BYTES]
+        )
+
+
+@njit  # type: ignore[untyped-decorator]
+def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) -> Any:
+    """Copy the checked records of a v2 batch from AT on; gives whether all had room."""
+    batch = fill[BATCH]
+    base_offset = batches[header.BASE_OFFSET, batch]
+    base_timestamp = batches[header.BASE_TIMESTAMP, batch]
+    max_timestamp = batches[header.MAX_TIMESTAMP, batch]
+    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    wants_headers = columns.wants[2]
+    while fill[LEFT] > 0:
+        length, at = read_varint(data, fill[AT], end)
+        stop = at + length
+        timestamp_delta, at = read_varlong(data, at + 1, stop)
+        offset_delta, at = read_varint(data, at, stop)
+        key_length, key_at = read_varint(data, at, stop)
+        value_length, value_at = read_varint(data, key_at + max(key_length, 0), stop)
+        headers = np.int64(0)
+        if wants_headers:
+            headers, at = read_varint(data, value_at + max(value_length, 0), stop)
+        if not _has_room(columns, fill, length, headers):
+            return False
+        _append_fields(data, key_at, key_length, value_at, value_length, columns, fill)
+        if headers > 0:
+            _append_headers(data, at, stop, columns, fill, headers)
+        timestamp = max_timestamp if is_append_time else base_timestamp + timestamp_delta
+        _append_row(columns, fill, base_offset + offset_delta, timestamp)
+        fill[AT] = stop
+        fill[LEFT] -= 1
+    return True
+
+
+@njit  # type: ignore[untyped-decorator]
+def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
+    """Copy checked messages from AT on; gives whether all had room.
+
+    With LogAppendTime an inner message has its wrapper's timestamp; magic 0 never has one.
+    """
+    batch = fill[BATCH]
+    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    while fill[LEFT] > 0:
+        at = fill[AT]
+        length = LOG_OVERHEAD + load_i32(data, at + 8)
+        if not _has_room(columns, fill, length, 0):
+            return False
+        timestamp = np.int64(header.NO_TIMESTAMP)
+        if data[at + 16] != 0:
+            timestamp = load_i64(data, at + 18)
+            if is_append_time and batches[header.MAGIC, batch] == 1:
+                timestamp = batches[header.MAX_TIMESTAMP, batch]
+        key_at = key_length_at(data, at) + 4
+        key_length = load_i32(data, key_at - 4)
+        value_at = key_at + max(key_length, 0) + 4
+        _append_fields(
+            data, key_at, key_length, value_at, load_i32(data, value_at - 4), columns, fill
+        )
+        _append_row(columns, fill, load_i64(data, at) + fill[SHIFT], timestamp)
+        fill[AT] = at + length
+        fill[LEFT] -= 1
+    return True
+
+
+@njit  # type: ignore[untyped-decorator]
+def _begin(data: Any, start: Any, end: Any, batches: Any, fill: Any, failure: Any) -> Any:
+    """Check the batch under decoding and make it ready to be copied."""
+    batch = fill[BATCH]
+    magic = batches[header.MAGIC, batch]
+    count = batches[header.RECORD_COUNT, batch]
+    shift = np.int64(0)
+    if magic >= 2:
+        code = check_records(data, start, end, count, failure)
+    elif count < 0:
+        wrapper_offset = batches[header.LAST_OFFSET, batch]
+        code, count, shift = check_messages(data, start, end, magic, wrapper_offset, failure)
+    else:
+        code = check_plain_message(data, start, end, failure)
+    fill[LEFT] = count if code == OK else -1
+    fill[AT] = start
+    fill[SHIFT] = shift
+    return code
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def fill_columns(
+    data: Any, starts: Any, ends: Any, stop: Any, batches: Any, columns: Any, fill: Any, failure: Any
+) -> Any:
+    """Decode the batches from BATCH up to ``stop`` into the columns.
+
+    The records of batch i are ``data[starts[i]:ends[i]]``, not compressed: the records section
+    of a v2 batch, a message as it stands in the log, or an inner message set.
+
+    Gives DONE, NO_ROOM (empty the columns, or enlarge them where they are empty, and call again),
+    or FAILED: nothing of batch BATCH is in the columns, ``failure`` says why.
+    """
+    while fill[BATCH] < stop:
+        batch = fill[BATCH]
+        start, end = starts[batch], ends[batch]
+        if fill[LEFT] < 0 and _begin(data, start, end, batches, fill, failure) != OK:
+            return FAILED
+        if batches[header.MAGIC, batch] >= 2:
+            is_done = _copy_records(data, end, batches, columns, fill)
+        else:
+            is_done = _copy_messages(data, batches, columns, fill)
+        if not is_done:
+            return NO_ROOM
+        fill[BATCH] += 1
+        fill[LEFT] = -1
+    return DONE

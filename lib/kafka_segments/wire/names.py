@@ -1,0 +1,62 @@
+"""Names of segments and of the folders they lie in.
+
+Source: LogFileUtils, UnifiedLog.parseTopicPartitionName.
+"""
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+LOG_SUFFIX = ".log"
+_SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
+_MOVED = re.compile(r"(\S+-\S+)\.\S+-(delete|stray|future)", re.ASCII)
+_LIVE = re.compile(r"(.+)-([0-9]{1,10})", re.ASCII | re.DOTALL)
+_MAX_INT64 = 2**63 - 1
+_MAX_INT32 = 2**31 - 1
+
+
+class FolderState(StrEnum):
+    """What the suffix of a partition's folder says."""
+
+    LIVE = "live"
+    DELETE = "delete"
+    STRAY = "stray"
+    FUTURE = "future"
+
+
+class PartitionFolder(NamedTuple):
+    """A partition's folder by its name."""
+
+    topic: str
+    partition: int
+    state: FolderState
+
+
+def parse_segment_name(name: str) -> int | None:
+    """Give the base offset in a segment's file name, None where the name is no segment's.
+
+    Only 20 digits count. A broker takes any number before the first dot, but then opens the
+    file named with 20 digits, not this one.
+    """
+    match = _SEGMENT.fullmatch(name)
+    if match is None:
+        return None
+    base_offset = int(match[1])
+    return base_offset if base_offset <= _MAX_INT64 else None
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """Name a file of a segment, e.g. ``file_name(1000, ".index")``."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def parse_partition_folder(name: str) -> PartitionFolder | None:
+    """Split ``<topic>-<partition>`` at its last dash; knows the -delete, -stray, -future forms."""
+    state = FolderState.LIVE
+    moved = _MOVED.fullmatch(name)
+    if moved is not None:
+        name, state = name[: name.rindex(".")], FolderState(moved[2])
+    live = _LIVE.fullmatch(name)
+    if live is None or int(live[2]) > _MAX_INT32:
+        return None
+    return PartitionFolder(live[1], int(live[2]), state)

@@ -1,0 +1,51 @@
+"""Kafka's variable-length integers, compiled: seven bits a byte, zig-zag, lowest bits first.
+
+Source: ByteUtils.readVarint, readVarlong.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+PAST_END = -1
+TOO_LONG = -2
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def read_varint(data: Any, at: Any, end: Any) -> Any:
+    """Read an int32; gives (value, next byte), or PAST_END or TOO_LONG for the next byte.
+
+    Five bytes at most; bits above the 32nd are dropped, as Kafka drops them.
+    """
+    if at < end and data[at] < 0x80:
+        first = np.int64(data[at])
+        return (first >> 1) ^ -(first & 1), at + 1
+    value = np.int64(0)
+    for k in range(5):
+        if at + k >= end:
+            return np.int64(0), np.int64(PAST_END)
+        byte = np.int64(data[at + k])
+        value |= (byte & 0x7F) << (7 * k)
+        if byte < 0x80:
+            value &= 0xFFFFFFFF
+            return (value >> 1) ^ -(value & 1), at + k + 1
+    return np.int64(0), np.int64(TOO_LONG)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def read_varlong(data: Any, at: Any, end: Any) -> Any:
+    """Read an int64, ten bytes at most; else as ``read_varint``."""
+    if at < end and data[at] < 0x80:
+        first = np.int64(data[at])
+        return (first >> 1) ^ -(first & 1), at + 1
+    value = np.uint64(0)
+    for k in range(10):
+        if at + k >= end:
+            return np.int64(0), np.int64(PAST_END)
+        byte = np.uint64(data[at + k])
+        value |= (byte & np.uint64(0x7F)) << np.uint64(7 * k)
+        if byte < np.uint64(0x80):
+            half = np.int64(value >> np.uint64(1))
+            return half ^ -np.int64(value & np.uint64(1)), at + k + 1
+    return np.int64(0), np.int64(TOO_LONG)
