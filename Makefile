@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
-MVN_JARS = mvn -q -B dependency:copy-dependencies -DoutputDirectory=$@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo build test lint bench clean jars jars-test lock
@@ -46,12 +45,13 @@ jars: jars/delta
 jars-test: jars/kafka
 
 jars/delta: pom.xml
-	@if command -v mvn >/dev/null; then $(MVN_JARS) && touch $@; \
+	@if command -v mvn >/dev/null; then rm -rf $@ && mvn -q -B generate-resources >/dev/null && touch $@; \
 	else echo "mvn not found: Spark will resolve Delta's JARs itself; to prefetch them install Maven"; fi
 
 jars/kafka: pom.xml
-	@command -v mvn >/dev/null || { echo "mvn not found: the tests need Maven for Kafka's JARs (e.g. apt-get install maven)"; exit 1; }
-	@$(MVN_JARS) -Pkafka && touch $@
+	@command -v mvn >/dev/null && command -v javac >/dev/null || { \
+	  echo "mvn or javac not found: the tests need both (e.g. apt-get install maven openjdk-17-jdk-headless)"; exit 1; }
+	@rm -rf $@ && mvn -q -B -Pkafka generate-resources >/dev/null && touch $@
 
 $(VENV)/.done: requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or later, or set PYTHON="; exit 1; }

@@ -1,0 +1,79 @@
+"""Fixtures that tests share: golden data, one Spark session, one JVM with Kafka's classes."""
+
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_referee import Referee
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = Path(__file__).with_name("golden")
+os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the JVM they need, so that ``-m "not spark"`` is quick."""
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        if "spark" in names or "spark" in item.path.parts:
+            item.add_marker("spark")
+        if "referee" in names:
+            item.add_marker("referee")
+
+
+def _unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / name
+
+
+@pytest.fixture(scope="session")
+def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cases with the files Kafka 4.3.1 makes of them; see CONTRIBUTING.md."""
+    return _unpacked("synthetic", tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Log directories of a real broker, and the index files that it rebuilt."""
+    return _unpacked("broker", tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """One session for all tests, made as the commands make theirs."""
+    from kafka_segments.spark.session import spark_session
+
+    here = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
+    try:
+        with spark_session("tests", root=ROOT) as session:
+            yield session
+    finally:
+        os.chdir(here)
+
+
+@pytest.fixture(scope="session")
+def referee() -> Iterator["Referee"]:
+    """One JVM with Kafka's own classes."""
+    from kafka_referee import Referee
+
+    with Referee() as started:
+        yield started
+
+
+@pytest.fixture
+def log_dir(broker: Path, tmp_path: Path) -> Path:
+    """A log directory of its own for a test that changes it: two partitions of a broker."""
+    copy = tmp_path / "logs"
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+        shutil.copytree(broker / "logs" / name, copy / name)
+    return copy

@@ -1,0 +1,252 @@
+"""Kafka's own classes, asked from Python: one warm JVM that tests share.
+
+The answers come from the JARs in ``jars/kafka``; the Java sources beside this file are compiled
+once, into ``build/referee``, and again when they or the JARs change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, Self
+
+Answer = dict[str, Any]
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+KAFKA_JARS = REPOSITORY / "jars" / "kafka"
+SOURCES = Path(__file__).resolve().parent / "referee"
+CLASSES = REPOSITORY / "build" / "referee"
+
+DEFAULT_NOW_MS = 1_700_003_600_000
+QUIET = ("-Dlog4j2.level=OFF", "-Dlog4j2.StatusLogger.level=OFF")
+
+
+class RefereeError(Exception):
+    """The referee cannot start, stopped, or answered that it could not do what was asked."""
+
+
+class Referee:
+    """A JVM that recovers, generates, damages and reads segments with Kafka's own code.
+
+    Start it with ``start()`` and end it with ``close()``, or use it in a ``with`` statement.
+    It serves one request at a time.
+    """
+
+    def __init__(self, *, max_heap: str = "1g", stderr: Path | None = None) -> None:
+        """Prepare a referee; ``stderr`` names a file that keeps what the JVM prints there."""
+        self._max_heap = max_heap
+        self._stderr_path = stderr
+        self._stderr: IO[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Compile the sources if need be and start the JVM; a second call does nothing."""
+        if self._process is not None:
+            return
+        java = _program("java")
+        classes = _compiled_classes()
+        self._stderr = self._open_stderr()
+        self._process = subprocess.Popen(
+            [java, f"-Xmx{self._max_heap}", *QUIET, "-cp", _class_path(classes), "Referee"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            encoding="utf-8",
+        )
+
+    def close(self) -> None:
+        """End the JVM."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.communicate()
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
+
+    def recover(
+        self,
+        directory: Path,
+        index_interval_bytes: int = 4096,
+        segment_index_bytes: int = 10_485_760,
+        now_ms: int = DEFAULT_NOW_MS,
+    ) -> list[Answer]:
+        """Recover every segment of a partition directory in place: logs are cut, indexes written.
+
+        Gives one answer a segment, in ascending order: ``baseOffset``, ``fileBytes``,
+        ``validBytes``, ``truncatedBytes``, ``recoverReturned``, ``indexEntries``,
+        ``timeIndexEntries``, ``largestTimestamp``, ``offsetOfLargestTimestamp``,
+        ``firstBatchTimestamp``, ``nextOffset``; also ``caught`` where Kafka empties the segment.
+        Where Kafka fails: ``baseOffset``, ``fileBytes``, ``threw`` and ``message`` alone, and no
+        index files.
+        """
+        answer = self._ask(
+            "recover",
+            dir=str(directory),
+            index_interval_bytes=index_interval_bytes,
+            segment_index_bytes=segment_index_bytes,
+            now_ms=now_ms,
+        )
+        segments: list[Answer] = answer["segments"]
+        return segments
+
+    def generate(
+        self, directory: Path, seed: int, kind: Literal["v2", "legacy", "mixed"] = "v2"
+    ) -> Path:
+        """Write 1 to 5 random, sound segments into ``directory``/t-0, and give that path."""
+        answer = self._ask("generate", dir=str(directory), seed=seed, kind=kind)
+        return Path(answer["partition"])
+
+    def damage(self, directory: Path, seed: int) -> list[Answer]:
+        """Spoil 0 to 2 segments of a partition directory in place, and tell how.
+
+        Each answer holds ``file``, ``kind``, ``position`` (the first changed byte, -1: none),
+        ``bytes_before`` and ``bytes_after``.
+        """
+        damage: list[Answer] = self._ask("damage", dir=str(directory), seed=seed)["damage"]
+        return damage
+
+    def lookup(
+        self,
+        directory: Path,
+        base: int,
+        offsets: Iterable[int] = (),
+        timestamps: Iterable[int] = (),
+    ) -> Answer:
+        """Tell what Kafka reads in a segment's index files, which it does not touch.
+
+        ``offsets`` holds (offset, position) for each offset asked, ``timestamps`` (timestamp,
+        offset) for each timestamp, as lists; ``offset_index_sanity`` and ``time_index_sanity``
+        hold what Kafka's sanity checks throw, or None; ``offset_index_entries`` and
+        ``time_index_entries`` count the entries.
+        """
+        return self._ask(
+            "lookup",
+            dir=str(directory),
+            base=base,
+            offsets=list(offsets),
+            timestamps=list(timestamps),
+        )
+
+    def time_recover(
+        self,
+        files: Sequence[Path],
+        threads: int = 1,
+        index_interval_bytes: int = 4096,
+        warmup: int = 1,
+        rounds: int = 3,
+    ) -> Answer:
+        """Time ``LogSegment.recover()`` on sound logs where they lie; they are only read.
+
+        ``seconds`` holds the wall-clock time of each round, ``bytes`` the size of all logs.
+        """
+        return self._ask(
+            "time_recover",
+            files=[str(file.absolute()) for file in files],
+            threads=threads,
+            index_interval_bytes=index_interval_bytes,
+            warmup=warmup,
+            rounds=rounds,
+        )
+
+    def _ask(self, command: str, **fields: object) -> Answer:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise RefereeError("the referee is not started")
+        try:
+            process.stdin.write(json.dumps({"command": command, **fields}) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        except BaseException:
+            process.kill()  # or the next request would get this one's answer
+            raise
+        if not line:
+            raise RefereeError(f"the referee's JVM stopped: {self._last_words()}")
+        answer: Answer = json.loads(line)
+        if not answer.pop("ok"):
+            raise RefereeError(f"{command}: {answer['error']}")
+        return answer
+
+    def _open_stderr(self) -> IO[bytes]:
+        if self._stderr_path is None:
+            return tempfile.TemporaryFile()
+        return self._stderr_path.open("w+b")
+
+    def _last_words(self) -> str:
+        if self._stderr is None:
+            return ""
+        self._stderr.seek(0)
+        return self._stderr.read()[-2000:].decode("utf-8", "replace").strip()
+
+
+def _program(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise RefereeError(f"no {name} on the PATH: install JDK 17 or later, run `make jars-test`")
+    return path
+
+
+def _class_path(*folders: Path) -> str:
+    return os.pathsep.join([*map(str, folders), str(KAFKA_JARS / "*")])
+
+
+def _compiled_classes() -> Path:
+    """Give the folder of the compiled sources; compile them where it is not there."""
+    sources = sorted(SOURCES.glob("*.java"))
+    jars = sorted(KAFKA_JARS.glob("*.jar"))
+    if not any(jar.name.startswith("kafka-storage-") for jar in jars):
+        raise RefereeError("Kafka's JARs are missing from jars/kafka: run `make jars-test`")
+    classes = CLASSES / _fingerprint(sources, jars)
+    if not classes.is_dir():
+        _compile(sources, classes)
+    return classes
+
+
+def _fingerprint(sources: list[Path], jars: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.name.encode() + source.read_bytes())
+    for jar in jars:
+        digest.update(jar.name.encode())
+    return digest.hexdigest()[:16]
+
+
+def _compile(sources: list[Path], classes: Path) -> None:
+    """Compile into a folder that appears whole, as several test processes may do it at once."""
+    javac = _program("javac")
+    CLASSES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CLASSES) as scratch:
+        output = Path(scratch) / "classes"
+        compiler = subprocess.run(
+            [javac, "-nowarn", "-d", str(output), "-cp", _class_path(), *map(str, sources)],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if compiler.returncode != 0:
+            raise RefereeError(f"the referee does not compile: {compiler.stderr.strip()}")
+        try:
+            output.rename(classes)
+        except OSError:
+            if not classes.is_dir():
+                raise

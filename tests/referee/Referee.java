@@ -1,0 +1,108 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Kafka's own classes behind a line protocol: one JSON request a line on standard input, one JSON
+ * answer a line on standard output. An answer holds {@code ok}; where that is false, {@code error}.
+ */
+public final class Referee {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private Referee() {
+    }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers =
+            new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
+        System.setOut(System.err); // whatever Kafka prints must not look like an answer
+        BufferedReader requests =
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            answers.println(JSON.writeValueAsString(answer(line)));
+        }
+    }
+
+    private static Map<String, Object> answer(String line) {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        try {
+            Map<String, Object> result = run(JSON.readTree(line));
+            answer.put("ok", true);
+            answer.putAll(result);
+        } catch (Exception | LinkageError | OutOfMemoryError | InternalError error) {
+            error.printStackTrace();
+            answer.put("ok", false);
+            answer.put("error", error.toString());
+        }
+        return answer;
+    }
+
+    private static Map<String, Object> run(JsonNode request) throws Exception {
+        String command = text(request, "command");
+        return switch (command) {
+            case "recover" -> new PartitionRecovery(
+                directory(request),
+                integer(request, "index_interval_bytes"),
+                integer(request, "segment_index_bytes"),
+                required(request, "now_ms").asLong()).run();
+            case "generate" -> new PartitionGenerator(
+                required(request, "seed").asLong(),
+                text(request, "kind")).write(directory(request));
+            case "damage" -> new Damage(
+                required(request, "seed").asLong()).apply(directory(request));
+            case "lookup" -> IndexLookup.run(
+                directory(request),
+                required(request, "base").asLong(),
+                longs(request, "offsets"),
+                longs(request, "timestamps"));
+            case "time_recover" -> new RecoverBenchmark(
+                paths(request),
+                integer(request, "threads"),
+                integer(request, "index_interval_bytes"))
+                .run(integer(request, "warmup"), integer(request, "rounds"));
+            default -> throw new IllegalArgumentException("unknown command " + command);
+        };
+    }
+
+    private static JsonNode required(JsonNode request, String field) {
+        JsonNode value = request.get(field);
+        if (value == null || value.isNull()) {
+            throw new IllegalArgumentException("the request lacks " + field);
+        }
+        return value;
+    }
+
+    private static String text(JsonNode request, String field) {
+        return required(request, field).asText();
+    }
+
+    private static int integer(JsonNode request, String field) {
+        return required(request, field).intValue();
+    }
+
+    private static Path directory(JsonNode request) {
+        return Path.of(text(request, "dir"));
+    }
+
+    private static List<Long> longs(JsonNode request, String field) {
+        List<Long> values = new ArrayList<>();
+        required(request, field).forEach(value -> values.add(value.asLong()));
+        return values;
+    }
+
+    private static List<Path> paths(JsonNode request) {
+        List<Path> values = new ArrayList<>();
+        required(request, "files").forEach(value -> values.add(Path.of(value.asText())));
+        return values;
+    }
+}

@@ -1,0 +1,311 @@
+"""Build, on a real Spark with real Delta tables."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build, BuildSummary
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.spark.schemas import schema
+
+NOW_MS = 1_800_000_000_000
+Table = Callable[[str], DataFrame]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    return str(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def table(spark: SparkSession, warehouse: str) -> Table:
+    return lambda name: spark.read.format("delta").load(f"{warehouse}/{name}")
+
+
+@pytest.fixture
+def build(spark: SparkSession, warehouse: str, tmp_path: Path) -> Callable[..., BuildSummary]:
+    def run(*sources: Path, **options: object) -> BuildSummary:
+        where = {} if options.get("in_place") else {"index_dir": str(tmp_path / "indexes")}
+        merged = {"recovery": RecoveryOptions(), "now_ms": NOW_MS, **where, **options}
+        given = BuildOptions(tuple(map(str, sources)), warehouse, **merged)  # type: ignore[arg-type]
+        return Build(spark, given).run()
+
+    return run
+
+
+def _index_files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.suffix in (".index", ".timeindex")
+    }
+
+
+def _append_batch(log: Path) -> None:
+    """Append a copy of the last batch with offsets that go on."""
+    data = log.read_bytes()
+    position = last = 0
+    while position < len(data):
+        last, size = position, int.from_bytes(data[position + 8 : position + 12], "big")
+        position += 12 + size
+    base_offset = int.from_bytes(data[last : last + 8], "big")
+    delta = int.from_bytes(data[last + 23 : last + 27], "big")
+    log.write_bytes(data + (base_offset + delta + 1).to_bytes(8, "big") + data[last + 8 :])
+
+
+def test_index_files_of_a_log_directory_equal_those_that_its_broker_rebuilt(
+    broker: Path, build: Callable[..., BuildSummary], tmp_path: Path
+) -> None:
+    summary = build(broker / "logs")
+
+    assert (summary.segments_scanned, summary.findings) == (24, 0)
+    assert _index_files(tmp_path / "indexes") == _index_files(broker / "rebuilt")
+
+
+def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_files(
+    synthetic: Path, build: Callable[..., BuildSummary], table: Table, tmp_path: Path
+) -> None:
+    source = tmp_path / "cases"
+    expected: dict[str, bytes] = {}
+    rows = 0
+    for case in sorted(path.parent for path in synthetic.glob("*/case.json")):
+        config = json.loads((case / "case.json").read_text())["config"]
+        if config == {"index.interval.bytes": 4096, "segment.index.bytes": 10485760}:
+            shutil.copytree(case / "t-0", source / case.name / "t-0")
+            rows += len(list((case / "t-0").glob("*.log")))
+            for name, data in _index_files(case / "expected" / "segment").items():
+                expected[f"{case.name}/t-0/{name}"] = data
+
+    summary = build(source)
+
+    assert summary.segments_scanned == rows
+    assert table("segments").count() == rows
+    assert _index_files(tmp_path / "indexes") == expected
+
+
+def test_table_segments_has_the_published_schema_with_comments_and_not_null(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    build(log_dir)
+
+    assert {
+        name: table(name).schema == schema(f"{name}.v1")
+        for name in ("segments", "offset_index", "time_index", "logs", "log_dirs", "runs")
+    } == dict.fromkeys(
+        ("segments", "offset_index", "time_index", "logs", "log_dirs", "runs"), True
+    )
+
+
+def test_entries_are_rows_of_the_index_tables(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table, tmp_path: Path
+) -> None:
+    build(log_dir)
+
+    file = (tmp_path / "indexes" / "ct-two-partitions-0" / f"{1581:020d}.index").read_bytes()
+    rows = (
+        table("offset_index")
+        .where("topic = 'ct-two-partitions' AND partition = 0 AND base_offset = 1581")
+        .orderBy("offset")
+        .collect()
+    )
+    written = b"".join(
+        (row["offset"] - 1581).to_bytes(4, "big") + row["position"].to_bytes(4, "big")
+        for row in rows
+    )
+    assert written == file
+    assert table("time_index").count() == 1 + 1 + 86 + 8
+
+
+def test_a_second_run_reads_nothing_and_a_grown_active_segment_alone_is_read_again(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    build(log_dir)
+    unchanged = build(log_dir)
+    _append_batch(log_dir / "ct-two-partitions-1" / f"{1566:020d}.log")
+    grown = build(log_dir)
+
+    assert (unchanged.segments_scanned, unchanged.segments_unchanged) == (0, 4)
+    assert (grown.segments_scanned, grown.segments_unchanged) == (1, 3)
+    row = table("segments").where("base_offset = 1566").collect()[0]
+    assert (row["batch_count"], row["run_id"]) == (12, grown.run_id)
+    assert table("runs").count() == 3
+    entries = table("offset_index").groupBy("topic", "partition", "base_offset", "offset").count()
+    assert entries.where("count > 1").isEmpty()
+
+
+def test_a_segment_that_shrank_leaves_no_entries_beyond_its_end(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    build(log_dir)
+    log = log_dir / "ct-two-partitions-1" / f"{1566:020d}.log"
+    os.truncate(log, 30_000)
+    build(log_dir)
+
+    last = table("offset_index").where("base_offset = 1566").agg(F.max("position")).collect()[0][0]
+    row = table("segments").where("base_offset = 1566").collect()[0]
+    assert last < 30_000
+    assert row["damage"]["kind"] == "partial_batch"
+    assert row["valid_bytes"] + row["truncated_bytes"] == 30_000
+
+
+def test_a_segment_that_is_gone_is_marked_and_a_new_one_takes_over_as_active(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    build(log_dir)
+    (log_dir / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
+    summary = build(log_dir)
+
+    rows = {
+        row["base_offset"]: (row["is_active"], row["vanished_at"] is not None)
+        for row in table("segments").where("partition = 0").collect()
+    }
+    assert summary.segments_vanished == 1
+    assert rows == {0: (True, False), 1581: (False, True)}
+
+
+def test_a_segment_that_comes_back_is_no_longer_marked(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table, tmp_path: Path
+) -> None:
+    log = log_dir / "ct-two-partitions-0" / f"{1581:020d}.log"
+    build(log_dir)
+    shutil.move(log, tmp_path / "kept.log")
+    build(log_dir)
+    shutil.move(tmp_path / "kept.log", log)
+    build(log_dir)
+
+    row = table("segments").where("base_offset = 1581").collect()[0]
+    assert (row["is_active"], row["vanished_at"]) == (True, None)
+
+
+def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    build(log_dir)
+    shutil.rmtree(log_dir / "ct-two-partitions-0")
+    summary = build(log_dir / "ct-two-partitions-1")
+
+    assert (summary.segments_found, summary.segments_vanished) == (2, 0)
+    assert table("segments").where("vanished_at IS NOT NULL").isEmpty()
+
+
+def test_damage_is_a_row_and_the_run_goes_on(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    log = log_dir / "ct-two-partitions-0" / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+    data[500_000] ^= 1
+    log.write_bytes(data)
+
+    summary = build(log_dir)
+
+    damaged = table("segments").where("damage IS NOT NULL").collect()
+    assert (summary.segments_scanned, summary.segments_damaged, summary.findings) == (4, 1, 1)
+    assert [row["damage"]["kind"] for row in damaged] == ["corrupt_batch"]
+    assert damaged[0]["valid_bytes"] == damaged[0]["damage"]["position"] < 500_000
+
+
+def test_what_is_no_segment_is_a_row_of_unrecognized_files(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    (log_dir / "ct-two-partitions-0" / "7.log").write_bytes(b"")
+    (log_dir / "ct-two-partitions-0" / f"{0:020d}.log.deleted").write_bytes(b"x")
+    shutil.copytree(
+        log_dir / "ct-two-partitions-1", log_dir / f"ct-two-partitions-2.{'a' * 32}-delete"
+    )
+
+    summary = build(log_dir)
+
+    reasons = {
+        Path(row["path"]).name: row["reason"] for row in table("unrecognized_files").collect()
+    }
+    assert summary.segments_found == 4
+    assert summary.files_unrecognized == len(reasons) == 4
+    assert reasons["7.log"] == (
+        "no segment name: a broker would open 00000000000000000007.log instead"
+    )
+
+
+def test_empty_source_gives_empty_tables(
+    tmp_path: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    (tmp_path / "nothing").mkdir()
+
+    summary = build(tmp_path / "nothing")
+
+    assert (summary.segments_found, summary.findings) == (0, 0)
+    assert table("segments").isEmpty()
+
+
+def test_in_place_sets_aside_what_it_replaces(
+    log_dir: Path, broker: Path, build: Callable[..., BuildSummary], warehouse: str
+) -> None:
+    folder = log_dir / "ct-two-partitions-0"
+    stale = folder / f"{0:020d}.index"
+    stale.write_bytes(b"\x00" * 80)
+
+    summary = build(log_dir, in_place=True)
+
+    rebuilt = _index_files(broker / "rebuilt" / "ct-two-partitions-0")
+    kept = Path(warehouse, "_set_aside", summary.run_id, folder.name, stale.name)
+    assert _index_files(folder) == rebuilt
+    assert kept.read_bytes() == b"\x00" * 80
+
+
+def test_brokers_files_beside_the_segments_reach_the_tables(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    (log_dir / "meta.properties").write_text(
+        "#\n#Sat Nov 21 2026\nversion=1\ncluster.id=c1\nnode.id=7\ndirectory.id=d\n"
+    )
+    (log_dir / "recovery-point-offset-checkpoint").write_text("0\n1\nct-two-partitions 0 1748\n")
+    (log_dir / "replication-offset-checkpoint").write_text("0\n1\nct-two-partitions 0 1700\n")
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n2\nct-two-partitions 0 5\n")
+    partition = log_dir / "ct-two-partitions-0"
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (partition / "partition.metadata").write_text("version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ")
+
+    build(log_dir)
+
+    log = table("logs").where("partition = 0").collect()[0].asDict(recursive=True)
+    expected = {
+        "cluster": "c1",
+        "broker_id": 7,
+        "topic_id": "MWJ6FHTfRYy67jzwZdeqSQ",
+        "recovery_point": 1748,
+        "high_watermark": 1700,
+        "log_start_offset": None,
+        "leader_epochs": [{"epoch": 0, "start_offset": 0}],
+    }
+    log_directory = table("log_dirs").collect()[0]
+    assert {key: log[key] for key in expected} == expected
+    assert log_directory["problem"] == (
+        "log-start-offset-checkpoint: 1 entries, line 2 says 2"
+    )
+
+
+def test_a_run_that_died_before_the_segments_were_merged_is_made_good_by_the_next(
+    log_dir: Path,
+    build: Callable[..., BuildSummary],
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def die(*_: object) -> None:
+        raise InterruptedError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Build, "_write_segments", die)
+        with pytest.raises(InterruptedError):
+            build(log_dir)
+    summary = build(log_dir)
+
+    entries = table("offset_index").groupBy("topic", "partition", "base_offset", "offset").count()
+    assert summary.segments_scanned == 4
+    assert entries.where("count > 1").isEmpty()
+    assert table("segments").count() == 4

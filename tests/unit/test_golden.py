@@ -1,0 +1,118 @@
+"""Every golden case, by the core alone: equal bytes, equal numbers."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.index import recovery
+from kafka_segments.index.offset_index import encode_offset_index
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.wire.crc import HAS_CPU_CRC
+
+
+def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:
+    descriptor = os.open(log, os.O_RDONLY)
+    try:
+        return recoverer.recover(
+            lambda position, view: os.preadv(descriptor, [view], position),
+            size_bytes=log.stat().st_size,
+            base_offset=int(log.name[:20]),
+        )
+    finally:
+        os.close(descriptor)
+
+
+def _files(recovered: SegmentRecovery, base_offset: int) -> dict[str, bytes]:
+    if recovered.offset_entries is None or recovered.time_entries is None:
+        return {}
+    return {
+        f"{base_offset:020d}.index": encode_offset_index(
+            recovered.offset_entries, base_offset=base_offset
+        ),
+        f"{base_offset:020d}.timeindex": encode_time_index(
+            recovered.time_entries, base_offset=base_offset
+        ),
+    }
+
+
+def _expected_files(folder: Path) -> dict[str, bytes]:
+    return {
+        file.name: file.read_bytes()
+        for file in (folder.iterdir() if folder.is_dir() else ())
+        if file.suffix in (".index", ".timeindex")
+    }
+
+
+def _numbers(recovered: SegmentRecovery, base_offset: int) -> dict[str, int]:
+    if recovered.offset_entries is None or recovered.time_entries is None:
+        return {"baseOffset": base_offset}
+    return {
+        "baseOffset": base_offset,
+        "validBytes": recovered.valid_bytes,
+        "truncatedBytes": recovered.truncated_bytes,
+        "indexEntries": len(recovered.offset_entries),
+        "timeIndexEntries": len(recovered.time_entries),
+        "largestTimestamp": recovered.max_timestamp,
+        "offsetOfLargestTimestamp": recovered.offset_of_max_timestamp,
+        "firstBatchTimestamp": recovered.first_batch_timestamp,
+        "nextOffset": recovered.next_offset,
+    }
+
+
+@pytest.mark.parametrize("by_instruction", sorted({HAS_CPU_CRC, False}))
+@pytest.mark.parametrize("buffer_bytes", [97, 1024 * 1024])
+def test_every_synthetic_case_equals_kafkas_recovery(
+    synthetic: Path, monkeypatch: pytest.MonkeyPatch, buffer_bytes: int, by_instruction: bool
+) -> None:
+    monkeypatch.setattr(recovery, "_BUFFER_BYTES", buffer_bytes)
+    files: dict[str, dict[str, bytes]] = {}
+    numbers: dict[str, list[dict[str, int]]] = {}
+    expected_files, expected_numbers = {}, {}
+    for case in sorted(path.parent for path in synthetic.glob("*/case.json")):
+        config = json.loads((case / "case.json").read_text())["config"]
+        recoverer = SegmentRecoverer(
+            RecoveryOptions(
+                index_interval_bytes=config["index.interval.bytes"],
+                segment_index_bytes=config["segment.index.bytes"],
+                by_instruction=by_instruction,
+            )
+        )
+        files[case.name], numbers[case.name] = {}, []
+        for log in sorted((case / "t-0").glob("*.log")):
+            recovered = _recover(recoverer, log)
+            files[case.name] |= _files(recovered, int(log.name[:20]))
+            numbers[case.name].append(_numbers(recovered, int(log.name[:20])))
+        expected_files[case.name] = _expected_files(case / "expected" / "segment")
+        known = json.loads((case / "expected" / "segments.json").read_text())
+        expected_numbers[case.name] = [
+            {key: row[key] for key in mine if key in row}
+            for row, mine in zip(known, numbers[case.name], strict=True)
+        ]
+
+    assert len(files) == 102
+    assert files == expected_files
+    assert numbers == expected_numbers
+
+
+@pytest.mark.parametrize(
+    ("logs", "rebuilt"), [("logs", "rebuilt"), ("restarted/logs", "restarted/recovered")]
+)
+def test_every_segment_of_a_broker_equals_what_it_rebuilt(
+    broker: Path, logs: str, rebuilt: str
+) -> None:
+    recoverer = SegmentRecoverer(RecoveryOptions())
+    folders = sorted((broker / logs).iterdir())
+
+    files = {
+        folder.name: {
+            name: data
+            for log in sorted(folder.glob("*.log"))
+            for name, data in _files(_recover(recoverer, log), int(log.name[:20])).items()
+        }
+        for folder in folders
+    }
+
+    assert files == {folder.name: _expected_files(broker / rebuilt / folder.name) for folder in folders}
