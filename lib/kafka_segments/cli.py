@@ -102,7 +102,7 @@ def cli() -> None:
 @click.option(
     "--set-aside",
     metavar="URI",
-    help="Where index files go that differ and are replaced; default: _set_aside under --warehouse.",
+    help="Where replaced index files are kept; default: _set_aside under --warehouse.",
 )
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
 @click.option("--broker-id", type=int, help="Broker id; default: node.id of meta.properties.")

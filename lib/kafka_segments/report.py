@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from kafka_segments.pipelines.build import BuildSummary
@@ -49,7 +49,10 @@ def progress(spark: SparkSession) -> Iterator[None]:
     console = Console(stderr=True)
     ended = threading.Event()
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console,
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
         transient=True,
     ) as bars:
         watcher = threading.Thread(target=_watch, args=(spark, bars, ended), daemon=True)
@@ -90,7 +93,9 @@ def segments_of_run(spark: SparkSession, warehouse: str, run_id: str, output: st
 def print_rows(rows: DataFrame, output: str) -> None:
     """Print all rows as JSON lines or CSV, without holding them at once."""
     if output == "json":
-        for line in rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"})).toLocalIterator():
+        for line in rows.select(
+            F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        ).toLocalIterator():
             sys.stdout.write(line[0] + "\n")
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -127,8 +132,18 @@ def _print_segments(segments: DataFrame) -> None:
     if not rows:
         return
     table = RichTable(box=None, pad_edge=False)
-    for name in ("topic-partition", "base offset", "next offset", "valid bytes", "cut off",
-                 "batches", "largest timestamp (UTC)", "index", "time index", "damage"):
+    for name in (
+        "topic-partition",
+        "base offset",
+        "next offset",
+        "valid bytes",
+        "cut off",
+        "batches",
+        "largest timestamp (UTC)",
+        "index",
+        "time index",
+        "damage",
+    ):
         is_text = name in ("topic-partition", "largest timestamp (UTC)", "damage")
         table.add_column(name, justify="left" if is_text else "right", overflow="fold")
     for row in rows[:MOST_ROWS_SHOWN]:

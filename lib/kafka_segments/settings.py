@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
@@ -24,7 +25,9 @@ class Settings(BaseSettings):
     segment_index_bytes: int = Field(default=10 * 1024 * 1024, ge=4, le=2**31 - 1)
     retention_ms: int = Field(default=604_800_000, ge=-1)
     retention_bytes: int = Field(default=-1, ge=-1)
-    cleanup_policy: str = Field(default="delete", pattern=r"^(delete|compact|compact,delete|delete,compact)?$")
+    cleanup_policy: str = Field(
+        default="delete", pattern=r"^(delete|compact|compact,delete|delete,compact)?$"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -35,8 +38,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let the environment win over the file; ``load`` puts --set over both."""
-        return env_settings, init_settings
+        """Take what ``load`` gives, and nothing else: it knows which source wins."""
+        return (init_settings,)
 
     @classmethod
     def load(cls, file: Path | None, pairs: Sequence[str]) -> Self:
@@ -47,8 +50,8 @@ class Settings(BaseSettings):
         """
         try:
             from_file = {} if file is None else tomllib.loads(file.read_text("utf-8"))
-            settings = cls(**from_file)
-            return cls.model_validate({**settings.model_dump(), **_parse_pairs(pairs)})
+            from_environment = EnvSettingsSource(cls)()
+            return cls.model_validate({**from_file, **from_environment, **_parse_pairs(pairs)})
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UsageError(f"{file}: {error}") from None
         except ValidationError as error:

@@ -98,9 +98,7 @@ def test_table_segments_has_the_published_schema_with_comments_and_not_null(
     assert {
         name: table(name).schema == schema(f"{name}.v1")
         for name in ("segments", "offset_index", "time_index", "logs", "log_dirs", "runs")
-    } == dict.fromkeys(
-        ("segments", "offset_index", "time_index", "logs", "log_dirs", "runs"), True
-    )
+    } == dict.fromkeys(("segments", "offset_index", "time_index", "logs", "log_dirs", "runs"), True)
 
 
 def test_entries_are_rows_of_the_index_tables(
@@ -285,9 +283,7 @@ def test_brokers_files_beside_the_segments_reach_the_tables(
     }
     log_directory = table("log_dirs").collect()[0]
     assert {key: log[key] for key in expected} == expected
-    assert log_directory["problem"] == (
-        "log-start-offset-checkpoint: 1 entries, line 2 says 2"
-    )
+    assert log_directory["problem"] == ("log-start-offset-checkpoint: 1 entries, line 2 says 2")
 
 
 def test_a_run_that_died_before_the_segments_were_merged_is_made_good_by_the_next(

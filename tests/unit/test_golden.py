@@ -115,4 +115,6 @@ def test_every_segment_of_a_broker_equals_what_it_rebuilt(
         for folder in folders
     }
 
-    assert files == {folder.name: _expected_files(broker / rebuilt / folder.name) for folder in folders}
+    assert files == {
+        folder.name: _expected_files(broker / rebuilt / folder.name) for folder in folders
+    }

@@ -1,0 +1,1 @@
+"""Decisions as DataFrame transforms: no I/O, no clock."""

@@ -116,7 +116,9 @@ def _reason(*, by_time: bool) -> Column:
         .when(F.col("_by_time"), "older than retention.ms")
         .when(
             is_blocked & F.col("_expired"),
-            F.concat(F.lit("expired, but the older segment "), F.col("_first_kept"), F.lit(" stays")),
+            F.concat(
+                F.lit("expired, but the older segment "), F.col("_first_kept"), F.lit(" stays")
+            ),
         )
         .otherwise(own)
     )

@@ -158,8 +158,9 @@ def scan_buffer(
 ) -> Any:
     """Walk the batches in ``data[HEADER_ROOM:][:length]``, the file from ``data_position`` on.
 
-    The room in front holds the header of a batch that began in an earlier buffer. Gives the position to read on from. Entries go to the three arrays, of two int64 columns
-    each, from row 0 on; ``counts`` says how many there are (offset, time, epoch).
+    The room in front holds the header of a batch that began in an earlier buffer. Gives the
+    position to read on from. Entries go to the three arrays, of two int64 columns each, from
+    row 0 on; ``counts`` says how many there are (offset, time, epoch).
     """
     offset_count = 0
     time_count = 0
@@ -331,7 +332,7 @@ def scan_buffer(
         next_offset = last_offset + 1
         batch_count += 1
         record_count += records
-        magic_bits |= 1 << (min(max(magic, -1), 3) + 1)
+        magic_bits |= 1 << np.int64(min(max(magic + 1, 0), 4))
         codec_bits |= 1 << (attributes & 0x07)
         timestamp_type_bits |= 1 << timestamp_type
         if magic < 2 and attributes & 0x07 != 0:

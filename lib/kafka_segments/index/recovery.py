@@ -221,18 +221,19 @@ class SegmentRecoverer:
         left = int(state[kernel.END]) - position
         if status == kernel.AT_END and left == 0:
             return None
-        if status == kernel.BAD_SIZE and state[kernel.FOUND] == 0:
-            if self._only_zeros(read_into, position, int(state[kernel.END])):
-                message = f"{left} zero bytes after the last batch, as preallocation leaves them"
-                return Damage(DamageKind.PREALLOCATED_TAIL, position, message)
+        has_no_size = status == kernel.BAD_SIZE and state[kernel.FOUND] == 0
+        if has_no_size and self._only_zeros(read_into, position, int(state[kernel.END])):
+            message = f"{left} zero bytes after the last batch, as preallocation leaves them"
+            return Damage(DamageKind.PREALLOCATED_TAIL, position, message)
         kind, message = _describe(state, status, left)
         return Damage(kind, position, message)
 
     def _only_zeros(self, read_into: ReadInto, position: int, end: int) -> bool:
         while position < end:
             length = min(len(self._bytes), end - position)
-            if read_into(position, self._view[:length]) < length:
-                raise FileChangedError(position, end)
+            read = read_into(position, self._view[:length])
+            if read < length:
+                raise FileChangedError(position + read, end)
             if self._bytes[:length].any():
                 return False
             position += length

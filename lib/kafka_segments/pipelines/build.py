@@ -178,9 +178,7 @@ class Build:
         if known is None:
             return None
         unlisted = listed.where(F.col("kind") == listing.UNLISTED)
-        return _cached(
-            known.transform(build_plan.vanished(found, unlisted, now=self._now)), caches
-        )
+        return _cached(known.transform(build_plan.vanished(found, unlisted, now=self._now)), caches)
 
     def _locked_log_dirs(self, plan: _Plan) -> list[str]:
         locked = plan.listed.where((F.col("kind") == listing.LOG_DIR) & F.col("meta.has_lock_file"))
@@ -282,16 +280,16 @@ class Build:
             rows.to_unrecognized(run_id=self._run_id)
         )
         if plan.known is None:
-            self._warehouse.fill(
-                tables.UNRECOGNIZED_FILES, found, where=self._scope("path")
-            )
+            self._warehouse.fill(tables.UNRECOGNIZED_FILES, found, where=self._scope("path"))
         else:
             self._warehouse.merge(tables.UNRECOGNIZED_FILES, found)
 
     def _scope(self, column: str) -> str:
         """Give the SQL condition of what lies under the sources, by a path column."""
         conditions = []
-        for source in self._options.log_dir_sources() if column == "log_dir" else self._options.sources:
+        for source in (
+            self._options.log_dir_sources() if column == "log_dir" else self._options.sources
+        ):
             text = tables.sql_text(source)
             below = tables.sql_text(source.rstrip("/") + "/")
             conditions.append(f"{column} = {text} OR startswith({column}, {below})")

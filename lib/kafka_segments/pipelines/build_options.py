@@ -1,5 +1,6 @@
 """What a build is asked for, checked before anything is touched."""
 
+import fcntl  # POSIX locks, which Java takes too
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ class BuildOptions:
     """Options of a build. URIs are absolute; ``now_ms`` is the run's clock.
 
     Raises:
-        UsageError: sources that overlap, or a target inside a source without ``in_place``.
+        UsageError: sources that overlap, or a source and a target of which one lies in the other.
     """
 
     sources: tuple[str, ...]
@@ -50,6 +51,8 @@ class BuildOptions:
             for source in self.sources:
                 if target is not None and _lies_in(target, source):
                     raise UsageError(f"{option} {target} lies in the source {source}")
+                if target is not None and _lies_in(source, target):
+                    raise UsageError(f"the source {source} lies in {option} {target}")
         names = Counter(_last_component(source) for source in self.sources)
         for name, count in names.items():
             if count > 1 and self.index_dir is not None:
@@ -110,8 +113,6 @@ def refuse_locked(log_dirs: Iterable[str]) -> None:
     Raises:
         UsageError: one is locked.
     """
-    import fcntl  # POSIX only, as Kafka's lock is here
-
     for log_dir in log_dirs:
         if "://" in log_dir:
             continue

@@ -1,0 +1,1 @@
+"""Adapters to Spark and Delta."""

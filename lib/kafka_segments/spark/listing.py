@@ -1,6 +1,6 @@
 """List the sources in the executors, folder level by folder level."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -19,9 +19,7 @@ from pyspark.sql.types import (
 
 from kafka_segments.storage import listing
 
-_EPOCH = StructType(
-    [StructField("epoch", IntegerType()), StructField("start_offset", LongType())]
-)
+_EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(
     [
         StructField("version", IntegerType()),
@@ -66,7 +64,7 @@ LISTED = StructType(
 _ROWS_A_BATCH = 10_000
 
 
-def _list_folders(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+def _list_folders(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     arrow_schema = to_arrow_schema(LISTED)
     rows: list[listing.Listed] = []
     for batch in batches:
@@ -87,9 +85,12 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(arrow_schema)
     arrays = []
     for field, values in zip(arrow_schema, columns, strict=True):
-        if field.name == "leader_epochs":
-            values = tuple(v and [epoch._asdict() for epoch in v] for v in values)
-        arrays.append(pa.array(values, type=field.type))
+        plain = (
+            [v and [epoch._asdict() for epoch in v] for v in values]
+            if field.name == "leader_epochs"
+            else values
+        )
+        arrays.append(pa.array(plain, type=field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 

@@ -72,9 +72,7 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
 
 def to_offset_index(scanned: DataFrame) -> DataFrame:
     """Turn scanned segments into rows of ``offset_index``, one an entry."""
-    return _published(
-        scanned.select(*SEGMENT_KEYS, F.inline("offset_entries")), "offset_index.v1"
-    )
+    return _published(scanned.select(*SEGMENT_KEYS, F.inline("offset_entries")), "offset_index.v1")
 
 
 def to_time_index(scanned: DataFrame) -> DataFrame:

@@ -62,7 +62,16 @@ def _entries(*names: str) -> ArrayType:
     return ArrayType(StructType([StructField(name, LongType(), False) for name in names]), False)
 
 
-CARRIED = (*IDENTITY, "cluster", "broker_id", "name", "size_bytes", "mtime_ns", "is_active", "fingerprint")
+CARRIED = (
+    *IDENTITY,
+    "cluster",
+    "broker_id",
+    "name",
+    "size_bytes",
+    "mtime_ns",
+    "is_active",
+    "fingerprint",
+)
 SCANNED_COLUMNS = (
     *(StructField(name, LongType()) for name in _MEASURED),
     StructField("magics", ArrayType(IntegerType(), False)),
@@ -133,7 +142,9 @@ class _SegmentScanner:
 def _index_files(recovery: SegmentRecovery, base_offset: int) -> dict[str, bytes | None]:
     offsets, times = recovery.offset_entries, recovery.time_entries
     return {
-        ".index": None if offsets is None else encode_offset_index(offsets, base_offset=base_offset),
+        ".index": None
+        if offsets is None
+        else encode_offset_index(offsets, base_offset=base_offset),
         ".timeindex": None if times is None else encode_time_index(times, base_offset=base_offset),
     }
 
@@ -202,10 +213,10 @@ def _to_batch(
         }
         for row in scanned
     ]
-    entries = {
-        "leader_epochs": [row and row.leader_epochs for row in found],
-        "offset_entries": [row and row.offset_entries for row in found],
-        "time_entries": [row and row.time_entries for row in found],
+    entries: dict[str, list[Entries | None]] = {
+        "leader_epochs": [None if row is None else row.leader_epochs for row in found],
+        "offset_entries": [None if row is None else row.offset_entries for row in found],
+        "time_entries": [None if row is None else row.time_entries for row in found],
     }
     arrays = [
         carried.column(field.name)
@@ -221,8 +232,8 @@ def _to_batch(
 def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
     """Recover every segment of a DataFrame and publish its index files.
 
-    Needs: cluster, broker_id, source, relative_path, name, log_dir, topic, partition, base_offset, size_bytes,
-        mtime_ns, is_active, fingerprint.
+    Needs: cluster, broker_id, source, relative_path, name, log_dir, topic, partition,
+        base_offset, size_bytes, mtime_ns, is_active, fingerprint.
     Gives: the same, what ``SegmentRecovery`` measured, and both indexes' entries as arrays.
     """
 

@@ -57,7 +57,7 @@ def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterat
         return
     builder = SparkSession.builder.appName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    settings = dict(_ALWAYS)
+    settings: dict[str, bool | float | int | str | None] = {**_ALWAYS}
     if not submitted:
         settings["spark.master"] = master or "local[*]"
         settings |= _LOCAL

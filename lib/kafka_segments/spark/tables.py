@@ -130,7 +130,12 @@ class Warehouse:
         self._commit(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
 
     def merge(
-        self, table: Table, rows: DataFrame, *, only_in: str | None = None, deleted: str | None = None
+        self,
+        table: Table,
+        rows: DataFrame,
+        *,
+        only_in: str | None = None,
+        deleted: str | None = None,
     ) -> None:
         """Update rows by key and insert new ones, in one commit.
 
@@ -150,7 +155,7 @@ class Warehouse:
         if deleted is not None:
             merge = merge.whenMatchedDelete(f"s.{deleted}")
         merge = merge.whenMatchedUpdate(set=values).whenNotMatchedInsert(
-            None if deleted is None else f"NOT s.{deleted}", values=values
+            "true" if deleted is None else f"NOT s.{deleted}", values=values
         )
         self._commit(table, merge.execute)
 

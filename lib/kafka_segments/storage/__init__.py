@@ -1,0 +1,1 @@
+"""Files and folders, wherever they lie. No Spark."""

@@ -39,15 +39,28 @@ class FileEntry(NamedTuple):
 
 
 def absolute_uri(text: str) -> str:
-    """Turn what a user typed into a URI: local paths become absolute, without a scheme."""
-    if "://" in text:
-        scheme = urlsplit(text).scheme
-        if scheme == "file":
-            return unquote(urlsplit(text).path).rstrip("/") or "/"
-        return text.rstrip("/")
+    """Turn what a user typed into a URI: local paths become absolute, without a scheme.
+
+    Raises:
+        UsageError: it is empty, no URI, or a file on another host.
+    """
     if not text:
         raise UsageError("an empty path is no source or target")
-    return os.path.abspath(os.path.expanduser(text))
+    if "://" not in text:
+        return _normalized(os.path.expanduser(text))
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise UsageError(f"{text}: {error}") from None
+    if parts.scheme != "file":
+        return text.rstrip("/")
+    if parts.netloc not in ("", "localhost"):
+        raise UsageError(f"{text} names the host {parts.netloc}: a local path is file:///…")
+    return _normalized(unquote(parts.path))
+
+
+def _normalized(path: str) -> str:
+    return "/" + os.path.abspath(path).lstrip("/")  # abspath keeps a double slash in front
 
 
 @lru_cache(maxsize=64)

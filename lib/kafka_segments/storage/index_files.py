@@ -79,8 +79,10 @@ class IndexPublisher:
 
     def _set_aside(self, source: str, relative_path: str, target: Place, found: bytes) -> None:
         folder = self._output.set_aside_folder(source, relative_path)
-        self._make(folder)
-        publish(place(folder).child(os.path.basename(target.path)), found)
+        kept = place(folder).child(os.path.basename(target.path))
+        if self._found(kept) is None:  # else a task that runs twice would lose the first bytes
+            self._make(folder)
+            publish(kept, found)
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:

@@ -85,7 +85,7 @@ def _list_rows(folder: tuple[str, str]) -> list[Listed]:
 
 def _segments(rows: list[Listed]) -> list[SegmentFile]:
     rows = [row for row in rows if row.kind == SEGMENT]
-    if rows and rows[0].folder_state == FolderState.FUTURE and rows[0].relative_path:
+    if not rows or (rows[0].folder_state == FolderState.FUTURE and rows[0].relative_path):
         return []
     next_base_offsets = [*(row.base_offset for row in rows[1:]), None]
     return [

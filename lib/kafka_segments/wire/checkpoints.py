@@ -5,6 +5,7 @@ fields apart by white space. An empty file has no entries. Sources: CheckpointFi
 OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile, MetaProperties.
 """
 
+import re
 from typing import NamedTuple
 
 import javaproperties
@@ -20,6 +21,8 @@ PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+_WHITE_SPACE = re.compile(r"\s+", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 
 
 class PartitionOffset(NamedTuple):
@@ -50,10 +53,12 @@ def _entries(name: str, text: str, fields: int) -> list[list[str]]:
     if not text:
         return []
     lines = text.splitlines()
-    if lines[0].strip() != "0":
+    if lines[0] != "0":
         raise CorruptTextError(name, f"version is {lines[0]!r}, 0 expected (line 1)")
-    count = _number(name, lines[1] if len(lines) > 1 else "", 2)
-    rows = [line.split() for line in lines[2:] if line.strip()]
+    if len(lines) == 1:
+        return []
+    count = _int32(name, lines[1], 2)
+    rows = [_WHITE_SPACE.split(line.rstrip()) for line in lines[2:]]
     for number, row in enumerate(rows, start=3):
         if len(row) != fields:
             raise CorruptTextError(name, f"{len(row)} fields, {fields} expected (line {number})")
@@ -62,11 +67,21 @@ def _entries(name: str, text: str, fields: int) -> list[list[str]]:
     return rows
 
 
-def _number(name: str, text: str, line: int) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise CorruptTextError(name, f"{text!r} is no number (line {line})") from None
+def _int32(name: str, text: str, place: str | int) -> int:
+    return _integer(name, text, place, bits=32)
+
+
+def _int64(name: str, text: str, place: str | int) -> int:
+    return _integer(name, text, place, bits=64)
+
+
+def _integer(name: str, text: str, place: str | int, *, bits: int) -> int:
+    """Read a decimal as Java does: no white space, no ``_``, and it must fit."""
+    value = int(text) if _DECIMAL.fullmatch(text) else 2**bits
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        where = f"line {place}" if isinstance(place, int) else place
+        raise CorruptTextError(name, f"{text!r} is no int{bits} ({where})")
+    return value
 
 
 def parse_offset_checkpoint(name: str, text: str) -> list[PartitionOffset]:
@@ -76,7 +91,7 @@ def parse_offset_checkpoint(name: str, text: str) -> list[PartitionOffset]:
         CorruptTextError: Kafka would not read it either.
     """
     return [
-        PartitionOffset(topic, _number(name, partition, line), _number(name, offset, line))
+        PartitionOffset(topic, _int32(name, partition, line), _int64(name, offset, line))
         for line, (topic, partition, offset) in enumerate(_entries(name, text, 3), start=3)
     ]
 
@@ -88,7 +103,7 @@ def parse_leader_epochs(text: str) -> list[EpochStart]:
         CorruptTextError: Kafka would not read it either.
     """
     return [
-        EpochStart(_number(LEADER_EPOCHS, epoch, line), _number(LEADER_EPOCHS, start, line))
+        EpochStart(_int32(LEADER_EPOCHS, epoch, line), _int64(LEADER_EPOCHS, start, line))
         for line, (epoch, start) in enumerate(_entries(LEADER_EPOCHS, text, 2), start=3)
     ]
 
@@ -116,10 +131,13 @@ def parse_meta_properties(text: str) -> MetaProperties:
         properties = javaproperties.loads(text)
     except javaproperties.InvalidUEscapeError as error:
         raise CorruptTextError(META_PROPERTIES, str(error)) from None
-    version, node = properties.get("version"), properties.get("node.id", properties.get("broker.id"))
+    version, node = (
+        properties.get("version"),
+        properties.get("node.id", properties.get("broker.id")),
+    )
     return MetaProperties(
-        version=None if version is None else _number(META_PROPERTIES, version, 0),
+        version=None if version is None else _int32(META_PROPERTIES, version, "version"),
         cluster_id=properties.get("cluster.id"),
-        node_id=None if node is None else _number(META_PROPERTIES, node, 0),
+        node_id=None if node is None else _int32(META_PROPERTIES, node, "node.id"),
         directory_id=properties.get("directory.id"),
     )

@@ -42,7 +42,7 @@ def _swapped(builder: Any, value: Any) -> Any:
     return builder.bswap(value)
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
     """Load 8 bytes at ``index`` of a uint8 array, little-endian."""
 
@@ -52,7 +52,7 @@ def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.intp), codegen
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
     """Load a big-endian int64 at ``index`` of a uint8 array."""
 
@@ -62,7 +62,7 @@ def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
     return types.int64(array, types.intp), codegen
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
     """Load a big-endian int32 at ``index`` of a uint8 array, widened to int64."""
 
@@ -73,7 +73,7 @@ def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
     return types.int64(array, types.intp), codegen
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
     """Load a big-endian uint32 at ``index`` of a uint8 array, widened to uint64."""
 
@@ -84,7 +84,7 @@ def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.intp), codegen
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def crc32c_step_8(typing_context: Any, crc: Any, word: Any) -> Any:
     """Feed 8 bytes (little-endian) to the CPU's CRC-32C; without one, do nothing."""
 
@@ -104,7 +104,7 @@ def crc32c_step_8(typing_context: Any, crc: Any, word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def crc32c_step_1(typing_context: Any, crc: Any, byte: Any) -> Any:
     """Feed one byte to the CPU's CRC-32C; without one, do nothing."""
 

@@ -1,0 +1,85 @@
+"""The command line as a person meets it: a new process each time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kafka_segments", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def test_build_prints_rows_on_stdout_alone_and_leaves_with_1_where_it_found_damage(
+    synthetic: Path, tmp_path: Path
+) -> None:
+    done = _run(
+        "build",
+        "--source",
+        synthetic / "multi-segment-corrupt-middle",
+        "--warehouse",
+        "wh",
+        "--index-dir",
+        "indexes",
+        "--output",
+        "json",
+        cwd=tmp_path,
+    )
+
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    assert [(row["base_offset"], row["valid_bytes"]) for row in rows] == [
+        (0, 69321),
+        (123, 43147),
+        (257, 74877),
+    ]
+    assert "1 damaged segments" in done.stderr
+    assert (tmp_path / "indexes" / "t-0" / f"{257:020d}.timeindex").stat().st_size == 144
+
+
+def test_what_cannot_be_meant_is_one_line_and_status_2(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    target_in_source = _run("build", "--source", "logs", "--warehouse", "logs/wh", cwd=tmp_path)
+    typo = _run("build", "--source", "logs", "--warehouse", "wh", "--set", "a=1", cwd=tmp_path)
+    unknown = _run("build", "--source", "logs", "--warehouse", "wh", "--check", "x", cwd=tmp_path)
+
+    assert [run.returncode for run in (target_in_source, typo, unknown)] == [2, 2, 2]
+    assert target_in_source.stderr == (
+        f"kafka-segments: --warehouse {tmp_path}/logs/wh lies in the source {tmp_path}/logs\n"
+    )
+    assert typo.stderr == "kafka-segments: unknown setting a\n"
+
+
+def test_a_missing_source_is_named(tmp_path: Path) -> None:
+    done = _run("build", "--source", "nowhere", "--warehouse", "wh", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert f"kafka-segments: cannot list {tmp_path}/nowhere: " in done.stderr
+
+
+def test_a_dry_run_changes_nothing(synthetic: Path, tmp_path: Path) -> None:
+    done = _run(
+        "build",
+        "--source",
+        synthetic / "v2-one-record",
+        "--warehouse",
+        "wh",
+        "--index-dir",
+        "indexes",
+        "--dry-run",
+        cwd=tmp_path,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "would read 1 of 1 segments" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,58 @@
+"""Errors cross from worker to driver by pickle: nothing of them may get lost."""
+
+import inspect
+import pickle
+
+import pytest
+
+from kafka_segments import errors
+
+EVERY_ERROR = [
+    errors.KafkaSegmentsError("something is wrong"),
+    errors.UsageError("no --source given"),
+    errors.SourceError("/data", "no such folder"),
+    errors.FileChangedError(100, 200),
+    errors.CorruptIndexError("length is 25 bytes, no multiple of 8"),
+    errors.CorruptTextError("meta.properties", "no version"),
+]
+
+
+@pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickling(error):
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+@pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+def test_an_error_can_be_caught_as_ours(error):
+    assert isinstance(error, errors.KafkaSegmentsError)
+
+
+def test_every_error_is_tested_here():
+    of_module = {
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    }
+
+    assert {type(error) for error in EVERY_ERROR} == of_module
+
+
+def test_an_unlistable_source_is_wrong_usage():
+    assert issubclass(errors.SourceError, errors.UsageError)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (errors.SourceError("/data", "no such folder"), "cannot list /data: no such folder"),
+        (errors.FileChangedError(100, 200), "the file ends at byte 100, it had 200 when opened"),
+        (errors.CorruptTextError("meta.properties", "no version"), "meta.properties: no version"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_messages_say_what_was_found_and_where(error, message):
+    assert str(error) == message

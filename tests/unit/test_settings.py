@@ -1,0 +1,154 @@
+"""Settings: file, then environment, then --set; typos refused."""
+
+import os
+
+import pytest
+
+from kafka_segments.errors import UsageError
+from kafka_segments.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_in_the_environment(monkeypatch):
+    for name in [name for name in os.environ if name.upper().startswith("KAFKA_SEGMENTS_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def conf(tmp_path):
+    def write(text: str):
+        file = tmp_path / "conf.toml"
+        file.write_text(text, "utf-8")
+        return file
+
+    return write
+
+
+def test_the_defaults_are_the_brokers():
+    assert Settings.load(None, []).model_dump() == {
+        "index_interval_bytes": 4096,
+        "segment_index_bytes": 10_485_760,
+        "retention_ms": 604_800_000,
+        "retention_bytes": -1,
+        "cleanup_policy": "delete",
+    }
+
+
+def test_the_environment_wins_over_the_file(conf, monkeypatch):
+    monkeypatch.setenv("KAFKA_SEGMENTS_RETENTION_MS", "2")
+
+    settings = Settings.load(conf("retention_ms = 1\nretention_bytes = 10\n"), [])
+
+    assert (settings.retention_ms, settings.retention_bytes) == (2, 10)
+
+
+def test_set_wins_over_the_environment_and_the_file(conf, monkeypatch):
+    monkeypatch.setenv("KAFKA_SEGMENTS_RETENTION_MS", "2")
+
+    settings = Settings.load(conf("retention_ms = 1\n"), ["retention_ms=3"])
+
+    assert settings.retention_ms == 3
+
+
+def test_the_last_of_several_sets_wins():
+    settings = Settings.load(None, ["retention_ms=3", "retention_ms=4"])
+
+    assert settings.retention_ms == 4
+
+
+def test_set_takes_kafkas_own_keys():
+    settings = Settings.load(None, [" retention.ms = 3 ", "cleanup.policy=compact,delete"])
+
+    assert (settings.retention_ms, settings.cleanup_policy) == (3, "compact,delete")
+
+
+def test_a_value_may_hold_an_equals_sign():
+    with pytest.raises(UsageError, match="cleanup_policy is 'a=b'"):
+        Settings.load(None, ["cleanup_policy=a=b"])
+
+
+def test_settings_cannot_be_changed():
+    settings = Settings.load(None, [])
+
+    with pytest.raises(ValueError, match="frozen"):
+        settings.retention_ms = 1
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("retention_msec=1", "unknown setting retention_msec"),
+        ("retention_ms", "--set retention_ms: key=value expected"),
+        ("=1", "unknown setting "),
+        (
+            "retention_ms=a week",
+            "retention_ms is 'a week': Input should be a valid integer, unable to parse string as"
+            " an integer",
+        ),
+        ("retention_ms=-2", "retention_ms is '-2': Input should be greater than or equal to -1"),
+        (
+            "index_interval_bytes=2147483648",
+            "index_interval_bytes is '2147483648':"
+            " Input should be less than or equal to 2147483647",
+        ),
+        (
+            "segment_index_bytes=3",
+            "segment_index_bytes is '3': Input should be greater than or equal to 4",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(pair, message):
+    with pytest.raises(UsageError) as raised:
+        Settings.load(None, [pair])
+
+    assert str(raised.value) == message
+
+
+def test_every_problem_is_named():
+    with pytest.raises(UsageError) as raised:
+        Settings.load(None, ["retention_mss=1", "retention_bytes=-5"])
+
+    assert str(raised.value) == (
+        "retention_bytes is '-5': Input should be greater than or equal to -1;"
+        " unknown setting retention_mss"
+    )
+
+
+def test_a_typo_in_the_file_is_refused(conf):
+    with pytest.raises(UsageError, match=r"^unknown setting retention_mss$"):
+        Settings.load(conf("retention_mss = 1\n"), [])
+
+
+def test_a_bad_value_in_the_environment_is_refused(monkeypatch):
+    monkeypatch.setenv("KAFKA_SEGMENTS_RETENTION_BYTES", "1 GB")
+
+    with pytest.raises(UsageError, match=r"^retention_bytes is '1 GB': "):
+        Settings.load(None, [])
+
+
+def test_a_file_that_is_no_toml_is_refused_by_name(conf):
+    file = conf("retention_ms: 1\n")
+
+    with pytest.raises(UsageError) as raised:
+        Settings.load(file, [])
+
+    assert str(raised.value) == (
+        f"{file}: Expected '=' after a key in a key/value pair (at line 1, column 13)"
+    )
+
+
+def test_a_file_that_is_no_text_is_refused_by_name(tmp_path):
+    file = tmp_path / "conf.toml"
+    file.write_bytes(b"\xff\xfe")
+
+    with pytest.raises(UsageError) as raised:
+        Settings.load(file, [])
+
+    assert str(raised.value).startswith(f"{file}: 'utf-8' codec can't decode byte 0xff")
+
+
+def test_a_file_that_is_not_there_is_refused_by_name(tmp_path):
+    with pytest.raises(UsageError) as raised:
+        Settings.load(tmp_path / "gone.toml", [])
+
+    assert "gone.toml: [Errno 2] No such file or directory" in str(raised.value)
