@@ -197,10 +197,12 @@ def _number(value: int | None) -> str:
 def build_summary(summary: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
     """Say on stderr, in a few lines, what a build did and where it lies."""
     verb = "would read" if dry_run else "read"
+    steps = ", ".join(f"{step} {spent:.1f}" for step, spent in summary.seconds_by_step.items())
     lines = [
         f"{verb} {summary.segments_scanned} of {summary.segments_found} segments"
         f" ({summary.bytes_scanned} bytes), {summary.segments_unchanged} unchanged,"
         f" {summary.segments_vanished} vanished, in {summary.seconds:.1f} s"
+        + (f" ({steps})" if steps else "")
     ]
     if summary.segments_found == 0:
         lines.append(f"no segments under {', '.join(options.sources)}")

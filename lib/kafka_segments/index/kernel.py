@@ -75,6 +75,7 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 _UP_TO_MAGIC = 17
 _LOG_OVERHEAD = 12
 _MIN_SIZE = 14
+_MAGIC_ABOVE_2 = 3
 _PRODUCER_HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -332,7 +333,7 @@ def scan_buffer(
         next_offset = last_offset + 1
         batch_count += 1
         record_count += records
-        magic_bits |= 1 << np.int64(min(max(magic + 1, 0), 4))
+        magic_bits |= 1 << (magic + 1 if magic < _MAGIC_ABOVE_2 else _MAGIC_ABOVE_2 + 1)
         codec_bits |= 1 << (attributes & 0x07)
         timestamp_type_bits |= 1 << timestamp_type
         if magic < 2 and attributes & 0x07 != 0:

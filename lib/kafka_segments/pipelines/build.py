@@ -43,6 +43,7 @@ class BuildSummary:
     bytes_scanned: int
     findings: int
     seconds: float
+    seconds_by_step: dict[str, float]
 
 
 class _Totals(NamedTuple):
@@ -88,6 +89,7 @@ class Build:
         self._warehouse = Warehouse(spark, options.warehouse)
         self._now = F.timestamp_millis(F.lit(options.now_ms))
         self._started = time.monotonic()
+        self._steps: dict[str, float] = {}
 
     def run(self) -> BuildSummary:
         """Build the indexes and tables of all segments under the sources.
@@ -97,14 +99,15 @@ class Build:
             UsageError: ``in_place`` under a running broker.
         """
         with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
-            made = [pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES]
             plan = self._plan(caches)
+            self._note("list")
             if self._options.in_place:
                 refuse_locked(self._locked_log_dirs(plan))
             scanned = self._scan(plan, caches) if plan.to_scan else None
             totals = _Totals() if scanned is None else _totals(scanned)
-            _wait(made)
+            self._note("read")
             self._write(plan, scanned, pool)
+            self._note("tables")
             summary = self._summary(plan, totals)
             self._append_run(summary)
         _LOG.info(
@@ -122,6 +125,11 @@ class Build:
         with ExitStack() as caches:
             plan = self._plan(caches)
             return self._summary(plan, _Totals(bytes=sum(load.bytes for load in plan.loads)))
+
+    def _note(self, step: str) -> None:
+        """Note the seconds since the step before."""
+        spent = time.monotonic() - self._started
+        self._steps[step] = spent - sum(self._steps.values())
 
     # -- what is to be done ------------------------------------------------------------------
 
@@ -200,6 +208,7 @@ class Build:
     # -- tables ------------------------------------------------------------------------------
 
     def _write(self, plan: _Plan, scanned: DataFrame | None, pool: ThreadPoolExecutor) -> None:
+        _wait([pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES])
         futures = [pool.submit(self._write_log_dirs, plan), pool.submit(self._write_logs, plan)]
         if scanned is not None:
             where = self._pruning(plan)
@@ -324,6 +333,7 @@ class Build:
             bytes_scanned=totals.bytes,
             findings=totals.findings + unrecognized,
             seconds=time.monotonic() - self._started,
+            seconds_by_step=self._steps,
         )
 
     def _append_run(self, summary: BuildSummary) -> None:

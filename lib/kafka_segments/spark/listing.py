@@ -1,5 +1,6 @@
 """List the sources in the executors, folder level by folder level."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
@@ -100,17 +101,19 @@ def list_sources(
     """List every source down to the partitions' folders; gives the rows and their count by kind.
 
     The rows, one per ``storage.listing.Listed``, stay cached until ``caches`` closes, so a
-    folder is listed once. A folder level is one Spark job.
+    folder is listed once. The driver lists the sources' own folders, the executors all below
+    them, a folder level a Spark job.
     """
-    folders = spark.createDataFrame(
-        [(source, "") for source in sources], "source string, relative_path string"
-    )
-    levels: list[DataFrame] = []
-    counts: dict[str, int] = {}
+    tops = [row for source in sources for row in listing.list_source_folder(source, "")]
+    counts = dict(Counter(row.kind for row in tops))
+    levels = [
+        spark.createDataFrame(pa.Table.from_batches([_to_batch(tops, to_arrow_schema(LISTED))]))
+    ]
+    folders = levels[0]
     tasks = spark.sparkContext.defaultParallelism
-    for level in range(listing.MOST_LEVELS):
-        spread = folders.coalesce(1) if level == 0 else folders.repartition(tasks)
-        listed = spread.mapInArrow(_list_folders, LISTED).persist()
+    for _ in range(listing.MOST_LEVELS if listing.FOLDER in counts else 0):
+        below = folders.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
+        listed = below.repartition(tasks).mapInArrow(_list_folders, LISTED).persist()
         caches.callback(listed.unpersist)
         levels.append(listed)
         found = {row["kind"]: row["count"] for row in listed.groupBy("kind").count().collect()}
@@ -118,7 +121,7 @@ def list_sources(
             counts[kind] = counts.get(kind, 0) + count
         if listing.FOLDER not in found:
             break
-        folders = listed.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
+        folders = listed
     everything = levels[0]
     for listed in levels[1:]:
         everything = everything.unionByName(listed)

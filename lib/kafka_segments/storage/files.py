@@ -72,10 +72,12 @@ def place(uri: str) -> Place:
     """
     if "://" not in uri:
         return Place(fs.LocalFileSystem(), uri)
+    quoted = quote(uri, safe=":/?=&@%+,;~!$'()*")
     try:
-        filesystem, path = fs.FileSystem.from_uri(quote(uri, safe=":/?=&@%+,;~!$'()*"))
+        filesystem, path = fs.FileSystem.from_uri(quoted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise UsageError(f"{urlsplit(uri).scheme}://…: {first_line(error)}") from None
+        reason = first_line(error).replace(quoted, "…")  # it may hold a password
+        raise UsageError(f"{urlsplit(uri).scheme}://…: {reason}") from None
     return Place(filesystem, path.rstrip("/"))
 
 
@@ -93,17 +95,19 @@ def list_folder(folder: Place) -> list[FileEntry]:
     """
     try:
         infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=False))
+        entries = [
+            FileEntry(
+                info.base_name,
+                info.type == fs.FileType.Directory,
+                info.size or 0,
+                info.mtime_ns or 0,
+            )
+            for info in infos
+        ]
+    except UnicodeDecodeError:
+        raise SourceError(folder.path, "it holds a name that is no UTF-8") from None
     except (OSError, pa.ArrowException) as error:
         raise SourceError(folder.path, first_line(error)) from None
-    entries = [
-        FileEntry(
-            info.base_name,
-            info.type == fs.FileType.Directory,
-            info.size or 0,
-            info.mtime_ns or 0,
-        )
-        for info in infos
-    ]
     return sorted(entries)
 
 

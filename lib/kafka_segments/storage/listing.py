@@ -81,7 +81,7 @@ def join_uri(*parts: str) -> str:
 def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
     """List one folder below a source: its rows, and the folders to go on with.
 
-    A folder that cannot be listed is a row of kind ``unlisted``.
+    A folder that cannot be listed, or lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)
     try:
@@ -110,7 +110,11 @@ def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
             yield _unrecognized(source, relative_path, entry, reason)
             continue
         below = join_uri(relative_path, entry.name)
-        yield Listed(FOLDER, source, below, name=entry.name)
+        if below.count("/") < MOST_LEVELS - 1:
+            yield Listed(FOLDER, source, below, name=entry.name)
+        else:
+            reason = f"it lies {MOST_LEVELS} levels below its source, too deep"
+            yield Listed(UNLISTED, source, below, name=entry.name, reason=reason)
 
 
 class _Folder(NamedTuple):

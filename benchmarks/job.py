@@ -1,0 +1,93 @@
+"""Build a log directory several times in one process; prints its figures as one JSON line."""
+
+import argparse
+import json
+import resource
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from segments import write_segment
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build, BuildSummary
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.spark.session import spark_session
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def build(spark: SparkSession, source: Path, target: Path) -> BuildSummary:
+    """Run one build with index files and tables."""
+    options = BuildOptions(
+        (str(source),),
+        str(target / "warehouse"),
+        RecoveryOptions(),
+        time.time_ns() // 1_000_000,
+        index_dir=str(target / "indexes"),
+    )
+    return Build(spark, options).run()
+
+
+def worker_peak_mib(spark: SparkSession) -> float:
+    """Ask the Python workers for their greatest resident size."""
+
+    def peak(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        yield pa.RecordBatch.from_pydict({"kib": [kib]})
+
+    asked = spark.range(0, 100, 1, 4).mapInArrow(peak, "kib long").collect()
+    return max(row["kib"] for row in asked) / 1024
+
+
+def jvm_peak_mib(spark: SparkSession) -> float:
+    """Read the driver JVM's greatest resident size."""
+    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    status = Path(f"/proc/{pid}/status").read_text("utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def main() -> None:
+    """Run the builds."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--once", action="store_true")
+    given = parser.parse_args()
+    shutil.rmtree(given.target, ignore_errors=True)
+    figures: dict[str, float] = {}
+    started = time.perf_counter()
+    with spark_session("bench", root=ROOT) as spark:
+        figures["session"] = time.perf_counter() - started
+        first = build(spark, given.source, given.target / "first")
+        figures["first"] = first.seconds
+        figures["unchanged"] = min(
+            build(spark, given.source, given.target / "first").seconds for _ in range(2)
+        )
+        if not given.once:
+            warm = [build(spark, given.source, given.target / f"warm-{n}") for n in range(3)]
+            figures["build"] = min(run.seconds for run in warm)
+            figures["scan"] = min(
+                run.seconds_by_step["list"] + run.seconds_by_step["read"] for run in warm
+            )
+            tiny = given.target / "tiny" / "t-0" / f"{0:020d}.log"
+            write_segment(tiny, batch_bytes=100, size_bytes=100)
+            figures["fixed"] = min(
+                build(spark, given.target / "tiny", given.target / f"tiny-{n}").seconds
+                for n in range(2)
+            )
+        figures["tasks"] = 4 * spark.sparkContext.defaultParallelism
+        figures["worker_mib"] = worker_peak_mib(spark)
+        figures["driver_jvm_mib"] = jvm_peak_mib(spark)
+        figures["driver_python_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    shutil.rmtree(given.target)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Files through pyarrow.fs: names made absolute, ranges read, whole files published or none."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.storage import files
+from kafka_segments.storage.files import (
+    Place,
+    absolute_uri,
+    list_folder,
+    open_segment,
+    place,
+    publish,
+    read_whole,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/data/logs", "/data/logs"),
+        ("/data/logs/", "/data/logs"),
+        ("//data//logs", "/data/logs"),
+        ("/data/./x/../logs", "/data/logs"),
+        ("/", "/"),
+        ("/a%20b?c#d", "/a%20b?c#d"),
+        ("file:///data/logs/", "/data/logs"),
+        ("file:///data/x/../logs", "/data/logs"),
+        ("file:////data/logs", "/data/logs"),
+        ("file://localhost/data", "/data"),
+        ("file:///", "/"),
+        ("file:///a%20b", "/a b"),
+        ("s3://bucket/logs/", "s3://bucket/logs"),
+        ("hdfs://name:8020/logs", "hdfs://name:8020/logs"),
+    ],
+)
+def test_what_a_user_types_becomes_an_absolute_uri(text, expected):
+    assert absolute_uri(text) == expected
+
+
+def test_a_relative_path_begins_where_the_user_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/kafka")
+
+    assert absolute_uri("logs") == f"{tmp_path}/logs"
+    assert absolute_uri("~/logs") == "/home/kafka/logs"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "an empty path is no source or target"),
+        ("file://data/logs", "file://data/logs names the host data: a local path is file:///…"),
+        ("s3://[bucket", "s3://[bucket: Invalid IPv6 URL"),
+    ],
+)
+def test_what_is_no_uri_is_refused(text, message):
+    with pytest.raises(UsageError) as raised:
+        absolute_uri(text)
+
+    assert str(raised.value) == message
+
+
+def test_a_path_is_a_place_on_the_local_file_system():
+    found = place("/data/logs")
+
+    assert isinstance(found.filesystem, fs.LocalFileSystem)
+    assert found.path == "/data/logs"
+    assert found.child("t-0", "", "x.log").path == "/data/logs/t-0/x.log"
+
+
+def test_a_scheme_without_a_file_system_is_refused_without_the_password_in_its_uri():
+    with pytest.raises(UsageError) as raised:
+        place("nope://user:secret@x/y")
+
+    assert str(raised.value) == "nope://…: Unrecognized filesystem type in URI: …"
+
+
+def test_a_folder_is_listed_sorted_by_name(tmp_path):
+    (tmp_path / "b").write_bytes(b"123")
+    (tmp_path / "a").mkdir()
+    os.utime(tmp_path / "b", ns=(0, 1_700_000_000_123_456_789))
+
+    folder, file = list_folder(place(str(tmp_path)))
+
+    assert (folder.name, folder.is_folder) == ("a", True)
+    assert file == files.FileEntry("b", False, 3, 1_700_000_000_123_456_789)
+
+
+def test_a_folder_that_is_not_there_cannot_be_listed(tmp_path):
+    with pytest.raises(SourceError, match="No such file or directory"):
+        list_folder(place(str(tmp_path / "gone")))
+
+
+def test_a_small_file_is_read_whole_and_a_large_one_refused(tmp_path):
+    (tmp_path / "x").write_bytes(b"12345")
+    file = place(str(tmp_path)).child("x")
+
+    assert read_whole(file, most_bytes=5) == b"12345"
+    with pytest.raises(OSError, match=r"^5 bytes, at most 4 expected$"):
+        read_whole(file, most_bytes=4)
+
+
+@pytest.mark.parametrize(
+    ("position", "wanted", "expected"),
+    [
+        pytest.param(0, 10, b"0123456789", id="whole"),
+        pytest.param(3, 4, b"3456", id="within"),
+        pytest.param(7, 10, b"789", id="past the end"),
+        pytest.param(10, 5, b"", id="at the end"),
+        pytest.param(50, 5, b"", id="behind the end"),
+        pytest.param(0, 0, b"", id="nothing"),
+    ],
+)
+def test_a_read_gives_what_is_there(tmp_path, position, wanted, expected):
+    (tmp_path / "x").write_bytes(b"0123456789")
+    buffer = bytearray(wanted)
+
+    with open_segment(place(str(tmp_path / "x"))) as segment:
+        read = segment.read_into(position, memoryview(buffer))
+
+    assert segment.size_bytes == 10
+    assert (read, bytes(buffer[:read])) == (len(expected), expected)
+
+
+def test_a_file_that_shrinks_while_it_is_open_is_read_short(tmp_path):
+    file = tmp_path / "x"
+    file.write_bytes(b"0123456789")
+    buffer = bytearray(10)
+
+    with open_segment(place(str(file))) as segment:
+        os.truncate(file, 4)
+        read = segment.read_into(0, memoryview(buffer))
+
+    assert (segment.size_bytes, read) == (10, 4)
+
+
+def test_a_file_that_is_not_there_cannot_be_opened(tmp_path):
+    with pytest.raises(FileNotFoundError), open_segment(place(str(tmp_path / "gone"))):
+        pass
+
+
+# --- publishing ---
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_published_file_has_its_bytes_and_nothing_is_left_beside_it(tmp_path):
+    publish(place(str(tmp_path / "x.index")), b"12345678")
+
+    assert names_in(tmp_path) == ["x.index"]
+    assert (tmp_path / "x.index").read_bytes() == b"12345678"
+
+
+def test_a_published_file_replaces_the_one_before(tmp_path):
+    (tmp_path / "x.index").write_bytes(b"a much longer file")
+
+    publish(place(str(tmp_path / "x.index")), b"new")
+
+    assert (tmp_path / "x.index").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left"), KeyboardInterrupt()])
+def test_a_rename_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, error):
+    def fail(source, target):
+        raise error
+
+    (tmp_path / "x.index").write_bytes(b"old")
+    monkeypatch.setattr(files.os, "replace", fail)
+
+    with pytest.raises(type(error)):
+        publish(place(str(tmp_path / "x.index")), b"new")
+
+    assert names_in(tmp_path) == ["x.index"]
+    assert (tmp_path / "x.index").read_bytes() == b"old"
+
+
+def test_a_rename_that_fails_leaves_nothing_where_nothing_was(tmp_path, monkeypatch):
+    def fail(source, target):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files.os, "replace", fail)
+
+    with pytest.raises(PermissionError):
+        publish(place(str(tmp_path / "x.index")), b"new")
+
+    assert names_in(tmp_path) == []
+
+
+def test_the_file_has_all_its_bytes_before_it_has_its_name(tmp_path, monkeypatch):
+    real, seen = os.replace, []
+
+    def replace(source, target):
+        seen.append((Path(source).name, Path(source).read_bytes(), Path(target).exists()))
+        real(source, target)
+
+    monkeypatch.setattr(files.os, "replace", replace)
+
+    publish(place(str(tmp_path / "x.index")), b"12345678")
+
+    ((name, data, had_name),) = seen
+    assert name.startswith(".x.index.")
+    assert name.endswith(".kafka-segments-tmp")
+    assert (data, had_name) == (b"12345678", False)
+
+
+def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        publish(place(str(tmp_path / "gone" / "x.index")), b"new")
+
+
+def test_an_object_store_gets_the_file_under_its_own_name(tmp_path):
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    publish(Place(store, "x.index"), b"12345678")
+
+    assert names_in(tmp_path) == ["x.index"]
+    assert (tmp_path / "x.index").read_bytes() == b"12345678"

@@ -1,0 +1,446 @@
+"""What a source's folders hold: nothing is left out in silence."""
+
+import os
+
+import pytest
+
+from kafka_segments.errors import SourceError
+from kafka_segments.storage import listing
+from kafka_segments.storage.listing import join_uri, list_source_folder
+from kafka_segments.storage.walk import SegmentFile, UnlistedFolder, find_segments
+from kafka_segments.wire import checkpoints
+from kafka_segments.wire.names import file_name
+
+HASH = "0123456789abcdef0123456789abcdef"
+TOPIC_ID = "MWJ6FHTfRYy67jzwZdeqSQ"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Give a function that writes files (path -> text or bytes) below a new folder."""
+    root = tmp_path / "source"
+    root.mkdir()
+
+    def write(files: dict[str, str | bytes]) -> str:
+        for path, content in files.items():
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(root)
+
+    return write
+
+
+def segment(base_offset: int) -> str:
+    return file_name(base_offset, ".log")
+
+
+def rows_of(kind: str, source: str, relative_path: str = "") -> list[listing.Listed]:
+    return [row for row in list_source_folder(source, relative_path) if row.kind == kind]
+
+
+def reasons(source: str, relative_path: str = "") -> dict[str, str | None]:
+    rows = rows_of(listing.UNRECOGNIZED, source, relative_path)
+    return {row.name: row.reason for row in rows}
+
+
+def folders_of(source: str) -> list[str]:
+    return [row.relative_path for row in rows_of(listing.FOLDER, source)]
+
+
+# --- a partition's folder ---
+
+
+def test_a_partitions_folder_gives_its_segments_in_order_the_last_one_active(tree):
+    source = tree({f"t-0/{segment(1000)}": b"12345", f"t-0/{segment(0)}": b"1"})
+    os.utime(f"{source}/t-0/{segment(0)}", ns=(0, 1_700_000_000_123_456_789))
+
+    first, last = rows_of(listing.SEGMENT, source, "t-0")
+
+    assert first == listing.Listed(
+        kind="segment",
+        source=source,
+        relative_path="t-0",
+        name=segment(0),
+        log_dir=source,
+        topic="t",
+        partition=0,
+        folder_state="live",
+        base_offset=0,
+        size_bytes=1,
+        mtime_ns=1_700_000_000_123_456_789,
+        is_active=False,
+    )
+    assert (last.base_offset, last.size_bytes, last.is_active) == (1000, 5, True)
+
+
+def test_a_partitions_folder_may_be_the_source(tree):
+    source = f"{tree({f't-0/{segment(0)}': b''})}/t-0"
+
+    (found,) = rows_of(listing.SEGMENT, source)
+
+    assert (found.source, found.relative_path) == (source, "")
+    assert (found.topic, found.partition) == ("t", 0)
+    assert found.log_dir == source.removesuffix("/t-0")
+
+
+def test_a_log_has_its_topic_id_and_leader_epochs(tree):
+    source = tree(
+        {
+            f"t-0/{segment(0)}": b"",
+            "t-0/partition.metadata": f"version: 0\ntopic_id: {TOPIC_ID}",
+            "t-0/leader-epoch-checkpoint": "0\n2\n3 1000\n5 1006\n",
+        }
+    )
+
+    (log,) = rows_of(listing.LOG, source, "t-0")
+
+    assert log.topic_id == TOPIC_ID
+    assert log.leader_epochs == [(3, 1000), (5, 1006)]
+    assert log.reason is None
+
+
+def test_files_that_cannot_be_parsed_are_the_logs_reason(tree):
+    source = tree(
+        {
+            f"t-0/{segment(0)}": b"",
+            "t-0/partition.metadata": b"\xff",
+            "t-0/leader-epoch-checkpoint": "7\n",
+        }
+    )
+
+    (log,) = rows_of(listing.LOG, source, "t-0")
+
+    assert (log.topic_id, log.leader_epochs) == (None, None)
+    assert log.reason == (
+        "partition.metadata: 'utf-8' codec can't decode byte 0xff in position 0: invalid start"
+        " byte; leader-epoch-checkpoint: version is '7', 0 expected (line 1)"
+    )
+
+
+def test_a_file_that_may_not_be_read_is_the_logs_reason(tree, monkeypatch):
+    def refuse(file, *, most_bytes):
+        raise PermissionError(13, "Permission denied", file.path)
+
+    source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
+    monkeypatch.setattr(listing, "read_whole", refuse)
+
+    (log,) = rows_of(listing.LOG, source, "t-0")
+
+    assert log.reason == (
+        "leader-epoch-checkpoint: [Errno 13] Permission denied:"
+        f" '{source}/t-0/leader-epoch-checkpoint'"
+    )
+
+
+def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):
+    source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
+    monkeypatch.setattr(listing, "_MOST_TEXT_BYTES", 3)
+
+    (log,) = rows_of(listing.LOG, source, "t-0")
+
+    assert log.reason == "leader-epoch-checkpoint: 4 bytes, at most 3 expected"
+
+
+def test_an_empty_folder_of_a_partition_is_a_log_without_segments(tree):
+    source = tree({"t-0/partition.metadata": f"version: 0\ntopic_id: {TOPIC_ID}"})
+
+    kinds = [row.kind for row in list_source_folder(source, "t-0")]
+
+    assert kinds == ["log"]
+
+
+def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
+    names = ["7.log", "abc.log", "x.log.deleted", f"{segment(5)}.swap", f"{segment(6)}.cleaned"]
+    leftover = f".{segment(0)}.ab.kafka-segments-tmp"
+    source = tree({f"t-0/{name}": b"" for name in [segment(0), leftover, *names]})
+    left_over = "left over from compaction, a split or a deletion; a broker resolves it at start"
+
+    found = reasons(source, "t-0")
+
+    assert found == {
+        "7.log": "no segment name: a broker would open 00000000000000000007.log instead",
+        "abc.log": "no segment name: 20 digits and .log expected; a broker would not start",
+        "x.log.deleted": left_over,
+        f"{segment(5)}.swap": left_over,
+        f"{segment(6)}.cleaned": left_over,
+        leftover: "unfinished file of a kafka-segments run that was stopped; may be removed",
+    }
+    assert [row.base_offset for row in rows_of(listing.SEGMENT, source, "t-0")] == [0]
+
+
+def test_a_base_offset_above_int64_is_no_segment(tree):
+    source = tree({"t-0/99999999999999999999.log": b""})
+
+    assert reasons(source, "t-0") == {
+        "99999999999999999999.log": (
+            "no segment name: 20 digits and .log expected; a broker would not start"
+        )
+    }
+
+
+def test_a_folder_inside_a_partitions_folder_is_named(tree):
+    source = tree({f"t-0/{segment(0)}": b"", f"t-0/{segment(5)}/x": b""})
+
+    assert reasons(source, "t-0") == {segment(5): "a folder inside a partition's folder"}
+
+
+def test_index_files_and_snapshots_need_no_row(tree):
+    names = [file_name(0, suffix) for suffix in (".index", ".timeindex", ".txnindex", ".snapshot")]
+    source = tree({f"t-0/{name}": b"" for name in [segment(0), *names]})
+
+    kinds = [row.kind for row in list_source_folder(source, "t-0")]
+
+    assert kinds == ["segment", "log"]
+
+
+@pytest.mark.parametrize("state", ["delete", "stray"])
+def test_segments_of_a_folder_that_a_broker_does_not_serve_are_named_as_such(tree, state):
+    folder = f"t-0.{HASH}-{state}"
+    source = tree({f"{folder}/{segment(0)}": b"123"})
+
+    (row,) = list_source_folder(source, folder)
+
+    assert row == listing.Listed(
+        kind="unrecognized",
+        source=source,
+        relative_path=folder,
+        name=segment(0),
+        size_bytes=3,
+        reason=f"the folder is marked -{state}, a broker does not serve it",
+    )
+
+
+def test_a_future_folder_has_segments_marked_so(tree):
+    folder = f"t-0.{HASH}-future"
+    source = tree({f"{folder}/{segment(0)}": b""})
+
+    (found,) = rows_of(listing.SEGMENT, source, folder)
+
+    assert (found.topic, found.partition, found.folder_state) == ("t", 0, "future")
+
+
+# --- log directories, and folders of several ---
+
+
+def test_a_log_directory_says_who_it_belongs_to_and_how_it_was_shut_down(tree):
+    source = tree(
+        {
+            f"t-0/{segment(0)}": b"",
+            "meta.properties": "version=1\ncluster.id=abc\nnode.id=7\n",
+            ".kafka_cleanshutdown": "",
+            ".lock": "",
+        }
+    )
+
+    (log_dir,) = rows_of(listing.LOG_DIR, source)
+
+    assert log_dir.log_dir == source
+    assert log_dir.meta == {
+        "version": 1,
+        "cluster_id": "abc",
+        "node_id": 7,
+        "directory_id": None,
+        "was_clean_shutdown": True,
+        "has_lock_file": True,
+    }
+
+
+def test_a_log_directory_without_meta_properties_is_one_too(tree):
+    source = tree({f"t-0/{segment(0)}": b""})
+
+    (log_dir,) = rows_of(listing.LOG_DIR, source)
+
+    assert log_dir.meta == {"was_clean_shutdown": False, "has_lock_file": False}
+    assert log_dir.offsets == []
+
+
+def test_the_checkpoints_of_a_log_directory_are_joined_by_partition(tree):
+    source = tree(
+        {
+            checkpoints.RECOVERY_POINT: "0\n2\nt 0 5\nt 1 6\n",
+            checkpoints.LOG_START_OFFSET: "0\n1\nt 1 2\n",
+            checkpoints.HIGH_WATERMARK: "0\n1\nt 0 9\n",
+            checkpoints.CLEANER_OFFSET: "",
+        }
+    )
+
+    (log_dir,) = rows_of(listing.LOG_DIR, source)
+
+    assert log_dir.offsets == [
+        {"topic": "t", "partition": 0, "recovery_point": 5, "high_watermark": 9},
+        {"topic": "t", "partition": 1, "recovery_point": 6, "log_start_offset": 2},
+    ]
+
+
+def test_a_corrupt_checkpoint_is_the_log_directorys_reason_and_the_others_are_read(tree):
+    source = tree(
+        {
+            checkpoints.RECOVERY_POINT: "0\n1\nt 99999999999 5\n",
+            checkpoints.HIGH_WATERMARK: "0\n1\nt 0 9\n",
+            "meta.properties": "node.id=seven\n",
+        }
+    )
+
+    (log_dir,) = rows_of(listing.LOG_DIR, source)
+
+    assert log_dir.offsets == [{"topic": "t", "partition": 0, "high_watermark": 9}]
+    assert log_dir.reason == (
+        "meta.properties: 'seven' is no int32 (node.id);"
+        " recovery-point-offset-checkpoint: '99999999999' is no int32 (line 3)"
+    )
+
+
+def test_every_folder_of_a_log_directory_is_gone_on_with(tree):
+    source = tree({f"{name}/{segment(0)}": b"" for name in ("t-0", "t-1", "other")})
+
+    assert folders_of(source) == ["other", "t-0", "t-1"]
+
+
+def test_two_folders_of_one_partition_cannot_both_count(tree):
+    source = tree({f"{name}/{segment(0)}": b"" for name in ("t-01", "t-1", "t-001")})
+    reason = "the same partition as t-1; a broker would not start"
+
+    assert folders_of(source) == ["t-1"]
+    assert reasons(source) == {"t-001": reason, "t-01": reason}
+
+
+def test_a_deleted_folder_is_no_double_of_the_live_one(tree):
+    source = tree({f"{name}/{segment(0)}": b"" for name in ("t-1", f"t-1.{HASH}-delete")})
+
+    assert folders_of(source) == ["t-1", f"t-1.{HASH}-delete"]
+
+
+def test_a_log_file_outside_a_partitions_folder_is_named(tree):
+    source = tree({f"logs/{segment(0)}": b"", "logs/server.log": b"started"})
+    reason = "its folder's name, logs, is no <topic>-<partition>"
+
+    assert reasons(source, "logs") == {segment(0): reason, "server.log": reason}
+
+
+def test_a_folder_of_log_directories_whose_name_looks_like_a_partitions(tree):
+    source = tree({f"backup-2024/t-0/{segment(0)}": b""})
+
+    assert [row.relative_path for row in list_source_folder(source, "backup-2024")] == [
+        "backup-2024",
+        "backup-2024/t-0",
+    ]
+
+
+def test_an_empty_source_gives_nothing(tree):
+    assert list(list_source_folder(tree({}), "")) == []
+
+
+def test_a_folder_that_cannot_be_listed_is_a_row(tree):
+    source = tree({"file": b""})
+
+    (missing,) = list_source_folder(source, "gone")
+    (no_folder,) = list_source_folder(source, "file")
+
+    assert (missing.kind, missing.relative_path) == ("unlisted", "gone")
+    assert "No such file or directory" in missing.reason
+    assert "Not a directory" in no_folder.reason
+
+
+def test_a_folder_with_a_name_that_is_no_utf_8_is_a_row(tree):
+    source = tree({f"t-0/{segment(0)}": b""})
+    with open(os.fsencode(source) + b"/t-0/\xff", "wb"):
+        pass
+
+    (row,) = list_source_folder(source, "t-0")
+
+    assert (row.kind, row.reason) == ("unlisted", "it holds a name that is no UTF-8")
+
+
+def test_folders_too_far_below_the_source_are_named(tree):
+    source = tree({f"a/b/c/t-0/{segment(0)}": b"", f"a/b/t-1/{segment(0)}": b""})
+
+    found = find_segments([source])
+
+    assert [file.relative_path for file in found.segments] == ["a/b/t-1"]
+    assert found.unlisted == [
+        UnlistedFolder(
+            f"{source}/a/b/c/t-0",
+            "t",
+            0,
+            "cannot list the folder: it lies 4 levels below its source, too deep",
+        )
+    ]
+
+
+# --- the walk in the driver ---
+
+
+def test_the_walk_finds_segments_below_several_sources_sorted(tree):
+    root = tree(
+        {
+            f"broker-1/t-0/{segment(10)}": b"12",
+            f"broker-1/t-0/{segment(0)}": b"1",
+            f"broker-2/logs/t-1/{segment(0)}": b"",
+        }
+    )
+    sources = [f"{root}/broker-2", f"{root}/broker-1"]
+
+    found = find_segments(sources)
+
+    assert found.unlisted == []
+    assert found.segments == [
+        SegmentFile(sources[1], "t-0", segment(0), "t", 0, 0, 10, 1),
+        SegmentFile(sources[1], "t-0", segment(10), "t", 0, 10, None, 2),
+        SegmentFile(sources[0], "logs/t-1", segment(0), "t", 1, 0, None, 0),
+    ]
+    assert found.segments[2].path == f"{root}/broker-2/logs/t-1/{segment(0)}"
+
+
+def test_the_walk_passes_over_what_a_broker_does_not_serve(tree):
+    states = ("delete", "stray", "future")
+    source = tree({f"t-{n}.{HASH}-{state}/{segment(0)}": b"" for n, state in enumerate(states)})
+
+    assert find_segments([source]).segments == []
+
+
+def test_the_walk_takes_a_future_folder_that_is_a_source(tree):
+    source = f"{tree({f't-0.{HASH}-future/{segment(0)}': b''})}/t-0.{HASH}-future"
+
+    assert [file.name for file in find_segments([source]).segments] == [segment(0)]
+
+
+def test_the_walk_names_a_folder_that_may_not_be_listed(tree, monkeypatch):
+    real = listing.list_folder
+
+    def list_folder(folder):
+        if folder.path.endswith("/t-1"):
+            raise SourceError(folder.path, "Permission denied")
+        return real(folder)
+
+    source = tree({f"t-0/{segment(0)}": b"", f"t-1/{segment(0)}": b""})
+    monkeypatch.setattr(listing, "list_folder", list_folder)
+
+    found = find_segments([source])
+
+    assert [file.relative_path for file in found.segments] == ["t-0"]
+    assert found.unlisted == [
+        UnlistedFolder(f"{source}/t-1", "t", 1, "cannot list the folder: Permission denied")
+    ]
+
+
+def test_a_source_that_cannot_be_listed_stops_the_walk(tree):
+    source = f"{tree({})}/gone"
+
+    with pytest.raises(SourceError, match=f"^cannot list {source}: .*No such file or directory"):
+        find_segments([source])
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("/data", "t-0", "x.log"), "/data/t-0/x.log"),
+        (("/data", "", "x.log"), "/data/x.log"),
+        (("/", "t-0"), "/t-0"),
+        (("s3://bucket/", "a"), "s3://bucket/a"),
+        (("", "t-0"), "t-0"),
+        (("/data",), "/data"),
+    ],
+)
+def test_parts_of_a_uri_are_joined_by_one_slash(parts, expected):
+    assert join_uri(*parts) == expected
