@@ -32,8 +32,8 @@ def segment_column(name: str, segment: SegmentFile, rows: int, arrow_type: pa.Da
 
 
 def numbers(values: Int64s, arrow_type: pa.DataType, is_null: Bools | None = None) -> pa.Array:
-    """Build a column of integers of any width."""
-    return pa.array(values.astype(arrow_type.to_pandas_dtype(), copy=False), mask=is_null)
+    """Build a column of integers of any width; a copy, for the values' buffer is used again."""
+    return pa.array(values.astype(arrow_type.to_pandas_dtype()), mask=is_null)
 
 
 def byte_strings(column: Bytes, rows: int) -> pa.Array:
@@ -76,13 +76,11 @@ class HeaderColumns:
         """Build a column by its name."""
         if name in _FIELDS:
             field, is_v2_only = _FIELDS[name]
-            return numbers(
-                self._field(field), arrow_type, self._is_legacy if is_v2_only else None
-            )
+            return numbers(self._field(field), arrow_type, self._is_legacy if is_v2_only else None)
         return _BUILT[name](self, arrow_type)
 
     def _field(self, field: int) -> Int64s:
-        row = self._batches[field]
+        row: Int64s = self._batches[field]
         return row if self._index is None else row[self._index]
 
     def _bit(self, bit: int) -> pa.Array:

@@ -23,10 +23,8 @@ Damage is rows: ``error`` says why a segment ends before its file does, cannot b
 batch cannot be decoded; it is null in all other rows.
 """
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -34,85 +32,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafka_segments.errors import FileChangedError, UsageError
-from kafka_segments.spark.arrow_columns import HeaderColumns, segment_column
+from kafka_segments.errors import UsageError
 from kafka_segments.spark.packing import OPEN_COST_BYTES, PartitionLoad, count_tasks
 from kafka_segments.spark.pushdown import batch_bounds, may_hold, record_bounds
-from kafka_segments.spark.record_rows import RecordRows
-from kafka_segments.spark.schemas import schema as published
-from kafka_segments.storage.chunks import Bounds, Chunk, ChunkOptions, ChunkReader
-from kafka_segments.storage.files import absolute_uri, first_line, open_segment, place
+from kafka_segments.spark.read_options import ReadOptions, parse_options
+from kafka_segments.spark.segment_rows import SegmentRows
+from kafka_segments.storage.chunks import Bounds
 from kafka_segments.storage.walk import SegmentFile, UnlistedFolder, find_segments
-
-BATCHES, RECORDS = "batches", "records"
-_SCHEMAS = {BATCHES: "kafka_segments_batches.v1", RECORDS: "kafka_segments_records.v1"}
-_CHECKS = ("full", "headers")
-_OPTIONS = ("path", "paths", "rows", "columns", "check", "max_batch_bytes", "tasks")
-_MAX_BATCH_BYTES = 256 * 1024 * 1024
-_LEAST_BATCH_BYTES = 1024
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """The options of one read, parsed."""
-
-    sources: tuple[str, ...]
-    rows: str
-    columns: tuple[str, ...]
-    check_crc: bool
-    max_batch_bytes: int
-    tasks: int | None
-
-    @property
-    def is_records(self) -> bool:
-        """Whether rows are records."""
-        return self.rows == RECORDS
-
-    def schema(self) -> StructType:
-        """Give the published schema, narrowed to ``columns``."""
-        whole = published(_SCHEMAS[self.rows])
-        for name in self.columns:
-            if name not in whole.names:
-                raise UsageError(f"column {name} is not one of {', '.join(whole.names)}")
-        return StructType([whole[name] for name in self.columns]) if self.columns else whole
-
-
-def parse_options(options: dict[str, str]) -> ReadOptions:
-    """Parse the options of a read.
-
-    Raises:
-        UsageError: an option that is unknown, missing or cannot be meant.
-    """
-    options = {name.lower(): text for name, text in options.items()}
-    for name in options:
-        if name not in _OPTIONS:
-            raise UsageError(f"option {name} is not one of {', '.join(_OPTIONS)}")
-    paths = json.loads(options["paths"]) if "paths" in options else [options.get("path", "")]
-    columns = tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip())
-    return ReadOptions(
-        sources=tuple(absolute_uri(path) for path in paths),
-        rows=_choice(options, "rows", (BATCHES, RECORDS)),
-        columns=columns,
-        check_crc=_choice(options, "check", _CHECKS) == "full",
-        max_batch_bytes=_number(
-            options, "max_batch_bytes", _MAX_BATCH_BYTES, _LEAST_BATCH_BYTES, 2**31 - 1
-        ),
-        tasks=_number(options, "tasks", 0, 1, 1_000_000) if "tasks" in options else None,
-    )
-
-
-def _choice(options: dict[str, str], name: str, choices: Sequence[str]) -> str:
-    value = options.get(name, choices[0])
-    if value not in choices:
-        raise UsageError(f"option {name} is {value!r}, {' or '.join(choices)} expected")
-    return value
-
-
-def _number(options: dict[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = options.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise UsageError(f"option {name} is {text!r}, a number from {least} to {most} expected")
-    return int(text)
 
 
 class SegmentTask(InputPartition):
@@ -180,7 +106,7 @@ class SegmentsReader(DataSourceReader):
         if not isinstance(partition, SegmentTask):
             return
         arrow_schema = to_arrow_schema(self._schema, timezone="UTC")
-        rows = _Rows(self._options, self._bounds, arrow_schema)
+        rows = SegmentRows(self._options, self._bounds, arrow_schema)
         for folder in partition.unlisted:
             yield rows.unlisted(folder)
         for segment in partition.segments:
@@ -196,82 +122,6 @@ def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFil
         shares.setdefault((2 * before + weight) * tasks // (2 * total), []).append(segment)
         before += weight
     return list(shares.values())
-
-
-class _Rows:
-    """Makes the rows of one task."""
-
-    def __init__(self, options: ReadOptions, bounds: Bounds, arrow_schema: pa.Schema) -> None:
-        self._schema = arrow_schema
-        self._records = (
-            RecordRows(arrow_schema, max_batch_bytes=options.max_batch_bytes)
-            if options.is_records
-            else None
-        )
-        self._reader = ChunkReader(
-            ChunkOptions(
-                needs_body=options.is_records,
-                check_crc=options.check_crc,
-                max_batch_bytes=options.max_batch_bytes,
-                bounds=bounds,
-            )
-        )
-
-    def segment(self, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
-        position = 0
-        try:
-            with open_segment(place(segment.source).child(segment.relative_path, segment.name)) as file:
-                for chunk in self._reader.read(file.read_into, size_bytes=file.size_bytes):
-                    yield from self._chunk(chunk, segment)
-        except FileNotFoundError:
-            yield self._error(segment, "listed, but gone when it was to be read", position)
-        except FileChangedError as error:
-            yield self._error(segment, str(error), error.position)
-        except OSError as error:
-            yield self._error(segment, first_line(error), position)
-
-    def _chunk(self, chunk: Chunk, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
-        if self._records is not None:
-            yield from self._records.rows(chunk, segment)
-        elif chunk.batches.shape[1]:
-            yield self._batches(chunk, segment)
-        if chunk.end_reason is not None:
-            yield self._error(segment, chunk.end_reason, chunk.end_position)
-
-    def _batches(self, chunk: Chunk, segment: SegmentFile) -> pa.RecordBatch:
-        headers, count = HeaderColumns(chunk.batches), chunk.batches.shape[1]
-        arrays = [
-            headers.column(column.name, column.type)
-            if column.name in headers
-            else segment_column(column.name, segment, count, column.type)
-            for column in self._schema
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def unlisted(self, folder: UnlistedFolder) -> pa.RecordBatch:
-        values = {
-            "path": folder.path,
-            "topic": folder.topic,
-            "partition": folder.partition,
-            "error": folder.reason,
-        }
-        return self._row(values)
-
-    def _error(self, segment: SegmentFile, reason: str, position: int) -> pa.RecordBatch:
-        values = {
-            "path": segment.path,
-            "topic": segment.topic,
-            "partition": segment.partition,
-            "segment_base_offset": segment.base_offset,
-            "position": position,
-            "batch_position": position,
-            "error": f"{reason} (at byte {position})",
-        }
-        return self._row(values)
-
-    def _row(self, values: dict[str, str | int | None]) -> pa.RecordBatch:
-        arrays = [pa.array([values.get(column.name)], type=column.type) for column in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def register(spark: SparkSession) -> None:

@@ -67,7 +67,7 @@ def batch_bounds(filters: Iterable[Filter]) -> Bounds:
 def _column(condition: Filter) -> str:
     if isinstance(condition, Not):
         return _column(condition.child)
-    path = getattr(condition, "attribute", ())
+    path: tuple[str, ...] = getattr(condition, "attribute", ())
     return path[0] if len(path) == 1 else ""
 
 

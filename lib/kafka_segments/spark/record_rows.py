@@ -65,9 +65,10 @@ class RecordRows:
         count = batches.shape[1]
         if chunk.data is None:
             for size_bytes in batches[wire.SIZE_BYTES].tolist():
-                self._append_error(
-                    batches, f"the batch has {size_bytes} bytes, at most {self._max_batch_bytes} are read"
+                reason = (
+                    f"the batch has {size_bytes} bytes, at most {self._max_batch_bytes} are read"
                 )
+                self._append_error(batches, reason)
             return
         ends = batches[wire.POSITION] + batches[wire.SIZE_BYTES] - chunk.data_position
         is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
@@ -185,7 +186,7 @@ class RecordRows:
             [strings(filled.header_key, count), byte_strings(filled.header_value, count)],
             fields=fields,
         )
-        ends = pa.array(filled.header_ends[: rows + 1])
+        ends = pa.array(filled.header_ends[: rows + 1].copy())
         mask = None
         if self._errors:
             mask = pa.array([row in self._errors for row in range(rows)], type=pa.bool_())
@@ -199,7 +200,8 @@ class RecordRows:
         delta = filled[filling.ROW_OFFSET] - batches[wire.BASE_OFFSET, batch]
         is_null = batches[wire.MAGIC, batch] < wire.MAGIC_V2
         is_null[list(self._errors)] = True
-        return numbers(np.where(first < 0, -1, (first + delta) & _MAX_SEQUENCE), arrow_type, is_null)
+        sequence = np.where(first < 0, -1, (first + delta) & _MAX_SEQUENCE)
+        return numbers(sequence, arrow_type, is_null)
 
 
 _RECORD_COLUMNS = ("key", "value", "headers", "offset", "timestamp_ms", "sequence", "error")

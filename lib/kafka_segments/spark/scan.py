@@ -104,19 +104,21 @@ class ScanOptions(NamedTuple):
     output: IndexOutput | None
 
 
-class _Scanned(NamedTuple):
+class Scanned(NamedTuple):
     """A scanned segment; ``recovery`` is None where it could not be read."""
 
     recovery: SegmentRecovery | None
     damage: Damage | None
 
 
-class _SegmentScanner:
+class SegmentScanner:
+    """Scans segments one after another; what it needs is made once a task."""
+
     def __init__(self, options: ScanOptions) -> None:
         self._recoverer = SegmentRecoverer(options.recovery)
         self._publisher = None if options.output is None else IndexPublisher(options.output)
 
-    def scan(self, source: str, relative_path: str, name: str, base_offset: int) -> _Scanned:
+    def scan(self, source: str, relative_path: str, name: str, base_offset: int) -> Scanned:
         """Recover one segment and publish its index files; bad files are rows, not exceptions."""
         try:
             with open_segment(place(source).child(relative_path, name)) as segment:
@@ -125,18 +127,18 @@ class _SegmentScanner:
                 )
         except FileNotFoundError:
             damage = Damage(DamageKind.VANISHED, 0, "listed, but gone when it was to be read")
-            return _Scanned(None, damage)
+            return Scanned(None, damage)
         except FileChangedError as error:
             damage = Damage(DamageKind.CHANGED, error.position, str(error))
-            return _Scanned(None, damage)
+            return Scanned(None, damage)
         except OSError as error:
             damage = Damage(DamageKind.UNREADABLE, 0, first_line(error))
-            return _Scanned(None, damage)
+            return Scanned(None, damage)
         if self._publisher is not None:
             files = _index_files(recovery, base_offset)
             self._publisher.publish(source, relative_path, base_offset, files)
         unread = recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
-        return _Scanned(None if unread else recovery, recovery.damage)
+        return Scanned(None if unread else recovery, recovery.damage)
 
 
 def _index_files(recovery: SegmentRecovery, base_offset: int) -> dict[str, bytes | None]:
@@ -149,7 +151,7 @@ def _index_files(recovery: SegmentRecovery, base_offset: int) -> dict[str, bytes
     }
 
 
-def _measured(scanned: _Scanned) -> tuple[int | None, ...]:
+def _measured(scanned: Scanned) -> tuple[int | None, ...]:
     found = scanned.recovery
     if found is None:
         return (None,) * len(_MEASURED)
@@ -194,7 +196,7 @@ def _entry_array(parts: list[Entries | None], arrow_type: pa.ListType) -> pa.Arr
 
 
 def _to_batch(
-    carried: pa.RecordBatch, scanned: list[_Scanned], arrow_schema: pa.Schema
+    carried: pa.RecordBatch, scanned: list[Scanned], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
     found = [row.recovery for row in scanned]
     measured = list(zip(*map(_measured, scanned), strict=True)) or [()] * len(_MEASURED)
@@ -243,7 +245,7 @@ def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
 
         def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             arrow_schema = to_arrow_schema(row_type)
-            scanner = _SegmentScanner(options)
+            scanner = SegmentScanner(options)
             for batch in batches:
                 yield from _scan_batch(scanner, batch, arrow_schema)
 
@@ -253,12 +255,12 @@ def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
 
 
 def _scan_batch(
-    scanner: _SegmentScanner, batch: pa.RecordBatch, arrow_schema: pa.Schema
+    scanner: SegmentScanner, batch: pa.RecordBatch, arrow_schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     names = ("source", "relative_path", "name", "base_offset")
     rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
     first, entry_count = 0, 0
-    scanned: list[_Scanned] = []
+    scanned: list[Scanned] = []
     for source, relative_path, name, base_offset in rows:
         result = scanner.scan(source, relative_path, name, base_offset)
         scanned.append(result)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.recovery import ReadInto
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
+from kafka_segments.wire.reading import ReadInto
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _HEADERS_CHUNK_BYTES = 64 * 1024
@@ -67,6 +67,7 @@ class ChunkReader:
         whole = options.needs_body or options.check_crc
         self._buffer = np.empty(_CHUNK_BYTES if whole else _HEADERS_CHUNK_BYTES, dtype=np.uint8)
         self._batches = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
+        self._count = 0
 
     def read(self, read_into: ReadInto, *, size_bytes: int) -> Iterator[Chunk]:
         """Give the batches that recovery would keep and the bounds let through.
@@ -82,29 +83,42 @@ class ChunkReader:
             yield Chunk(self._batches[:, :0], end_reason=reason)
             return
         walk = self._new_walk(size_bytes)
-        buffer = self._buffer
+        self._count = 0
+        try:
+            yield from self._walk(read_into, walk)
+        except (OSError, FileChangedError):
+            yield from self._given_away()
+            raise
+        yield from self._given_away()
+        if not self._is_preallocated(read_into, walk):
+            yield self._end(walk)
+
+    def _walk(self, read_into: ReadInto, walk: wire.Walk) -> Iterator[Chunk]:
+        """Walk to the end; where bodies are not needed the last batches are still to be given."""
+        buffer, size_bytes = self._buffer, int(walk[wire.END])
         while True:
             position = int(walk[wire.NEXT_POSITION])
             length = min(len(buffer), size_bytes - position)
             _fill(read_into, position, buffer[:length], size_bytes)
             walk[wire.STATUS] = wire.ROOM_FULL
             while walk[wire.STATUS] == wire.ROOM_FULL:
-                count = wire.walk_batches(buffer, length, position, self._batches, walk)
-                if count:
-                    yield self._chunk(count, buffer[:length], position)
+                self._count = wire.walk_batches(
+                    buffer, length, position, self._batches, self._count, walk
+                )
+                if self._options.needs_body or walk[wire.STATUS] == wire.ROOM_FULL:
+                    yield from self._given_away(buffer[:length], position)
             if walk[wire.STATUS] != wire.WANTS_BYTES:
-                break
+                return
             wanted = int(walk[wire.FOUND])
             if wanted <= len(buffer):
                 continue
             if wanted <= self._most_bytes():
                 buffer = np.empty(wanted, dtype=np.uint8)
                 continue
+            yield from self._given_away()
             yield from self._pass_over(read_into, walk, wanted)
             if walk[wire.STATUS] == wire.BAD_CRC:
-                break
-        if not self._is_preallocated(read_into, walk):
-            yield self._end(walk)
+                return
 
     def _new_walk(self, size_bytes: int) -> wire.Walk:
         options, bounds = self._options, self._options.bounds
@@ -119,33 +133,39 @@ class ChunkReader:
     def _most_bytes(self) -> int:
         return self._options.max_batch_bytes if self._options.needs_body else len(self._buffer)
 
-    def _chunk(self, count: int, data: wire.Bytes, position: int) -> Chunk:
-        batches = self._batches[:, :count]
-        return Chunk(batches, data if self._options.needs_body else None, position)
+    def _given_away(self, data: wire.Bytes | None = None, position: int = 0) -> Iterator[Chunk]:
+        """Give the batches found so far, if any, and begin anew."""
+        count, self._count = self._count, 0
+        if count:
+            yield Chunk(
+                self._batches[:, :count], data if self._options.needs_body else None, position
+            )
 
     def _end(self, walk: wire.Walk) -> Chunk:
         reason, position = wire.describe_end(walk), int(walk[wire.NEXT_POSITION])
         return Chunk(self._batches[:, :0], end_reason=reason, end_position=position)
 
     def _pass_over(self, read_into: ReadInto, walk: wire.Walk, batch_bytes: int) -> Iterator[Chunk]:
-        """Give a batch that is too large for memory by its header; verify its checksum in pieces."""
+        """Give a batch too large for memory by its header; verify its checksum in pieces."""
         position, size_bytes = int(walk[wire.NEXT_POSITION]), int(walk[wire.END])
         header = np.empty(min(wire.HEADER_BYTES, batch_bytes), dtype=np.uint8)
         _fill(read_into, position, header, size_bytes)
         alone = walk.copy()
         alone[wire.CHECK_CRC] = alone[wire.NEEDS_BODY] = 0
-        count = wire.walk_batches(header, len(header), position, self._batches[:, :1], alone)
+        batches = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
+        count = wire.walk_batches(header, len(header), position, batches, 0, alone)
         if self._options.check_crc:
             is_v2 = bool(header[16] < 128 and header[16] >= 2)
             stored = int.from_bytes(header[17:21] if is_v2 else header[12:16], "big")
-            crc = self._crc(read_into, position + (21 if is_v2 else 16), position + batch_bytes, is_v2)
+            start = position + (21 if is_v2 else 16)
+            crc = self._crc(read_into, start, position + batch_bytes, is_v2)
             if crc != stored:
                 walk[wire.STATUS], walk[wire.FOUND] = wire.BAD_CRC, crc
                 walk[wire.EXPECTED] = stored
                 return
         walk[wire.NEXT_POSITION] = position + batch_bytes
         if count:
-            yield Chunk(self._batches[:, :1])
+            yield Chunk(batches)
 
     def _crc(self, read_into: ReadInto, start: int, end: int, is_v2: bool) -> int:
         crc = CRC_START

@@ -207,8 +207,12 @@ def _may_match(walk: Any, batches: Any, count: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def walk_batches(data: Any, length: Any, data_position: Any, batches: Any, walk: Any) -> Any:
-    """Walk the batches in ``data[:length]``, the file from ``data_position`` on; gives how many.
+def walk_batches(
+    data: Any, length: Any, data_position: Any, batches: Any, first: Any, walk: Any
+) -> Any:
+    """Walk the batches in ``data[:length]``, the file from ``data_position`` on.
+
+    They go to ``batches`` from column ``first`` on; gives the column after the last.
 
     1. 17 bytes or fewer are left, or the batch reaches past the end of the file: the end.
     2. A size below 14, a v2 batch below 61 bytes, a checksum that does not fit: corrupt, the end.
@@ -216,7 +220,7 @@ def walk_batches(data: Any, length: Any, data_position: Any, batches: Any, walk:
     4. Without CHECK_CRC only headers need to be in the buffer, and with NEEDS_BODY the whole of
        the batches within the bounds: NEXT_POSITION may lie behind the buffer.
     """
-    count = 0
+    count = first
     data_end = data_position + length
     walk[STATUS] = ROOM_FULL
     while count < batches.shape[1]:

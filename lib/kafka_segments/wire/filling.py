@@ -22,20 +22,16 @@ from kafka_segments.wire.native import load_i32, load_i64
 from kafka_segments.wire.records import check_records
 from kafka_segments.wire.varints import read_varint, read_varlong
 
-# Slots of ``fill`` (int64): where filling stands, and how much of the columns is in use.
+# Slots of ``fill`` (int64): where filling stands, and the rows and headers in use.
 BATCH = 0  # under decoding
 LEFT = 1  # records left in it, -1: not begun
 AT = 2  # the next record's place in the data
 SHIFT = 3  # what is added to the offsets of inner messages
 ROWS = 4
-KEY_BYTES = 5
-VALUE_BYTES = 6
-HEADERS = 7
-HEADER_KEY_BYTES = 8
-HEADER_VALUE_BYTES = 9
-NEEDED_BYTES = 10  # of the record that did not fit
-NEEDED_HEADERS = 11
-FILL_SLOTS = 12
+HEADERS = 5
+NEEDED_BYTES = 6  # of the record that did not fit
+NEEDED_HEADERS = 7
+FILL_SLOTS = 8
 
 # What ``fill_columns`` gives.
 DONE = 0
@@ -104,108 +100,93 @@ def new_failure() -> npt.NDArray[np.int64]:
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _append(data: Any, at: Any, length: Any, column: Any, row: Any, used: Any) -> Any:
-    """Append ``data[at:at + length]`` to a column, null where negative; gives the bytes in use."""
-    column.is_null[row] = length < 0
-    target = column.data
+def _append(data: Any, at: Any, length: Any, target: Any, ends: Any, is_null: Any, row: Any) -> Any:
+    """Append ``data[at:at + length]`` to a column, null where negative."""
+    used = np.int64(ends[row])
+    is_null[row] = length < 0
     for k in range(length):
         target[used + k] = data[at + k]
-    used += max(length, 0)
-    column.ends[row + 1] = used
-    return used
+    ends[row + 1] = used + max(length, 0)
 
 
 @njit  # type: ignore[untyped-decorator]
-def _append_headers(data: Any, at: Any, end: Any, columns: Any, fill: Any, count: Any) -> None:
-    entry = fill[HEADERS]
-    for _ in range(count):
+def _append_headers(data: Any, at: Any, end: Any, columns: Any, entry: Any, count: Any) -> None:
+    keys, values = columns.header_key, columns.header_value
+    for i in range(entry, entry + count):
         length, at = read_varint(data, at, end)
-        fill[HEADER_KEY_BYTES] = _append(
-            data, at, length, columns.header_key, entry, fill[HEADER_KEY_BYTES]
-        )
-        at += length
-        length, at = read_varint(data, at, end)
-        fill[HEADER_VALUE_BYTES] = _append(
-            data, at, length, columns.header_value, entry, fill[HEADER_VALUE_BYTES]
-        )
+        _append(data, at, length, keys.data, keys.ends, keys.is_null, i)
+        length, at = read_varint(data, at + length, end)
+        _append(data, at, length, values.data, values.ends, values.is_null, i)
         at += max(length, 0)
-        entry += 1
-    fill[HEADERS] = entry
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _has_room(columns: Any, fill: Any, length: Any, headers: Any) -> Any:
-    """Tell whether a record of ``length`` bytes fits, whichever field they belong to."""
-    wants = columns.wants
-    fits = (
-        fill[ROWS] < columns.rows.shape[1]
-        and (not wants[0] or fill[KEY_BYTES] + length <= len(columns.key.data))
-        and (not wants[1] or fill[VALUE_BYTES] + length <= len(columns.value.data))
+@njit  # type: ignore[untyped-decorator]
+def _headers_fit(columns: Any, entry: Any, count: Any, length: Any) -> Any:
+    keys, values = columns.header_key, columns.header_value
+    return (
+        entry + count < len(keys.ends)
+        and keys.ends[entry] + length <= len(keys.data)
+        and values.ends[entry] + length <= len(values.data)
     )
-    if fits and headers > 0:
-        fits = (
-            fill[HEADER_KEY_BYTES] + length <= len(columns.header_key.data)
-            and fill[HEADER_VALUE_BYTES] + length <= len(columns.header_value.data)
-            and fill[HEADERS] + headers < len(columns.header_key.ends)
-        )
-    if not fits:
-        fill[NEEDED_BYTES] = length
-        fill[NEEDED_HEADERS] = headers
-    return fits
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _append_row(columns: Any, fill: Any, offset: Any, timestamp: Any) -> None:
-    row = fill[ROWS]
-    columns.rows[ROW_BATCH, row] = fill[BATCH]
-    columns.rows[ROW_OFFSET, row] = offset
-    columns.rows[ROW_TIMESTAMP, row] = timestamp
-    columns.header_ends[row + 1] = fill[HEADERS]
-    fill[ROWS] = row + 1
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _append_fields(
-    data: Any, key_at: Any, key_length: Any, value_at: Any, value_length: Any, columns: Any, fill: Any
-) -> None:
-    row = fill[ROWS]
-    if columns.wants[0]:
-        fill[KEY_BYTES] = _append(data, key_at, key_length, columns.key, row, fill[KEY_BYTES])
-    if columns.wants[1]:
-        fill[VALUE_BYTES] = _append(
-            data, value_at, value_length, columns.value, row, fill[VALUE_BYTES]
-        )
 
 
 @njit  # type: ignore[untyped-decorator]
 def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) -> Any:
-    """Copy the checked records of a v2 batch from AT on; gives whether all had room."""
+    """Copy the checked records of a v2 batch from AT on; gives whether all had room.
+
+    Whatever a record's fields are, none is longer than the record, so that much room will do.
+    """
     batch = fill[BATCH]
     base_offset = batches[header.BASE_OFFSET, batch]
     base_timestamp = batches[header.BASE_TIMESTAMP, batch]
     max_timestamp = batches[header.MAX_TIMESTAMP, batch]
     is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
-    wants_headers = columns.wants[2]
-    while fill[LEFT] > 0:
-        length, at = read_varint(data, fill[AT], end)
+    rows, header_ends = columns.rows, columns.header_ends
+    keys, key_ends, key_is_null = columns.key.data, columns.key.ends, columns.key.is_null
+    values, value_ends, value_is_null = (
+        columns.value.data,
+        columns.value.ends,
+        columns.value.is_null,
+    )
+    wants_key, wants_value, wants_headers = columns.wants[0], columns.wants[1], columns.wants[2]
+    row, left, record_at, entry = fill[ROWS], fill[LEFT], fill[AT], fill[HEADERS]
+    while left > 0:
+        length, at = read_varint(data, record_at, end)
         stop = at + length
         timestamp_delta, at = read_varlong(data, at + 1, stop)
         offset_delta, at = read_varint(data, at, stop)
         key_length, key_at = read_varint(data, at, stop)
         value_length, value_at = read_varint(data, key_at + max(key_length, 0), stop)
-        headers = np.int64(0)
+        count = np.int64(0)
         if wants_headers:
-            headers, at = read_varint(data, value_at + max(value_length, 0), stop)
-        if not _has_room(columns, fill, length, headers):
-            return False
-        _append_fields(data, key_at, key_length, value_at, value_length, columns, fill)
-        if headers > 0:
-            _append_headers(data, at, stop, columns, fill, headers)
-        timestamp = max_timestamp if is_append_time else base_timestamp + timestamp_delta
-        _append_row(columns, fill, base_offset + offset_delta, timestamp)
-        fill[AT] = stop
-        fill[LEFT] -= 1
-    return True
+            count, at = read_varint(data, value_at + max(value_length, 0), stop)
+        if (
+            row >= rows.shape[1]
+            or (wants_key and key_ends[row] + length > len(keys))
+            or (wants_value and value_ends[row] + length > len(values))
+            or (count > 0 and not _headers_fit(columns, entry, count, length))
+        ):
+            fill[NEEDED_BYTES] = length
+            fill[NEEDED_HEADERS] = count
+            break
+        if wants_key:
+            _append(data, key_at, key_length, keys, key_ends, key_is_null, row)
+        if wants_value:
+            _append(data, value_at, value_length, values, value_ends, value_is_null, row)
+        if count > 0:
+            _append_headers(data, at, stop, columns, entry, count)
+            entry += count
+        rows[ROW_BATCH, row] = batch
+        rows[ROW_OFFSET, row] = base_offset + offset_delta
+        rows[ROW_TIMESTAMP, row] = (
+            max_timestamp if is_append_time else base_timestamp + timestamp_delta
+        )
+        row += 1
+        header_ends[row] = entry
+        record_at = stop
+        left -= 1
+    fill[ROWS], fill[LEFT], fill[AT], fill[HEADERS] = row, left, record_at, entry
+    return left == 0
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -216,10 +197,17 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
     """
     batch = fill[BATCH]
     is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    rows, key, value = columns.rows, columns.key, columns.value
+    wants_key, wants_value = columns.wants[0], columns.wants[1]
     while fill[LEFT] > 0:
-        at = fill[AT]
+        at, row = fill[AT], fill[ROWS]
         length = LOG_OVERHEAD + load_i32(data, at + 8)
-        if not _has_room(columns, fill, length, 0):
+        if (
+            row >= rows.shape[1]
+            or (wants_key and key.ends[row] + length > len(key.data))
+            or (wants_value and value.ends[row] + length > len(value.data))
+        ):
+            fill[NEEDED_BYTES] = length
             return False
         timestamp = np.int64(header.NO_TIMESTAMP)
         if data[at + 16] != 0:
@@ -229,10 +217,16 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
         key_at = key_length_at(data, at) + 4
         key_length = load_i32(data, key_at - 4)
         value_at = key_at + max(key_length, 0) + 4
-        _append_fields(
-            data, key_at, key_length, value_at, load_i32(data, value_at - 4), columns, fill
-        )
-        _append_row(columns, fill, load_i64(data, at) + fill[SHIFT], timestamp)
+        if wants_key:
+            _append(data, key_at, key_length, key.data, key.ends, key.is_null, row)
+        if wants_value:
+            value_length = load_i32(data, value_at - 4)
+            _append(data, value_at, value_length, value.data, value.ends, value.is_null, row)
+        rows[ROW_BATCH, row] = batch
+        rows[ROW_OFFSET, row] = load_i64(data, at) + fill[SHIFT]
+        rows[ROW_TIMESTAMP, row] = timestamp
+        columns.header_ends[row + 1] = fill[HEADERS]
+        fill[ROWS] = row + 1
         fill[AT] = at + length
         fill[LEFT] -= 1
     return True
@@ -260,7 +254,14 @@ def _begin(data: Any, start: Any, end: Any, batches: Any, fill: Any, failure: An
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def fill_columns(
-    data: Any, starts: Any, ends: Any, stop: Any, batches: Any, columns: Any, fill: Any, failure: Any
+    data: Any,
+    starts: Any,
+    ends: Any,
+    stop: Any,
+    batches: Any,
+    columns: Any,
+    fill: Any,
+    failure: Any,
 ) -> Any:
     """Decode the batches from BATCH up to ``stop`` into the columns.
 

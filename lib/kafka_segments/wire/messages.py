@@ -60,7 +60,7 @@ def _check_message(data: Any, at: Any, left: Any, failure: Any) -> Any:
     if size_bytes > left:
         return fail(failure, RECORD_PAST_END, size_bytes, left, at)
     magic = np.int64(np.int8(data[at + 16]))
-    if magic != 0 and magic != 1:
+    if magic not in (0, 1):
         return fail(failure, BAD_LEGACY_MAGIC, magic, 1, at)
     least = V0_MIN_BYTES if magic == 0 else V1_MIN_BYTES
     if size_bytes < least:
@@ -94,7 +94,7 @@ def check_messages(
     """
     at = start
     count = np.int64(0)
-    if wrapper_magic != 0 and wrapper_magic != 1:
+    if wrapper_magic not in (0, 1):
         return fail(failure, BAD_LEGACY_MAGIC, wrapper_magic, 1, at), count, np.int64(0)
     last_inner = np.int64(0)
     while at < end:

@@ -1,0 +1,109 @@
+"""Scanning one segment in a worker: whatever the file does, there is a row."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.index.recovery import DamageKind, RecoveryOptions
+from kafka_segments.spark import scan
+from kafka_segments.storage.files import OpenSegment, Place, open_segment
+from kafka_segments.storage.index_files import IndexOutput
+from strategies import v2_batch
+
+NAME = f"{0:020d}.log"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    log = tmp_path / "logs" / "t-0" / NAME
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"".join(v2_batch(n, [(1000 + n, b"k", b"v" * 5000)]) for n in range(200)))
+    return log
+
+
+@pytest.fixture
+def scanner(log: Path, tmp_path: Path) -> scan.SegmentScanner:
+    source = str(log.parents[1])
+    output = IndexOutput(str(tmp_path / "indexes"), str(tmp_path / "aside"), {source: ""})
+    return scan.SegmentScanner(scan.ScanOptions(RecoveryOptions(), output))
+
+
+def _scan(scanner: scan.SegmentScanner, log: Path) -> scan.Scanned:
+    return scanner.scan(str(log.parents[1]), "t-0", NAME, 0)
+
+
+def _files(tmp_path: Path) -> list[str]:
+    return sorted(file.name for file in (tmp_path / "indexes").rglob("*") if file.is_file())
+
+
+def test_a_sound_segment_has_its_two_index_files(
+    scanner: scan.SegmentScanner, log: Path, tmp_path: Path
+) -> None:
+    scanned = _scan(scanner, log)
+
+    assert scanned.damage is None
+    assert _files(tmp_path) == [f"{0:020d}.index", f"{0:020d}.timeindex"]
+
+
+def test_a_file_that_vanished_since_it_was_listed_is_a_row_without_files(
+    scanner: scan.SegmentScanner, log: Path, tmp_path: Path
+) -> None:
+    log.unlink()
+
+    scanned = _scan(scanner, log)
+
+    assert scanned.damage is not None
+    assert (scanned.recovery, scanned.damage.kind) == (None, DamageKind.VANISHED)
+    assert _files(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", ["shrinks", "grows"])
+def test_a_file_that_changes_while_it_is_read_is_a_row(
+    scanner: scan.SegmentScanner,
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+) -> None:
+    size = log.stat().st_size
+
+    @contextmanager
+    def changing(file: Place) -> Iterator[OpenSegment]:
+        with open_segment(file) as segment:
+            if change == "shrinks":
+                os.truncate(log, 300_000)
+            else:
+                with log.open("ab") as stream:
+                    stream.write(v2_batch(200, [(5000, b"k", b"v")]))
+            yield segment
+
+    monkeypatch.setattr(scan, "open_segment", changing)
+
+    scanned = _scan(scanner, log)
+
+    if change == "grows":
+        assert scanned.recovery is not None
+        assert (scanned.damage, scanned.recovery.valid_bytes) == (None, size)
+        return
+    assert scanned.damage is not None
+    assert (scanned.recovery, scanned.damage.kind) == (None, DamageKind.CHANGED)
+    assert scanned.damage.message == f"the file ends at byte 300000, it had {size} when opened"
+    assert _files(tmp_path) == []
+
+
+def test_a_file_that_may_not_be_read_is_a_row_with_the_systems_reason(
+    scanner: scan.SegmentScanner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: Place) -> OpenSegment:
+        raise PermissionError(13, "Permission denied", str(log))
+
+    monkeypatch.setattr(scan, "open_segment", refused)
+
+    scanned = _scan(scanner, log)
+
+    assert scanned.damage is not None
+    assert scanned.damage.kind == DamageKind.UNREADABLE
+    assert "Permission denied" in scanned.damage.message
