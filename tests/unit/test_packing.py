@@ -2,26 +2,24 @@
 
 import pytest
 
-from kafka_segments.spark.packing import PartitionLoad, count_tasks
+from kafka_segments.spark.packing import Load, count_tasks
 
 GIB = 1024**3
 
 
 @pytest.mark.parametrize(
-    ("loads", "tasks"),
+    ("load", "tasks"),
     [
-        pytest.param([], 1, id="no segments, still one task"),
-        pytest.param([PartitionLoad(0, 3, 300)], 3, id="never more tasks than segments"),
-        pytest.param([PartitionLoad(0, 500, 500)], 8, id="four a core"),
+        pytest.param(Load(), 1, id="no segments, still one task"),
+        pytest.param(Load(3, 300), 3, id="never more tasks than segments"),
+        pytest.param(Load(500, 500), 8, id="four a core"),
+        pytest.param(Load(30, 20 * GIB), 21, id="more where a task would exceed 1 GiB"),
         pytest.param(
-            [PartitionLoad(0, 30, 20 * GIB)], 21, id="more where a task would exceed 1 GiB"
-        ),
-        pytest.param(
-            [PartitionLoad(0, 50_000, 10_000 * GIB), PartitionLoad(1, 50_000, 30_000 * GIB)],
+            Load(100_000, 40_000 * GIB),
             20_000,
             id="20000 at most",
         ),
     ],
 )
-def test_tasks_follow_cores_bytes_and_segments(loads, tasks):
-    assert count_tasks(loads, cores=2) == tasks
+def test_tasks_follow_cores_bytes_and_segments(load, tasks):
+    assert count_tasks(load, cores=2) == tasks

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments import __version__
@@ -19,7 +19,7 @@ from kafka_segments.errors import SourceError
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
 from kafka_segments.spark import rows, tables
 from kafka_segments.spark.listing import list_sources
-from kafka_segments.spark.packing import PartitionLoad, count_tasks, pack_segments
+from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.spark.scan import ScanOptions, scan_segments
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import Table, Warehouse
@@ -27,6 +27,7 @@ from kafka_segments.storage import listing
 
 _LOG = logging.getLogger(__name__)
 _MOST_TOPICS = 200
+_NOTHING = (Load(), 0)
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class _Plan(NamedTuple):
     """What a listing, held against the table of segments, says is to be done."""
 
     listed: DataFrame
-    counts: dict[str, int]
+    listed_loads: dict[str, Load]
     known: DataFrame | None
     planned: DataFrame
-    loads: list[PartitionLoad]
+    load: Load
     rescanned: int
     retouched: int
     vanished: DataFrame | None
@@ -69,7 +70,11 @@ class _Plan(NamedTuple):
 
     @property
     def to_scan(self) -> int:
-        return sum(load.segments for load in self.loads)
+        return self.load.segments
+
+    def listed_count(self, *kinds: str) -> int:
+        """Count what the listing found of some kinds."""
+        return sum(self.listed_loads.get(kind, Load()).segments for kind in kinds)
 
 
 class Build:
@@ -124,7 +129,7 @@ class Build:
         """Say what ``run`` would read, and change nothing."""
         with ExitStack() as caches:
             plan = self._plan(caches)
-            return self._summary(plan, _Totals(bytes=sum(load.bytes for load in plan.loads)))
+            return self._summary(plan, _Totals(bytes=plan.load.bytes))
 
     def _note(self, step: str) -> None:
         """Note the seconds since the step before."""
@@ -135,8 +140,8 @@ class Build:
 
     def _plan(self, caches: ExitStack) -> _Plan:
         options = self._options
-        listed, counts = list_sources(self._spark, options.sources, caches)
-        if counts.get(listing.UNLISTED):
+        listed, listed_loads = list_sources(self._spark, options.sources, caches)
+        if listing.UNLISTED in listed_loads:
             self._refuse_missing_sources(listed)
         known = self._known()
         identify = build_plan.with_broker(
@@ -146,21 +151,20 @@ class Build:
         decide = build_plan.plan_scan(
             known, options=options.fingerprint_of_options(), full=options.full
         )
-        planned = _cached(found.transform(decide), caches)
-        loads = _loads(planned)
+        planned = found.transform(decide)
+        todo = {build_plan.SCAN: (listed_loads.get(listing.SEGMENT, Load()), 0)}
+        if known is not None:
+            planned = _cached(planned, caches)
+            todo = _todo(planned)
         gone = self._vanished(known, found, listed, caches)
         return _Plan(
             listed=listed.transform(identify),
-            counts=counts,
+            listed_loads=listed_loads,
             known=known,
             planned=planned,
-            loads=[
-                PartitionLoad(row["spark_partition"], row["segments"], row["bytes"])
-                for row in loads
-                if row["plan"] == build_plan.SCAN
-            ],
-            rescanned=sum(row["known"] for row in loads if row["plan"] == build_plan.SCAN),
-            retouched=sum(row["segments"] for row in loads if row["plan"] == build_plan.RETOUCH),
+            load=todo.get(build_plan.SCAN, _NOTHING)[0],
+            rescanned=todo.get(build_plan.SCAN, _NOTHING)[1],
+            retouched=todo.get(build_plan.RETOUCH, _NOTHING)[0].segments,
             vanished=gone,
             vanished_count=0 if gone is None else gone.count(),
         )
@@ -195,12 +199,12 @@ class Build:
     # -- scan --------------------------------------------------------------------------------
 
     def _scan(self, plan: _Plan, caches: ExitStack) -> DataFrame:
-        tasks = count_tasks(plan.loads, cores=self._spark.sparkContext.defaultParallelism)
+        tasks = count_tasks(plan.load, cores=self._spark.sparkContext.defaultParallelism)
         to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
         options = ScanOptions(
             recovery=self._options.recovery, output=self._options.index_output(self._run_id)
         )
-        scanned = to_scan.transform(pack_segments(plan.loads, tasks=tasks)).transform(
+        scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(
             scan_segments(options)
         )
         return _cached(scanned, caches)
@@ -215,7 +219,7 @@ class Build:
             offsets, times = rows.to_offset_index(scanned), rows.to_time_index(scanned)
             for table, entries in ((tables.OFFSET_INDEX, offsets), (tables.TIME_INDEX, times)):
                 futures.append(pool.submit(self._write_entries, plan, table, entries, where))
-        if plan.counts.get(listing.UNRECOGNIZED) or plan.counts.get(listing.UNLISTED):
+        if plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
             futures.append(pool.submit(self._write_unrecognized, plan))
         _wait(futures)
         self._write_segments(plan, scanned)
@@ -319,9 +323,8 @@ class Build:
     # -- what was done -----------------------------------------------------------------------
 
     def _summary(self, plan: _Plan, totals: _Totals) -> BuildSummary:
-        found = plan.counts.get(listing.SEGMENT, 0)
-        unrecognized = plan.counts.get(listing.UNRECOGNIZED, 0)
-        unrecognized += plan.counts.get(listing.UNLISTED, 0)
+        found = plan.listed_count(listing.SEGMENT)
+        unrecognized = plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED)
         return BuildSummary(
             run_id=self._run_id,
             segments_found=found,
@@ -373,17 +376,17 @@ def _wait(futures: list[Future[None]]) -> None:
         future.result()
 
 
-def _loads(planned: DataFrame) -> list[Row]:
-    return (
-        planned.groupBy(F.spark_partition_id().alias("spark_partition"), "plan")
-        .agg(
-            F.count("*").alias("segments"),
-            F.sum("size_bytes").alias("bytes"),
-            F.count_if("is_known").alias("known"),
-        )
-        .orderBy("spark_partition")
-        .collect()
+def _todo(planned: DataFrame) -> dict[str, tuple[Load, int]]:
+    """Count, by plan, what there is and how many of it are known segments."""
+    counted = planned.groupBy("plan").agg(
+        F.count("*").alias("segments"),
+        F.sum("size_bytes").alias("bytes"),
+        F.count_if("is_known").alias("known"),
     )
+    return {
+        row["plan"]: (Load(row["segments"], row["bytes"]), row["known"])
+        for row in counted.collect()
+    }
 
 
 def _totals(scanned: DataFrame) -> _Totals:

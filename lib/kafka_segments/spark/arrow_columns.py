@@ -14,9 +14,6 @@ from kafka_segments.wire.filling import Bytes
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_CODECS = pa.array(wire.CODECS)
-_TIMESTAMP_TYPES = pa.array(wire.TIMESTAMP_TYPES)
-
 
 def segment_column(name: str, segment: SegmentFile, rows: int, arrow_type: pa.DataType) -> pa.Array:
     """Build a column that is the same for all rows of a segment; other names give nulls."""
@@ -87,12 +84,12 @@ class HeaderColumns:
         return pa.array(self._attributes & bit != 0, mask=self._is_legacy)
 
     def _codec(self, _: pa.DataType) -> pa.Array:
-        return _CODECS.take(pa.array(self._attributes & wire.CODEC_MASK))
+        return pa.array(wire.CODECS).take(pa.array(self._attributes & wire.CODEC_MASK))
 
     def _timestamp_type(self, _: pa.DataType) -> pa.Array:
         is_append_time = self._attributes & wire.LOG_APPEND_TIME != 0
         types = np.where(self._has_type, 1 + is_append_time.astype(np.int64), 0)
-        return _TIMESTAMP_TYPES.take(pa.array(types))
+        return pa.array(wire.TIMESTAMP_TYPES).take(pa.array(types))
 
     def _base_offset(self, arrow_type: pa.DataType) -> pa.Array:
         return numbers(self._field(wire.BASE_OFFSET), arrow_type, self._is_wrapper)

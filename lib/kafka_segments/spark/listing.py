@@ -1,6 +1,5 @@
 """List the sources in the executors, folder level by folder level."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
@@ -18,6 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafka_segments.spark.packing import Load
 from kafka_segments.storage import listing
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
@@ -97,32 +97,42 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
 
 def list_sources(
     spark: SparkSession, sources: Sequence[str], caches: ExitStack
-) -> tuple[DataFrame, dict[str, int]]:
-    """List every source down to the partitions' folders; gives the rows and their count by kind.
+) -> tuple[DataFrame, dict[str, Load]]:
+    """List every source down to the partitions' folders; gives the rows and how many, by kind.
 
     The rows, one per ``storage.listing.Listed``, stay cached until ``caches`` closes, so a
     folder is listed once. The driver lists the sources' own folders, the executors all below
     them, a folder level a Spark job.
     """
     tops = [row for source in sources for row in listing.list_source_folder(source, "")]
-    counts = dict(Counter(row.kind for row in tops))
+    loads: dict[str, Load] = {}
+    for row in tops:
+        _add(loads, row.kind, Load(1, row.size_bytes or 0))
     levels = [
         spark.createDataFrame(pa.Table.from_batches([_to_batch(tops, to_arrow_schema(LISTED))]))
     ]
     folders = levels[0]
     tasks = spark.sparkContext.defaultParallelism
-    for _ in range(listing.MOST_LEVELS if listing.FOLDER in counts else 0):
+    for _ in range(listing.MOST_LEVELS if listing.FOLDER in loads else 0):
         below = folders.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
         listed = below.repartition(tasks).mapInArrow(_list_folders, LISTED).persist()
         caches.callback(listed.unpersist)
         levels.append(listed)
-        found = {row["kind"]: row["count"] for row in listed.groupBy("kind").count().collect()}
-        for kind, count in found.items():
-            counts[kind] = counts.get(kind, 0) + count
-        if listing.FOLDER not in found:
+        found = listed.groupBy("kind").agg(
+            F.count("*").alias("rows"), F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes")
+        )
+        kinds = {row["kind"]: Load(row["rows"], row["bytes"]) for row in found.collect()}
+        for kind, load in kinds.items():
+            _add(loads, kind, load)
+        if listing.FOLDER not in kinds:
             break
         folders = listed
     everything = levels[0]
     for listed in levels[1:]:
         everything = everything.unionByName(listed)
-    return everything, counts
+    return everything, loads
+
+
+def _add(loads: dict[str, Load], kind: str, load: Load) -> None:
+    before = loads.get(kind, Load())
+    loads[kind] = Load(before.segments + load.segments, before.bytes + load.bytes)

@@ -1,7 +1,6 @@
 """Share segments out to tasks by bytes, without collecting them."""
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
@@ -15,59 +14,46 @@ _TASKS_A_CORE = 4
 _MOST_TASKS = 20_000
 
 
-class PartitionLoad(NamedTuple):
-    """What one Spark partition of a segment list holds."""
+class Load(NamedTuple):
+    """How much there is to read."""
 
-    spark_partition: int
-    segments: int
-    bytes: int
+    segments: int = 0
+    bytes: int = 0
+
+    @property
+    def weight(self) -> int:
+        """Bytes, with the cost of opening each segment."""
+        return self.bytes + self.segments * OPEN_COST_BYTES
 
 
-def count_tasks(loads: Sequence[PartitionLoad], *, cores: int) -> int:
+def count_tasks(load: Load, *, cores: int) -> int:
     """Choose the number of tasks: some per core, more where a task would exceed 1 GiB."""
-    total = sum(_weight(load) for load in loads)
-    wanted = max(_TASKS_A_CORE * cores, -(-total // _TASK_BYTES))
-    return max(1, min(wanted, sum(load.segments for load in loads), _MOST_TASKS))
+    wanted = max(_TASKS_A_CORE * cores, -(-load.weight // _TASK_BYTES))
+    return max(1, min(wanted, load.segments, _MOST_TASKS))
 
 
-def _weight(load: PartitionLoad) -> int:
-    return load.bytes + load.segments * OPEN_COST_BYTES
-
-
-def pack_segments(
-    loads: Sequence[PartitionLoad], *, tasks: int
-) -> Callable[[DataFrame], DataFrame]:
+def pack_segments(load: Load, *, tasks: int) -> Callable[[DataFrame], DataFrame]:
     """Repartition a segment list so that every task has about as many bytes.
 
     The list is seen as one line of bytes, cut into ``tasks`` equal pieces; a segment goes to
-    the piece that holds its middle. Only each Spark partition's sum is known beforehand.
+    the piece that holds its middle. One task sorts the list for that: its rows are small
+    beside the segments that they name.
 
-    Needs: size_bytes (long), relative_path, base_offset; the rows in the Spark partitions
-        that ``loads`` counted (a cached DataFrame).
+    Needs: size_bytes (long), relative_path, base_offset; ``load`` is their sum.
     Gives: the same rows and columns.
     """
-    weights = [_weight(load) for load in loads]
-    total = max(1, sum(weights))
-    before = dict(
-        zip((load.spark_partition for load in loads), accumulate([0, *weights]), strict=False)
-    )
 
     def transform(segments: DataFrame) -> DataFrame:
-        here = F.col("_spark_partition")
-        earlier = (
-            Window.partitionBy(here)
-            .orderBy("relative_path", "base_offset")
-            .rowsBetween(Window.unboundedPreceding, -1)
+        earlier = Window.orderBy("relative_path", "base_offset").rowsBetween(
+            Window.unboundedPreceding, -1
         )
         weight = F.col("size_bytes") + F.lit(OPEN_COST_BYTES)
-        starts = F.create_map(*(F.lit(item) for pair in before.items() for item in pair))
-        middle = starts[here] + F.coalesce(F.sum(weight).over(earlier), F.lit(0)) + weight / 2
-        task = F.least(F.lit(tasks - 1), F.floor(middle * F.lit(tasks) / F.lit(total)))
+        middle = F.coalesce(F.sum(weight).over(earlier), F.lit(0)) + weight / 2
+        task = F.least(F.lit(tasks - 1), F.floor(middle * tasks / max(1, load.weight)))
         return (
-            segments.withColumn("_spark_partition", F.spark_partition_id())
-            .withColumn("_task", task.cast("int"))
+            segments.withColumn("_task", task.cast("int"))
             .repartitionById(tasks, "_task")
-            .drop("_spark_partition", "_task")
+            .drop("_task")
         )
 
     return transform

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafka_segments.storage.chunks import Bounds
+from kafka_segments.storage.bounds import Bounds
 from kafka_segments.storage.walk import SegmentFile
 
 _MIN, _MAX = -(2**63), 2**63 - 1

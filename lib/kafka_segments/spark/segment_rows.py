@@ -8,7 +8,8 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.spark.arrow_columns import HeaderColumns, segment_column
 from kafka_segments.spark.read_options import ReadOptions
 from kafka_segments.spark.record_rows import RecordRows
-from kafka_segments.storage.chunks import Bounds, Chunk, ChunkOptions, ChunkReader
+from kafka_segments.storage.bounds import Bounds
+from kafka_segments.storage.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.storage.walk import SegmentFile, UnlistedFolder
 

@@ -32,9 +32,7 @@ _LOCAL = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.autoBroadcastJoinThreshold": "64m",
-    # On small data, compiling and re-planning each query costs more than it saves.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Planning again after each stage costs more than it saves on small data.
     "spark.sql.adaptive.enabled": "false",
 }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kafka_segments.errors import FileChangedError
+from kafka_segments.storage.bounds import Bounds
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
 from kafka_segments.wire.reading import ReadInto
@@ -13,19 +14,6 @@ from kafka_segments.wire.reading import ReadInto
 _CHUNK_BYTES = 4 * 1024 * 1024
 _HEADERS_CHUNK_BYTES = 64 * 1024
 _MOST_BATCHES = 64 * 1024
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Offsets and timestamps (ms) asked for, both ends included.
-
-    A timestamp bound trusts a batch's greatest timestamp, as Kafka's own search does.
-    """
-
-    low_offset: int = -(2**63)
-    high_offset: int = 2**63 - 1
-    low_timestamp: int = -(2**63)
-    high_timestamp: int = 2**63 - 1
 
 
 @dataclass(frozen=True)

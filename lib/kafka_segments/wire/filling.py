@@ -104,8 +104,9 @@ def _append(data: Any, at: Any, length: Any, target: Any, ends: Any, is_null: An
     """Append ``data[at:at + length]`` to a column, null where negative."""
     used = np.int64(ends[row])
     is_null[row] = length < 0
-    for k in range(length):
-        target[used + k] = data[at + k]
+    source, sink = np.uintp(at), np.uintp(used)  # unsigned: an index from the end needs no test
+    for k in range(np.uintp(max(length, 0))):
+        target[sink + k] = data[source + k]
     ends[row + 1] = used + max(length, 0)
 
 

@@ -1,0 +1,16 @@
+"""What a reader asks for; apart from the reader, which takes long to import."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Offsets and timestamps (ms) asked for, both ends included.
+
+    A timestamp bound trusts a batch's greatest timestamp, as Kafka's own search does.
+    """
+
+    low_offset: int = -(2**63)
+    high_offset: int = 2**63 - 1
+    low_timestamp: int = -(2**63)
+    high_timestamp: int = 2**63 - 1

@@ -1,0 +1,89 @@
+"""Finding every segment below a source."""
+
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.errors import SourceError
+from kafka_segments.storage import walk
+from kafka_segments.storage.listing import UNLISTED, Listed
+from kafka_segments.storage.walk import UnlistedFolder, find_segments
+
+
+def _make(root: Path, *names: str) -> str:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 10)
+    return str(root)
+
+
+def _name(base_offset: int) -> str:
+    return f"{base_offset:020d}.log"
+
+
+def test_a_segment_knows_where_the_next_one_begins(tmp_path: Path) -> None:
+    source = _make(tmp_path, *(f"t-0/{_name(base)}" for base in (0, 50, 7)), f"t-1/{_name(9)}")
+
+    found = find_segments([source])
+
+    assert [(s.partition, s.base_offset, s.next_base_offset) for s in found.segments] == [
+        (0, 0, 7),
+        (0, 7, 50),
+        (0, 50, None),
+        (1, 9, None),
+    ]
+    assert found.segments[0].path == f"{source}/t-0/{_name(0)}"
+    assert found.segments[0].size_bytes == 10
+
+
+@pytest.mark.parametrize("source", ["", "disk-a", "disk-a/t-0"])
+def test_a_source_may_be_several_log_directories_one_or_a_partition(
+    tmp_path: Path, source: str
+) -> None:
+    _make(tmp_path, f"disk-a/t-0/{_name(0)}")
+
+    found = find_segments([str(tmp_path / source).rstrip("/")])
+
+    assert [(s.topic, s.partition, s.path) for s in found.segments] == [
+        ("t", 0, f"{tmp_path}/disk-a/t-0/{_name(0)}")
+    ]
+
+
+def test_folders_a_broker_does_not_serve_are_passed_over(tmp_path: Path) -> None:
+    future = f"t-1.{'a' * 32}-future"
+    source = _make(
+        tmp_path,
+        f"t-0/{_name(0)}",
+        f"t-2.{'a' * 32}-delete/{_name(0)}",
+        f"t-3.{'a' * 32}-stray/{_name(0)}",
+        f"{future}/{_name(0)}",
+    )
+
+    assert [s.relative_path for s in find_segments([source]).segments] == ["t-0"]
+    assert [s.partition for s in find_segments([f"{source}/{future}"]).segments] == [1]
+
+
+def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot list"):
+        find_segments([str(tmp_path / "missing")])
+
+
+def test_a_folder_that_cannot_be_listed_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _make(tmp_path, f"t-0/{_name(0)}", f"t-1/{_name(0)}")
+    list_rows = walk._list_rows
+
+    def refused(folder: tuple[str, str]) -> list[Listed]:
+        if folder[1] == "t-0":
+            return [Listed(UNLISTED, *folder, reason="Permission denied")]
+        return list_rows(folder)
+
+    monkeypatch.setattr(walk, "_list_rows", refused)
+    found = find_segments([source])
+
+    assert [s.partition for s in found.segments] == [1]
+    assert found.unlisted == [
+        UnlistedFolder(f"{source}/t-0", "t", 0, "cannot list the folder: Permission denied")
+    ]
