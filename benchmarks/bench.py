@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from kafka_referee import Referee  # noqa: E402
-
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer  # noqa: E402
 from kafka_segments.storage.files import open_segment, place  # noqa: E402
 
@@ -232,7 +231,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    kernel_size, job_size, many = (64 << 20, 256 << 20, 2_000) if quick else (1 << 30, 8 << 30, 50_000)
+    kernel_size, job_size, many = (
+        (64 << 20, 256 << 20, 2_000) if quick else (1 << 30, 8 << 30, 50_000)
+    )
     folder = ROOT / "build" / "bench"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

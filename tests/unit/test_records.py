@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.spark import record_rows
 from kafka_segments.spark.read_options import RECORDS, ReadOptions
 from kafka_segments.spark.record_rows import RecordRows
+from kafka_segments.storage.bounds import Bounds
 from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
 from kafka_segments.storage.walk import SegmentFile
 from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
@@ -37,13 +38,20 @@ Row = dict[str, object]
 
 
 def decode(
-    log: bytes, *, columns: Sequence[str] = (), max_batch_bytes: int = 1_000_000
+    log: bytes,
+    *,
+    columns: Sequence[str] = (),
+    max_batch_bytes: int = 1_000_000,
+    bounds: Bounds | None = None,
 ) -> list[Row]:
     """Decode all records of a log, damage of the log itself aside."""
-    options = ReadOptions(("/logs",), RECORDS, tuple(columns), True, max_batch_bytes, None)
+    options = ReadOptions(("/logs",), RECORDS, tuple(columns))
     schema = to_arrow_schema(options.schema(), timezone="UTC")
-    rows = RecordRows(schema, max_batch_bytes=max_batch_bytes)
-    reader = ChunkReader(ChunkOptions(needs_body=True, max_batch_bytes=max_batch_bytes))
+    bounds = bounds or Bounds()
+    rows = RecordRows(schema, max_batch_bytes=max_batch_bytes, bounds=bounds)
+    reader = ChunkReader(
+        ChunkOptions(needs_body=True, max_batch_bytes=max_batch_bytes, bounds=bounds)
+    )
 
     def read_into(position: int, view: memoryview) -> int:
         piece = log[position : position + len(view)]
@@ -566,7 +574,7 @@ def test_flipped_bits_give_records_or_one_row_each_batch(
     damaged = bytearray(batch)
     damaged[int(place * len(batch))] ^= 1 << bit
     reader = ChunkReader(ChunkOptions(needs_body=True, check_crc=False, max_batch_bytes=1_000_000))
-    schema = to_arrow_schema(ReadOptions((), RECORDS, (), False, 0, None).schema())
+    schema = to_arrow_schema(ReadOptions((), RECORDS).schema())
     rows = RecordRows(schema, max_batch_bytes=1_000_000)
 
     def read_into(position: int, view: memoryview) -> int:
@@ -623,3 +631,47 @@ def test_a_batch_above_the_limit_is_one_row() -> None:
 
     assert error_of(log) == f"the batch has {len(log)} bytes, at most 1000000 are read"
     assert decode(log)[0]["offset"] == 3
+
+
+@settings(deadline=None)
+@given(
+    log=st.lists(st.one_of(_v2_batches(), _message_sets()), max_size=4).map(b"".join),
+    data=st.data(),
+)
+def test_bounds_leave_out_what_lies_outside_of_them(log: bytes, data: st.DataObject) -> None:
+    records = [plain(row) for row in decode(log)]
+    offsets = st.sampled_from([record.offset for record in records] or [0])
+    timestamps = st.sampled_from([record.timestamp for record in records] or [0])
+    low, high = sorted((data.draw(offsets), data.draw(offsets)))
+    # A batch's own bounds are trusted, and these batches are drawn without regard to them.
+    bounds = Bounds(low_offset=low, high_offset=high)
+    greatest = data.draw(timestamps)
+
+    found = [plain(row) for row in decode(log, bounds=bounds)]
+    until = [plain(row) for row in decode(log, bounds=Bounds(high_timestamp=greatest))]
+
+    within = [record for record in records if low <= record.offset <= high]
+    assert [record for record in within if record not in found] == [
+        record for record in within if _is_outside_its_batch(log, record, bounds)
+    ]
+    assert found == [record for record in within if record in found]
+    assert all(record.timestamp <= greatest for record in until)
+
+
+def _is_outside_its_batch(log: bytes, record: PlainRecord, bounds: Bounds) -> bool:
+    """Tell whether the header of a record's batch hides it from the bounds."""
+    first, magic = struct.unpack_from(">q8xb", log, record.batch_position)
+    last = first
+    if magic >= 2:
+        last += struct.unpack_from(">i", log, record.batch_position + 23)[0]
+    is_wrapper = magic < 2 and log[record.batch_position + 17] & 7 != 0
+    return last < bounds.low_offset or (first > bounds.high_offset and not is_wrapper)
+
+
+def test_a_batch_that_cannot_be_decoded_is_a_row_whatever_the_bounds() -> None:
+    bad = v2_batch(10, [(5, b"k", b"v")] * 3, codec=4, payload=b"junk")
+    log = bad + v2_batch(13, [(5, b"k", b"v")] * 3)
+
+    rows = decode(log, bounds=Bounds(low_offset=12, high_offset=13))
+
+    assert [(row["offset"], row["error"] is None) for row in rows] == [(10, False), (13, True)]

@@ -7,18 +7,26 @@ Options:
     columns: names, separated by commas; only these columns are made. Spark does not tell a
         Python data source which columns a query uses, so this (or ``.schema(...)``) is how to
         spare keys, values and headers that are not needed.
+    topic, partition, segment_base_offset: lists, separated by commas; only these are read.
+    min_offset, max_offset, min_timestamp_ms, max_timestamp_ms: only records within these bounds,
+        both included, or batches that may hold such records.
     check: ``full`` (default) verifies checksums, ``headers`` does not and jumps over what a
         query does not need.
     max_batch_bytes: a batch that is larger, compressed or not, is a row with ``error``.
-    tasks: number of Spark tasks; by default four a core of the driver, more above 1 GiB a task.
+    tasks: number of Spark tasks; by default some a core of the driver, more for much data.
+    pushdown: ``true`` lets ``.where(...)`` narrow what is read, as the options above do.
+        ``false`` (default), because Spark 4.2.0 keeps the filters that it pushed into a Python data
+        source, and wrongly reuses them for all queries and branches of a query that go back
+        to the same ``load``. With ``true``, load anew for every query and every branch.
 
-What filters spare:
-    Segments are left out by topic, partition, segment_base_offset and path, and by offset where
-    their range, up to the next segment's base offset, does not meet the one asked for. Batches are
-    passed over undecoded by their last offset and greatest timestamp. Whole segments are not left
+What options and pushed filters spare:
+    Segments are left out by topic, partition and segment_base_offset, and by offset where their
+    range, up to the next segment's base offset, does not meet the one asked for. Batches are
+    passed over undecoded by their offsets and greatest timestamp. Whole segments are not left
     out by timestamp: the last entry of a .timeindex bounds a segment's greatest timestamp from
     below only, and nothing proves that the file belongs to the log as it is.
 
+Sources are listed once a ``load``; what a broker adds or deletes later takes a new one.
 Damage is rows: ``error`` says why a segment ends before its file does, cannot be read, or why a
 batch cannot be decoded; it is null in all other rows.
 """
@@ -36,7 +44,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.spark.packing import OPEN_COST_BYTES, Load, count_tasks
 from kafka_segments.spark.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.spark.read_options import ReadOptions, parse_options
-from kafka_segments.storage.bounds import Bounds
 from kafka_segments.storage.walk import SegmentFile, UnlistedFolder, find_segments
 
 
@@ -70,24 +77,17 @@ class KafkaSegmentsDataSource(DataSource):
             if known.get(field.name) != found:
                 expected = known.get(field.name, f"one of {', '.join(known)}")
                 raise UsageError(f"column {field.name} is {found}, {expected} expected")
-        return SegmentsReader(options, schema)
+        return (PushdownReader if options.has_pushdown else SegmentsReader)(options, schema)
 
 
 class SegmentsReader(DataSourceReader):
-    """Plans tasks from the sources and the filters, and reads a task's segments."""
+    """Plans tasks from the sources and the options, and reads a task's segments."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._filters: list[Filter] = []
-        self._bounds = Bounds()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Note what the filters spare; all of them stay Spark's to evaluate."""
-        self._filters = list(filters)
-        find = record_bounds if self._options.is_records else batch_bounds
-        self._bounds = find(self._filters)
-        return filters
+        self._filters = list(options.filters)
+        self._bounds = record_bounds(options.filters)
 
     def partitions(self) -> list[InputPartition]:
         """List the sources and share the segments out by bytes."""
@@ -115,6 +115,18 @@ class SegmentsReader(DataSourceReader):
             yield from rows.segment(segment)
 
 
+class PushdownReader(SegmentsReader):
+    """A reader that filters narrow; see option ``pushdown``."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Note what the filters spare; all of them stay Spark's to evaluate."""
+        filters = list(filters)
+        self._filters += filters
+        find = record_bounds if self._options.is_records else batch_bounds
+        self._bounds = self._bounds.narrowed(find(filters))
+        return filters
+
+
 def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFile]]:
     """Cut the list where equal pieces of its bytes end; no piece is empty."""
     weights = [segment.size_bytes + OPEN_COST_BYTES for segment in segments]
@@ -127,6 +139,6 @@ def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFil
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session and let it hand filters to Python data sources."""
+    """Make the format known to a session, and option ``pushdown`` possible."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaSegmentsDataSource)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_segments.spark.arrow_columns import (
+    Bools,
     HeaderColumns,
     Int64s,
     byte_strings,
@@ -13,6 +14,7 @@ from kafka_segments.spark.arrow_columns import (
     segment_column,
     strings,
 )
+from kafka_segments.storage.bounds import Bounds
 from kafka_segments.storage.chunks import Chunk
 from kafka_segments.storage.walk import SegmentFile
 from kafka_segments.wire import batches as wire
@@ -30,8 +32,11 @@ _MAX_SEQUENCE = 2**31 - 1
 class RecordRows:
     """Makes rows of the records of one chunk after another, in columns that are made once."""
 
-    def __init__(self, arrow_schema: pa.Schema, *, max_batch_bytes: int) -> None:
+    def __init__(
+        self, arrow_schema: pa.Schema, *, max_batch_bytes: int, bounds: Bounds | None = None
+    ) -> None:
         self._schema = arrow_schema
+        self._bounds = bounds or Bounds()
         self._max_batch_bytes = max_batch_bytes
         self._decompressor = Decompressor(max_batch_bytes)
         names = arrow_schema.names
@@ -52,6 +57,7 @@ class RecordRows:
         1. The records of a batch come all or not at all: where one cannot be decoded, one row
            with ``error`` stands for the batch, at its base offset and greatest timestamp.
         2. The same holds for a batch that is, or decompresses to, more than ``max_batch_bytes``.
+        3. Records outside the bounds are left out; rows with ``error`` are not.
         """
         self._fill = filling.new_fill()
         batches = np.ascontiguousarray(chunk.batches)
@@ -156,9 +162,20 @@ class RecordRows:
                 arrays.append(headers.column(column.name, column.type))
             else:
                 arrays.append(segment_column(column.name, segment, rows, column.type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        is_within = self._is_within_bounds(rows)
         self._fill[filling.ROWS : filling.NEEDED_BYTES] = 0
         self._errors = {}
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return batch if is_within.all() else batch.filter(pa.array(is_within))
+
+    def _is_within_bounds(self, rows: int) -> Bools:
+        bounds = self._bounds
+        offset = self._columns.rows[filling.ROW_OFFSET, :rows]
+        timestamp = self._columns.rows[filling.ROW_TIMESTAMP, :rows]
+        is_within = (offset >= bounds.low_offset) & (offset <= bounds.high_offset)
+        is_within &= (timestamp >= bounds.low_timestamp) & (timestamp <= bounds.high_timestamp)
+        is_within[list(self._errors)] = True
+        return is_within
 
     def _record_column(self, column: pa.Field, rows: int, batches: wire.Batches) -> pa.Array:
         filled = self._columns

@@ -20,7 +20,7 @@ class SegmentRows:
     def __init__(self, options: ReadOptions, bounds: Bounds, arrow_schema: pa.Schema) -> None:
         self._schema = arrow_schema
         self._records = (
-            RecordRows(arrow_schema, max_batch_bytes=options.max_batch_bytes)
+            RecordRows(arrow_schema, max_batch_bytes=options.max_batch_bytes, bounds=bounds)
             if options.is_records
             else None
         )

@@ -14,3 +14,12 @@ class Bounds:
     high_offset: int = 2**63 - 1
     low_timestamp: int = -(2**63)
     high_timestamp: int = 2**63 - 1
+
+    def narrowed(self, other: "Bounds") -> "Bounds":
+        """Give the bounds where both meet."""
+        return Bounds(
+            max(self.low_offset, other.low_offset),
+            min(self.high_offset, other.high_offset),
+            max(self.low_timestamp, other.low_timestamp),
+            min(self.high_timestamp, other.high_timestamp),
+        )
