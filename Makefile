@@ -33,6 +33,7 @@ build: setup ## make the wheel and the zip for spark-submit's --py-files, in dis
 	@ls dist
 
 test: setup jars-test ## run every test
+	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
 	@$(BIN)/python -m pytest
 
 lint: setup ## ruff, mypy --strict, import rules
