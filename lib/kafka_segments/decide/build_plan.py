@@ -30,11 +30,6 @@ def lies_below(path: Column, sources: Sequence[str]) -> Column:
     return below
 
 
-def only_kind(kind: str) -> Transform:
-    """Keep the rows of one kind."""
-    return lambda listed: listed.where(F.col("kind") == kind)
-
-
 def with_broker(listed: DataFrame, *, cluster: str | None, broker_id: int | None) -> Transform:
     """Add ``cluster`` and ``broker_id``: as given, else as meta.properties of the log_dir says."""
     log_dirs = listed.where(F.col("kind") == listing.LOG_DIR).select(
