@@ -1,0 +1,107 @@
+"""``build``: scan segments, write index files, merge the tables."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="URI",
+    help="A log directory, a folder of several, or one partition's folder; repeatable.",
+)
+@click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
+@click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
+@click.option(
+    "--index-format",
+    type=click.Choice(["kafka"]),
+    default="kafka",
+    show_default=True,
+    help="Format of the index files.",
+)
+@click.option("--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096.")
+@click.option("--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760.")
+@click.option(
+    "--check",
+    type=click.Choice(["full", "headers"]),
+    default="full",
+    show_default=True,
+    help="Verify checksums, or trust them and read headers alone.",
+)
+@click.option(
+    "--set-aside",
+    metavar="URI",
+    help="Where replaced index files are kept; default: _set_aside under --warehouse.",
+)
+@click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
+@click.option("--broker-id", type=int, help="Broker id; default: node.id of meta.properties.")
+@click.option("--full", is_flag=True, help="Read all segments, whatever earlier runs know.")
+@shared_options
+def build(**options: Any) -> None:
+    """Scan segments, write their index files, merge the tables.
+
+    Only segments that are new or changed are read. The result is one row a segment read.
+    """
+    run(lambda: _build(**options), verbose=options["verbose"])
+
+
+def _build(
+    *,
+    sources: tuple[str, ...],
+    warehouse: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    index_dir: str | None,
+    set_aside: str | None,
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    check: str,
+    **options: Any,
+) -> int:
+    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.pipelines.build import Build  # noqa: PLC0415
+    from kafka_segments.pipelines.build_options import BuildOptions  # noqa: PLC0415
+    from kafka_segments.reports import build as report  # noqa: PLC0415
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    flags = {
+        "index_interval_bytes": index_interval_bytes,
+        "segment_index_bytes": segment_index_bytes,
+    }
+    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    settings = Settings.load(conf, [*pairs, *given])
+    options.pop("verbose")
+    build_options = BuildOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        warehouse=absolute_uri(warehouse),
+        recovery=RecoveryOptions(
+            index_interval_bytes=settings.index_interval_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
+            check_crc=check == "full",
+        ),
+        now_ms=clock() if now_ms is None else now_ms,
+        index_dir=None if index_dir is None else absolute_uri(index_dir),
+        set_aside=None if set_aside is None else absolute_uri(set_aside),
+        **options,
+    )
+    with spark_session("kafka-segments build", root=ROOT) as spark:
+        job = Build(spark, build_options)
+        with progress(spark):
+            summary = job.plan_only() if dry_run else job.run()
+        if not dry_run:
+            report.segments_of_run(spark, build_options.warehouse, summary.run_id, output)
+        report.summary(summary, build_options, dry_run=dry_run)
+    return FINDINGS if summary.findings else DONE

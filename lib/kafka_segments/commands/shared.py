@@ -1,0 +1,106 @@
+"""What the verbs share: options, the clock, errors as one line and an exit status."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.errors import KafkaSegmentsError, UsageError
+
+DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
+ROOT = Path(__file__).resolve().parents[3]
+_LOG = logging.getLogger(__name__)
+
+
+def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every verb shares."""
+    for option in reversed(
+        [
+            click.option(
+                "--warehouse",
+                required=True,
+                metavar="URI",
+                help="Root of the Delta tables; made where it is not there.",
+            ),
+            click.option(
+                "--conf",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                metavar="FILE",
+                help="TOML file of settings: Kafka's own keys with _ for '.'.",
+            ),
+            click.option(
+                "--set",
+                "pairs",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="One setting, over --conf and the environment; repeatable.",
+            ),
+            click.option(
+                "--now-ms",
+                type=click.IntRange(min=0),
+                metavar="MS",
+                help="The moment to take as now, in ms since 1970; default: the clock.",
+            ),
+            click.option(
+                "--output",
+                type=click.Choice(["table", "json", "csv"]),
+                default="table",
+                show_default=True,
+                help="Form of the result on stdout; json is one object a line.",
+            ),
+            click.option("--dry-run", is_flag=True, help="Say what would be done, change nothing."),
+            click.option("--verbose", is_flag=True, help="More messages on stderr."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def clock() -> int:
+    """Read the clock, in ms since 1970; a command does so once."""
+    return time.time_ns() // 1_000_000
+
+
+def run(command: Callable[[], int], *, verbose: bool) -> None:
+    """Run a command and leave with its exit status; errors become one line on stderr."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    try:
+        status = command()
+    except UsageError as error:
+        click.echo(f"kafka-segments: {error}", err=True)
+        status = USAGE
+    except KafkaSegmentsError as error:
+        click.echo(f"kafka-segments: {error}", err=True)
+        status = FAILED
+    except KeyboardInterrupt:
+        click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
+        status = FAILED
+    except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
+        if verbose:
+            _LOG.exception("failed")
+        click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
+        status = FAILED
+    sys.exit(status)
+
+
+def describe_failure(error: Exception) -> str:
+    """Find the line of an error that says what went wrong, in Spark's long texts too."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if _names_a_python_error(line)]
+    if causes:
+        return f"{causes[-1]} (--verbose shows all)"
+    return f"{type(error).__name__}: {lines[0] if lines else ''} (--verbose shows all)"
+
+
+def _names_a_python_error(line: str) -> bool:
+    name = line.partition(":")[0]
+    return name.rpartition(".")[2].endswith("Error") and " " not in name

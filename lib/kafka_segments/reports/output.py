@@ -1,0 +1,92 @@
+"""Forms of output that the verbs share: progress, tables, JSON lines, CSV."""
+
+import csv
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+MOST_ROWS_SHOWN = 50
+_POLL_SECONDS = 0.3
+_WIDE = 160
+
+
+@contextmanager
+def progress(spark: SparkSession) -> Iterator[None]:
+    """Show the running Spark stage's tasks on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    console = Console(stderr=True)
+    ended = threading.Event()
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as bars:
+        watcher = threading.Thread(target=_watch, args=(spark, bars, ended), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def _watch(spark: SparkSession, bars: Progress, ended: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    bar = bars.add_task("starting", total=None)
+    while not ended.wait(_POLL_SECONDS):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        if known:
+            done = sum(stage.numCompletedTasks for stage in known)
+            total = sum(stage.numTasks for stage in known)
+            bars.update(bar, description=f"{done} of {total} tasks", completed=done, total=total)
+
+
+def print_rows(rows: DataFrame, output: str) -> None:
+    """Print all rows as JSON lines or CSV, without holding them at once."""
+    if output == "json":
+        for line in rows.select(
+            F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        ).toLocalIterator():
+            sys.stdout.write(line[0] + "\n")
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(rows.columns)
+    for row in rows.toLocalIterator():
+        writer.writerow([_csv_value(value) for value in row])
+
+
+def _csv_value(value: Any) -> Any:
+    if isinstance(value, Row):
+        return json.dumps(value.asDict(recursive=True))
+    if isinstance(value, list):
+        return json.dumps([item.asDict() if isinstance(item, Row) else item for item in value])
+    return value
+
+
+def utc(ms: int | None) -> str:
+    """Write a timestamp as a person reads it; the number itself where no calendar has it."""
+    if ms is None or ms < 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
+def console() -> Console:
+    """Give the console for stdout; wide where stdout is a file or a pipe."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE, soft_wrap=True)
