@@ -21,7 +21,7 @@ Table = Callable[[str], DataFrame]
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> str:
-    return str(tmp_path / "warehouse")
+    return str(tmp_path / "ware [h]ouse, {1}*?")
 
 
 @pytest.fixture

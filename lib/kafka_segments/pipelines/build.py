@@ -4,6 +4,7 @@ import json
 import logging
 import time
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,12 +19,15 @@ from kafka_segments.decide import build_plan
 from kafka_segments.errors import SourceError
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
 from kafka_segments.spark import rows, tables
+from kafka_segments.spark.entry_files import read_entries
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.spark.scan import ScanOptions, scan_segments
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import Table, Warehouse
 from kafka_segments.storage import listing
+from kafka_segments.storage.files import place, remove_folder
+from kafka_segments.storage.listing import join_uri
 
 _LOG = logging.getLogger(__name__)
 _MOST_TOPICS = 200
@@ -48,11 +52,12 @@ class BuildSummary:
 
 
 class _Totals(NamedTuple):
-    """Counts over what was scanned."""
+    """Counts over what was scanned, and the parts that its index entries lie in."""
 
     damaged: int = 0
     findings: int = 0
     bytes: int = 0
+    entry_parts: tuple[str, ...] = ()
 
 
 class _Plan(NamedTuple):
@@ -104,6 +109,7 @@ class Build:
             UsageError: ``in_place`` under a running broker.
         """
         with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
+            caches.callback(remove_folder, place(self._entries_folder()))
             plan = self._plan(caches)
             self._note("list")
             if self._options.in_place:
@@ -111,7 +117,7 @@ class Build:
             scanned = self._scan(plan, caches) if plan.to_scan else None
             totals = _Totals() if scanned is None else _totals(scanned)
             self._note("read")
-            self._write(plan, scanned, pool)
+            self._write(plan, scanned, totals.entry_parts, pool)
             self._note("tables")
             summary = self._summary(plan, totals)
             self._append_run(summary)
@@ -130,6 +136,9 @@ class Build:
         with ExitStack() as caches:
             plan = self._plan(caches)
             return self._summary(plan, _Totals(bytes=plan.load.bytes))
+
+    def _entries_folder(self) -> str:
+        return join_uri(self._options.warehouse, "_entries", self._run_id)
 
     def _note(self, step: str) -> None:
         """Note the seconds since the step before."""
@@ -202,7 +211,9 @@ class Build:
         tasks = count_tasks(plan.load, cores=self._spark.sparkContext.defaultParallelism)
         to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
         options = ScanOptions(
-            recovery=self._options.recovery, output=self._options.index_output(self._run_id)
+            recovery=self._options.recovery,
+            output=self._options.index_output(self._run_id),
+            entries=self._entries_folder(),
         )
         scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(
             scan_segments(options)
@@ -211,13 +222,19 @@ class Build:
 
     # -- tables ------------------------------------------------------------------------------
 
-    def _write(self, plan: _Plan, scanned: DataFrame | None, pool: ThreadPoolExecutor) -> None:
+    def _write(
+        self,
+        plan: _Plan,
+        scanned: DataFrame | None,
+        entry_parts: Sequence[str],
+        pool: ThreadPoolExecutor,
+    ) -> None:
         _wait([pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES])
         futures = [pool.submit(self._write_log_dirs, plan), pool.submit(self._write_logs, plan)]
         if scanned is not None:
             where = self._pruning(plan)
-            offsets, times = rows.to_offset_index(scanned), rows.to_time_index(scanned)
-            for table, entries in ((tables.OFFSET_INDEX, offsets), (tables.TIME_INDEX, times)):
+            for table in (tables.OFFSET_INDEX, tables.TIME_INDEX):
+                entries = read_entries(self._spark, self._entries_folder(), table.name, entry_parts)
                 futures.append(pool.submit(self._write_entries, plan, table, entries, where))
         if plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
             futures.append(pool.submit(self._write_unrecognized, plan))
@@ -394,5 +411,9 @@ def _totals(scanned: DataFrame) -> _Totals:
         F.count("damage").alias("damaged"),
         F.count_if(rows.is_finding()).alias("findings"),
         F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes"),
+        F.collect_set("entry_part").alias("entry_parts"),  # at most one a task
     ).first()
-    return _Totals(*row) if row is not None else _Totals()
+    if row is None:
+        return _Totals()
+    damaged, findings, size_bytes, entry_parts = row
+    return _Totals(damaged, findings, size_bytes, tuple(entry_parts))

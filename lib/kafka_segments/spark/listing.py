@@ -1,7 +1,8 @@
-"""List the sources in the executors, folder level by folder level."""
+"""List the sources: small trees in the driver, what is left of large ones in the executors."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from pyspark.sql.types import (
 
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage import listing
+from kafka_segments.storage.walk import walk_folders
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(
@@ -63,6 +65,7 @@ LISTED = StructType(
     ]
 )
 _ROWS_A_BATCH = 10_000
+_ROWS_IN_DRIVER = 10_000
 
 
 def _list_folders(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,20 +103,19 @@ def list_sources(
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List every source down to the partitions' folders; gives the rows and how many, by kind.
 
-    The rows, one per ``storage.listing.Listed``, stay cached until ``caches`` closes, so a
-    folder is listed once. The driver lists the sources' own folders, the executors all below
-    them, a folder level a Spark job.
+    The rows, one per ``storage.listing.Listed``, stay where they are until ``caches`` closes,
+    so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
+    is left of a larger one is listed by the executors, a folder level a Spark job.
     """
-    tops = [row for source in sources for row in listing.list_source_folder(source, "")]
+    walked = walk_folders(((source, "") for source in sources), most_rows=_ROWS_IN_DRIVER)
+    near = [row for rows in walked.folders for row in rows]
     loads: dict[str, Load] = {}
-    for row in tops:
+    for row in near:
         _add(loads, row.kind, Load(1, row.size_bytes or 0))
-    levels = [
-        spark.createDataFrame(pa.Table.from_batches([_to_batch(tops, to_arrow_schema(LISTED))]))
-    ]
-    folders = levels[0]
+    levels = [_to_frame(spark, near)]
+    folders = _to_frame(spark, walked.left)
     tasks = spark.sparkContext.defaultParallelism
-    for _ in range(listing.MOST_LEVELS if listing.FOLDER in loads else 0):
+    for _ in range(listing.MOST_LEVELS if walked.left else 0):
         below = folders.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
         listed = below.repartition(tasks).mapInArrow(_list_folders, LISTED).persist()
         caches.callback(listed.unpersist)
@@ -127,10 +129,12 @@ def list_sources(
         if listing.FOLDER not in kinds:
             break
         folders = listed
-    everything = levels[0]
-    for listed in levels[1:]:
-        everything = everything.unionByName(listed)
-    return everything, loads
+    return reduce(DataFrame.unionByName, levels), loads
+
+
+def _to_frame(spark: SparkSession, rows: list[listing.Listed]) -> DataFrame:
+    batch = _to_batch(rows, to_arrow_schema(LISTED))
+    return spark.createDataFrame(pa.Table.from_batches([batch]))
 
 
 def _add(loads: dict[str, Load], kind: str, load: Load) -> None:

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from kafka_segments.decide.build_plan import SEGMENT_KEYS, file_path
+from kafka_segments.decide.build_plan import file_path
 from kafka_segments.index.recovery import DamageKind
 from kafka_segments.spark.schemas import schema
 from kafka_segments.storage import listing
@@ -68,16 +68,6 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
         )
 
     return transform
-
-
-def to_offset_index(scanned: DataFrame) -> DataFrame:
-    """Turn scanned segments into rows of ``offset_index``, one an entry."""
-    return _published(scanned.select(*SEGMENT_KEYS, F.inline("offset_entries")), "offset_index.v1")
-
-
-def to_time_index(scanned: DataFrame) -> DataFrame:
-    """Turn scanned segments into rows of ``time_index``, one an entry."""
-    return _published(scanned.select(*SEGMENT_KEYS, F.inline("time_entries")), "time_index.v1")
 
 
 def to_logs(listed: DataFrame, *, run_id: str) -> Transform:

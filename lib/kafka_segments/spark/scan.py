@@ -1,6 +1,8 @@
 """Recover segments in the executors: paths in, index files written, rows out."""
 
-from collections.abc import Callable, Iterable, Iterator
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.recovery import (
@@ -27,12 +30,13 @@ from kafka_segments.index.recovery import (
     SegmentRecovery,
 )
 from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.spark.entry_files import EntryFiles
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
-IDENTITY = ("source", "relative_path", "log_dir", "topic", "partition", "base_offset")
+_OPENED_BY = ("source", "relative_path", "name", "base_offset")
 _MEASURED = (
     "valid_bytes",
     "truncated_bytes",
@@ -58,14 +62,10 @@ _DAMAGE = StructType(
 )
 
 
-def _entries(*names: str) -> ArrayType:
-    return ArrayType(StructType([StructField(name, LongType(), False) for name in names]), False)
-
-
 CARRIED = (
-    *IDENTITY,
-    "cluster",
-    "broker_id",
+    *SEGMENT_KEYS,
+    "source",
+    "relative_path",
     "name",
     "size_bytes",
     "mtime_ns",
@@ -90,11 +90,9 @@ SCANNED_COLUMNS = (
         ),
     ),
     StructField("damage", _DAMAGE),
-    StructField("offset_entries", _entries("offset", "position")),
-    StructField("time_entries", _entries("timestamp_ms", "offset")),
+    StructField("entry_part", StringType()),
 )
-_MOST_ROWS = 2_000
-_MOST_ENTRIES = 1_000_000
+_ROWS_A_BATCH = 2_000
 
 
 class ScanOptions(NamedTuple):
@@ -102,6 +100,8 @@ class ScanOptions(NamedTuple):
 
     recovery: RecoveryOptions
     output: IndexOutput | None
+    entries: str | None = None
+    """Folder that the index entries go to, as ``entry_files`` says; None: nowhere."""
 
 
 class Scanned(NamedTuple):
@@ -178,7 +178,7 @@ def _names(values: tuple[int, ...] | None, names: tuple[str, ...]) -> list[str] 
     return None if values is None else [names[value] for value in values]
 
 
-def _entry_array(parts: list[Entries | None], arrow_type: pa.ListType) -> pa.Array:
+def _entry_array(parts: Sequence[Entries | None], arrow_type: pa.ListType) -> pa.Array:
     """Build an array of lists of two-field structs from one (n, 2) array a row."""
     lengths = [0 if part is None else len(part) for part in parts]
     ends = np.zeros(len(parts) + 1, dtype=np.int32)
@@ -195,36 +195,30 @@ def _entry_array(parts: list[Entries | None], arrow_type: pa.ListType) -> pa.Arr
     return pa.ListArray.from_arrays(pa.array(ends), structs, type=arrow_type, mask=missing)
 
 
+def _values(scanned: Scanned, entry_part: str | None) -> tuple[Any, ...]:
+    """Give the values of ``SCANNED_COLUMNS``; leader epochs as they are, an (n, 2) array."""
+    found, damage = scanned
+    return (
+        *_measured(scanned),
+        found and found.magics,
+        found and _names(found.codecs, CODECS),
+        found and _names(found.timestamp_types, TIMESTAMP_TYPES),
+        found and found.leader_epochs,
+        damage and {**vars(damage), "kind": damage.kind.value},
+        entry_part,
+    )
+
+
 def _to_batch(
-    carried: pa.RecordBatch, scanned: list[Scanned], arrow_schema: pa.Schema
+    carried: pa.RecordBatch, rows: list[tuple[Any, ...]], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
-    found = [row.recovery for row in scanned]
-    measured = list(zip(*map(_measured, scanned), strict=True)) or [()] * len(_MEASURED)
-    columns: dict[str, Any] = dict(zip(_MEASURED, measured, strict=True))
-    columns["magics"] = [row and row.magics for row in found]
-    columns["codecs"] = [row and _names(row.codecs, CODECS) for row in found]
-    columns["timestamp_types"] = [
-        row and _names(row.timestamp_types, TIMESTAMP_TYPES) for row in found
-    ]
-    columns["damage"] = [
-        row.damage
-        and {
-            "kind": row.damage.kind.value,
-            "position": row.damage.position,
-            "message": row.damage.message,
-        }
-        for row in scanned
-    ]
-    entries: dict[str, list[Entries | None]] = {
-        "leader_epochs": [None if row is None else row.leader_epochs for row in found],
-        "offset_entries": [None if row is None else row.offset_entries for row in found],
-        "time_entries": [None if row is None else row.time_entries for row in found],
-    }
+    names = [field.name for field in SCANNED_COLUMNS]
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     arrays = [
         carried.column(field.name)
         if field.name in CARRIED
-        else _entry_array(entries[field.name], field.type)
-        if field.name in entries
+        else _entry_array(columns[field.name], field.type)
+        if field.name == "leader_epochs"
         else pa.array(columns[field.name], type=field.type)
         for field in arrow_schema
     ]
@@ -236,7 +230,8 @@ def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
 
     Needs: cluster, broker_id, source, relative_path, name, log_dir, topic, partition,
         base_offset, size_bytes, mtime_ns, is_active, fingerprint.
-    Gives: the same, what ``SegmentRecovery`` measured, and both indexes' entries as arrays.
+    Gives: the same, what ``SegmentRecovery`` measured, and in ``entry_part`` which of the
+        ``entry_files`` hold the entries of both indexes.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -246,29 +241,35 @@ def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
         def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             arrow_schema = to_arrow_schema(row_type)
             scanner = SegmentScanner(options)
-            for batch in batches:
-                yield from _scan_batch(scanner, batch, arrow_schema)
+            gc.freeze()  # Spark collects after each task: what is imported need not be searched
+            with _entry_files(options.entries) as entries:
+                for batch in batches:
+                    for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+                        rows = batch.slice(first, _ROWS_A_BATCH)
+                        yield _scan_batch(scanner, entries, rows, arrow_schema)
 
         return carried.mapInArrow(on_task, row_type)
 
     return transform
 
 
+def _entry_files(folder: str | None) -> AbstractContextManager[EntryFiles | None]:
+    return nullcontext() if folder is None else EntryFiles(folder)
+
+
 def _scan_batch(
-    scanner: SegmentScanner, batch: pa.RecordBatch, arrow_schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    names = ("source", "relative_path", "name", "base_offset")
-    rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-    first, entry_count = 0, 0
-    scanned: list[Scanned] = []
-    for source, relative_path, name, base_offset in rows:
-        result = scanner.scan(source, relative_path, name, base_offset)
-        scanned.append(result)
-        if result.recovery is not None and result.recovery.offset_entries is not None:
-            entry_count += len(result.recovery.offset_entries)
-        if len(scanned) == _MOST_ROWS or entry_count > _MOST_ENTRIES:
-            yield _to_batch(batch.slice(first, len(scanned)), scanned, arrow_schema)
-            first += len(scanned)
-            scanned, entry_count = [], 0
-    if scanned:
-        yield _to_batch(batch.slice(first, len(scanned)), scanned, arrow_schema)
+    scanner: SegmentScanner,
+    entries: EntryFiles | None,
+    batch: pa.RecordBatch,
+    arrow_schema: pa.Schema,
+) -> pa.RecordBatch:
+    keys = zip(*(batch.column(name).to_pylist() for name in SEGMENT_KEYS), strict=True)
+    files = zip(*(batch.column(name).to_pylist() for name in _OPENED_BY), strict=True)
+    rows = []
+    for key, file in zip(keys, files, strict=True):
+        scanned = scanner.scan(*file)
+        found, part = scanned.recovery, None
+        if entries is not None and found is not None:
+            part = entries.add(key, found.offset_entries, found.time_entries)
+        rows.append(_values(scanned, part))
+    return _to_batch(batch, rows, arrow_schema)

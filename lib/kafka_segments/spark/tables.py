@@ -119,7 +119,7 @@ class Warehouse:
         """
         if self.version(table) == 0:
             self.append(table, rows)
-            if self.version(table) == 1:
+            if self.version(table) in (0, 1):  # no rows, no commit
                 return
         self.replace(table, rows, where=where)
 

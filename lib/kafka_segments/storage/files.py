@@ -168,6 +168,12 @@ def publish(target: Place, data: bytes) -> None:
         raise
 
 
+def remove_folder(folder: Place) -> None:
+    """Remove a folder of our own with all that is in it; none there is fine."""
+    if folder.filesystem.get_file_info(folder.path).type == fs.FileType.Directory:
+        folder.filesystem.delete_dir(folder.path)
+
+
 @contextmanager
 def _ignored_missing() -> Iterator[None]:
     try:

@@ -1,5 +1,6 @@
 """Find every segment below a source, in the driver."""
 
+from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -7,7 +8,6 @@ from typing import NamedTuple
 from kafka_segments.errors import SourceError
 from kafka_segments.storage.listing import (
     FOLDER,
-    MOST_LEVELS,
     SEGMENT,
     UNLISTED,
     Listed,
@@ -65,18 +65,42 @@ def find_segments(sources: Iterable[str]) -> FoundSegments:
     Raises:
         SourceError: a source itself cannot be listed.
     """
-    folders = [(source, "") for source in sources]
+    walked = walk_folders((source, "") for source in sources)
     found = FoundSegments([], [])
-    with ThreadPoolExecutor(_LISTERS) as pool:
-        for _ in range(MOST_LEVELS):
-            below: list[tuple[str, str]] = []
-            for rows in pool.map(_list_rows, folders):
-                found.segments.extend(_segments(rows))
-                found.unlisted.extend(_unlisted(row) for row in rows if row.kind == UNLISTED)
-                below += [(row.source, row.relative_path) for row in rows if row.kind == FOLDER]
-            folders = below
+    for rows in walked.folders:
+        found.segments.extend(_segments(rows))
+        found.unlisted.extend(_unlisted(row) for row in rows if row.kind == UNLISTED)
     found.segments.sort()
     return found
+
+
+class Walked(NamedTuple):
+    """Rows of the folders that a walk listed, and the folders that it left."""
+
+    folders: list[list[Listed]]
+    left: list[Listed]
+
+
+def walk_folders(folders: Iterable[tuple[str, str]], *, most_rows: float = float("inf")) -> Walked:
+    """List folders, given as (source, relative path), and all below, nearest first.
+
+    The walk ends when it has found ``most_rows`` rows, or a little more. What is left are rows
+    of kind ``folder``; no such rows are among the others.
+    """
+    walked, count = Walked([], []), 0
+    waiting = deque(folders)
+    with ThreadPoolExecutor(_LISTERS) as pool:
+        while waiting and count < most_rows:
+            chunk = [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
+            for listed in pool.map(_list_rows, chunk):
+                waiting.extend(
+                    (row.source, row.relative_path) for row in listed if row.kind == FOLDER
+                )
+                rows = [row for row in listed if row.kind != FOLDER]
+                walked.folders.append(rows)
+                count += len(rows)
+    walked.left.extend(Listed(FOLDER, source, path) for source, path in waiting)
+    return walked
 
 
 def _list_rows(folder: tuple[str, str]) -> list[Listed]:
