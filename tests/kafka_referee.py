@@ -146,6 +146,72 @@ class Referee:
             timestamps=list(timestamps),
         )
 
+    def append(
+        self,
+        log: Path,
+        directory: Path,
+        *,
+        restarts: Sequence[int] = (),
+        closed: bool = True,
+        index_interval_bytes: int = 4096,
+        segment_index_bytes: int = 10_485_760,
+    ) -> None:
+        """Append the batches of a sound log, one a call, to a new segment in ``directory``.
+
+        The segment is closed and opened again before the batches whose ordinals are in
+        ``restarts``. Without ``closed`` its index files stay as a killed broker leaves them.
+        """
+        self._ask(
+            "append",
+            log=str(log),
+            dir=str(directory),
+            restarts=list(restarts),
+            closed=closed,
+            index_interval_bytes=index_interval_bytes,
+            segment_index_bytes=segment_index_bytes,
+        )
+
+    def append_sets(
+        self,
+        log: Path,
+        directory: Path,
+        *,
+        set_batches: int = 1,
+        first_offsets: bool = False,
+        record_offsets: bool = False,
+        index_interval_bytes: int = 4096,
+    ) -> None:
+        """Copy a sound log to ``directory`` with the index files of older brokers.
+
+        One check of the interval an append of ``set_batches`` batches, as before KAFKA-806.
+        ``first_offsets``: the set's first offset, as up to 1.1, else its last. ``record_offsets``:
+        the time index names the record, as a leader up to 3.6 did, else its batch's last offset.
+        """
+        self._ask(
+            "append_sets",
+            log=str(log),
+            dir=str(directory),
+            set_batches=set_batches,
+            first_offsets=first_offsets,
+            record_offsets=record_offsets,
+            index_interval_bytes=index_interval_bytes,
+            segment_index_bytes=10_485_760,
+        )
+
+    def load(self, log: Path, segment_index_bytes: int = 10_485_760) -> Answer:
+        """Load a segment with its index files as after a clean stop, append to it and roll it.
+
+        ``largestTimestamp``, ``nextOffset``, ``indexEntries``, ``timeIndexEntries``: what the
+        broker takes from the files; ``sanity``, ``append``, ``roll``: the exception that each
+        throws, or None. The segment changes: give a copy.
+        """
+        return self._ask(
+            "load",
+            log=str(log),
+            index_interval_bytes=4096,
+            segment_index_bytes=segment_index_bytes,
+        )
+
     def time_recover(
         self,
         files: Sequence[Path],

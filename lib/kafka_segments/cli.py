@@ -3,6 +3,7 @@
 import click
 
 from kafka_segments import __version__
+from kafka_segments.commands.audit import audit
 from kafka_segments.commands.build import build
 from kafka_segments.commands.retention import retention
 
@@ -17,7 +18,7 @@ def cli() -> None:
     """
 
 
-for verb in (build, retention):
+for verb in (audit, build, retention):
     cli.add_command(verb)
 
 

@@ -70,8 +70,25 @@ public final class Referee {
                 integer(request, "threads"),
                 integer(request, "index_interval_bytes"))
                 .run(integer(request, "warmup"), integer(request, "rounds"));
+            case "append" -> history(request).append(
+                directory(request),
+                longs(request, "restarts"),
+                required(request, "closed").booleanValue());
+            case "append_sets" -> history(request).appendSets(
+                directory(request),
+                integer(request, "set_batches"),
+                required(request, "first_offsets").booleanValue(),
+                required(request, "record_offsets").booleanValue());
+            case "load" -> history(request).load();
             default -> throw new IllegalArgumentException("unknown command " + command);
         };
+    }
+
+    private static IndexHistory history(JsonNode request) {
+        return new IndexHistory(
+            Path.of(text(request, "log")),
+            integer(request, "index_interval_bytes"),
+            integer(request, "segment_index_bytes"));
     }
 
     private static JsonNode required(JsonNode request, String field) {

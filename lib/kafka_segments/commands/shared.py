@@ -16,13 +16,15 @@ ROOT = Path(__file__).resolve().parents[3]
 _LOG = logging.getLogger(__name__)
 
 
-def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def shared_options(
+    command: Callable[..., Any], *, needs_warehouse: bool = True
+) -> Callable[..., Any]:
     """Add the options that every verb shares."""
     for option in reversed(
         [
             click.option(
                 "--warehouse",
-                required=True,
+                required=needs_warehouse,
                 metavar="URI",
                 help="Root of the Delta tables; made where it is not there.",
             ),

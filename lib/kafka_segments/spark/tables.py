@@ -56,6 +56,7 @@ LOG_DIRS = Table("log_dirs", 1, LOG_KEYS[:3])
 UNRECOGNIZED_FILES = Table("unrecognized_files", 1, ("cluster", "broker_id", "path"))
 RUNS = Table("runs", 1, ("run_id",))
 RETENTION_DECISIONS = Table("retention_decisions", 1, ("run_id", *SEGMENT_KEYS))
+INDEX_AUDITS = Table("index_audits", 1, ("run_id", "path"))
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
 
 

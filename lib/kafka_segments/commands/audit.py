@@ -1,0 +1,92 @@
+"""``audit``: compare the index files found beside segments with the rebuilt ones."""
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="URI",
+    help="A log directory, a folder of several, or one partition's folder; repeatable.",
+)
+@click.option(
+    "--kafka-version",
+    default="4.3",
+    show_default=True,
+    metavar="RELEASE",
+    help="The release whose broker would start on these files.",
+)
+@click.option("--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096.")
+@click.option("--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760.")
+@click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
+@click.option("--broker-id", type=int, help="Broker id; default: node.id of meta.properties.")
+@partial(shared_options, needs_warehouse=False)
+def audit(**options: Any) -> None:
+    """Judge every index file beside the segments, and say what a broker makes of it.
+
+    Nothing under the sources is changed. The result is one row a file, and table index_audits
+    where --warehouse is given. Files that are right are no findings, whatever release or setting
+    wrote them; --output json or csv prints them too.
+    """
+    run(lambda: _audit(**options), verbose=options["verbose"])
+
+
+def _audit(
+    *,
+    sources: tuple[str, ...],
+    warehouse: str | None,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    kafka_version: str,
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    cluster: str | None,
+    broker_id: int | None,
+    **_: Any,
+) -> int:
+    from kafka_segments.index.audit_consequences import parse_version  # noqa: PLC0415
+    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.pipelines.audit import AuditOptions, run_audit  # noqa: PLC0415
+    from kafka_segments.reports.audit import print_audits  # noqa: PLC0415
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    flags = {
+        "index_interval_bytes": index_interval_bytes,
+        "segment_index_bytes": segment_index_bytes,
+    }
+    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    settings = Settings.load(conf, [*pairs, *given])
+    options = AuditOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        recovery=RecoveryOptions(
+            index_interval_bytes=settings.index_interval_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
+        ),
+        version=parse_version(kafka_version),
+        now_ms=clock() if now_ms is None else now_ms,
+        warehouse=None if warehouse is None else absolute_uri(warehouse),
+        cluster=cluster,
+        broker_id=broker_id,
+    )
+    with spark_session("kafka-segments audit", root=ROOT) as spark, ExitStack() as caches:
+        with progress(spark):
+            audits = run_audit(spark, options, caches, dry_run=dry_run)
+            has_findings = not audits.where("is_finding").isEmpty()
+        print_audits(audits, output)
+    return FINDINGS if has_findings else DONE

@@ -1,0 +1,211 @@
+"""Judge the index files found beside a segment by what its log gives.
+
+A file is compared with the bytes that recovery writes. Where they differ, its entries are held
+against the log's own batches: brokers of other releases and settings write other entries that
+are as right, and no broker from 2.3 on checks these files at start.
+
+1. Equal bytes are ``identical``, also where the zeros of preallocation follow (``padded``).
+2. Only zeros, or nothing, where the log has entries: ``never_written``.
+3. Entries that all hold, but at other places or with other offsets, are ``valid``.
+4. Entries beyond the log, or that end long before it does, belong to another state: ``stale``.
+5. What cannot have been written for this log is ``corrupt``.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from kafka_segments.errors import CorruptIndexError
+from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
+from kafka_segments.index.recovery import Entries
+from kafka_segments.index.time_index import check_time_index
+from kafka_segments.wire.batches import Batches
+
+Version = tuple[int, ...]
+OFFSET_INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
+SNAPSHOT = ".snapshot"
+V2_0, V2_3 = (2, 0), (2, 3)
+EVERY_VERSION = (2**31,)
+
+
+class Verdict(StrEnum):
+    """What an index file is, held against its log."""
+
+    IDENTICAL = "identical"
+    VALID = "valid"
+    PADDED = "padded"
+    NEVER_WRITTEN = "never_written"
+    STALE = "stale"
+    MISSING = "missing"
+    CORRUPT = "corrupt"
+    ORPHAN = "orphan"
+    UNJUDGED = "unjudged"
+
+
+class Kind(StrEnum):
+    """Which sort of a verdict it is."""
+
+    SPARSER = "sparser"
+    SHIFTED = "shifted"
+    OTHER_INTERVAL = "other_interval"
+    FIRST_OFFSET = "first_offset"
+    OFFSET_OF_MAX = "offset_of_max_timestamp"
+    PREALLOCATED = "preallocated"
+    TRAILING_ZEROS = "trailing_zeros"
+    ALL_ZERO = "all_zero"
+    EMPTY = "empty"
+    BEYOND_LOG = "beyond_log"
+    LOG_GREW = "log_grew"
+    NOT_CLOSED = "not_closed"
+    LENGTH = "length"
+    OUT_OF_ORDER = "out_of_order"
+    NO_BATCH = "no_batch"
+    WRONG_OFFSET = "wrong_offset"
+    UNTRUE = "untrue"
+    BAD_CONTENT = "bad_content"
+    NO_SEGMENT = "no_segment"
+    LOG_DAMAGE = "log_damage"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """A segment as recovery found it; entries as ``SegmentRecovery`` has them.
+
+    ``is_open``: the active segment of a broker that runs or was not stopped cleanly, so its index
+    files may be preallocated.
+    """
+
+    base_offset: int
+    next_offset: int
+    valid_bytes: int
+    max_timestamp: int
+    index_interval_bytes: int
+    offset_entries: Entries
+    time_entries: Entries
+    is_open: bool = False
+
+
+class Opinion(NamedTuple):
+    """A verdict on entries alone."""
+
+    verdict: Verdict
+    kind: Kind | None
+    message: str
+
+
+class Judgement(NamedTuple):
+    """A verdict on one file; ``suffix`` names it.
+
+    ``entries`` counts the file's, ``rebuilt_entries`` the rebuilt file's; None: not known.
+    ``refused_below``: releases below this one find at start that the file is broken.
+    """
+
+    suffix: str
+    verdict: Verdict
+    kind: Kind | None
+    message: str
+    entries: int | None = None
+    rebuilt_entries: int | None = None
+    refused_below: Version | None = None
+
+
+WalkLog = Callable[[], Iterable[Batches]]
+"""Gives the log's batches from the start, in columns; called only where entries differ."""
+
+
+class EntryRules(NamedTuple):
+    """What tells the two indexes apart, for ``judge_entries``."""
+
+    suffix: str
+    entry_bytes: int
+    decode: Callable[..., Entries]
+    encode: Callable[..., bytes]
+    judge: Callable[[Entries, LogFacts, WalkLog], Opinion]
+
+
+def judge_entries(
+    found: bytes | None, rules: EntryRules, log: LogFacts, walk: WalkLog
+) -> Judgement:
+    """Judge an offset or a time index; None: there is no such file."""
+    rebuilt = log.offset_entries if rules.suffix == OFFSET_INDEX else log.time_entries
+    if found is None:
+        message = f"no {rules.suffix} file; rebuilt it has {len(rebuilt)} entries"
+        return Judgement(rules.suffix, Verdict.MISSING, None, message, None, len(rebuilt))
+    opinion = _opinion(found, rebuilt, rules, log, walk)
+    refused = _refused_below(found, rules.suffix, log.base_offset)
+    entries = len(found) // rules.entry_bytes
+    return Judgement(rules.suffix, *opinion, entries, len(rebuilt), refused)
+
+
+def _opinion(
+    found: bytes, rebuilt: Entries, rules: EntryRules, log: LogFacts, walk: WalkLog
+) -> Opinion:
+    expected = rules.encode(rebuilt, base_offset=log.base_offset)
+    same = Opinion(Verdict.IDENTICAL, None, "the bytes that recovery writes")
+    if found == expected:
+        return same
+    if not found:
+        message = f"0 bytes, where the log gives {len(rebuilt)} entries"
+        return Opinion(Verdict.NEVER_WRITTEN, Kind.EMPTY, message)
+    is_prefix = found.startswith(expected) and not any(found[len(expected) :])
+    if is_prefix and (expected or log.is_open):
+        return _padded(same, len(found) - len(expected), log)
+    if not any(found):
+        message = f"{len(found)} bytes, all zero, where the log gives {len(rebuilt)} entries"
+        return Opinion(Verdict.NEVER_WRITTEN, Kind.ALL_ZERO, message)
+    written = len(found.rstrip(b"\0"))
+    whole = -(-written // rules.entry_bytes) * rules.entry_bytes
+    if whole > len(found):
+        message = (
+            f"{len(found)} bytes, no multiple of {rules.entry_bytes}: its last entry is cut short"
+        )
+        return Opinion(Verdict.CORRUPT, Kind.LENGTH, message)
+    entries = rules.decode(found[:whole], base_offset=log.base_offset)
+    opinion = rules.judge(entries, log, walk)
+    return opinion if whole == len(found) else _padded(opinion, len(found) - whole, log)
+
+
+def _padded(opinion: Opinion, zeros: int, log: LogFacts) -> Opinion:
+    if opinion.verdict not in (Verdict.IDENTICAL, Verdict.VALID):
+        return opinion._replace(message=f"{opinion.message}; {zeros} zero bytes follow")
+    what = f"{opinion.message}, then {zeros} zero bytes"
+    if log.is_open:
+        message = f"{what}: preallocated, as a running broker keeps its active segment's"
+        return Opinion(Verdict.PADDED, Kind.PREALLOCATED, message)
+    return Opinion(Verdict.PADDED, Kind.TRAILING_ZEROS, f"{what}: never trimmed")
+
+
+def _refused_below(found: bytes, suffix: str, base_offset: int) -> Version | None:
+    """Tell below which release the sanity check at start refuses the file; None: never.
+
+    Source: OffsetIndex.sanityCheck, TimeIndex.sanityCheck; not run at start from 2.3 on.
+    """
+    check = check_offset_index if suffix == OFFSET_INDEX else check_time_index
+    try:
+        check(found, base_offset=base_offset)
+    except CorruptIndexError:
+        return V2_3
+    if suffix == OFFSET_INDEX:
+        entries = decode_offset_index(found, base_offset=base_offset)
+        if len(entries) and entries[-1, 0] <= base_offset:
+            return V2_0
+    return None
+
+
+def difference(found: Entries, rebuilt: Entries, names: tuple[str, str]) -> str:
+    """Say which entry is the first that differs, and how."""
+    shared = min(len(found), len(rebuilt))
+    unequal = (found[:shared] != rebuilt[:shared]).any(axis=1).nonzero()[0]
+    row = int(unequal[0]) if len(unequal) else shared
+    return (
+        f"{len(found)} entries, {len(rebuilt)} rebuilt; the first that differs is entry {row}:"
+        f" {_entry(found, row, names)}, rebuilt {_entry(rebuilt, row, names)}"
+    )
+
+
+def _entry(entries: Entries, row: int, names: tuple[str, str]) -> str:
+    if row >= len(entries):
+        return "none"
+    return f"({names[0]} {entries[row, 0]}, {names[1]} {entries[row, 1]})"

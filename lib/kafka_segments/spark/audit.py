@@ -1,0 +1,280 @@
+"""Judge index files in the executors: segments and folders in, one row a file out."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.errors import FileChangedError, SourceError
+from kafka_segments.index.audit import Judgement, Kind, LogFacts, Verdict, Version
+from kafka_segments.index.audit_consequences import (
+    Consequence,
+    Effect,
+    SegmentState,
+    consequences,
+    is_finding,
+)
+from kafka_segments.index.audit_log_files import (
+    LogFile,
+    is_judged_whole,
+    judge_log_file,
+    orphans,
+)
+from kafka_segments.index.audit_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
+from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
+from kafka_segments.storage.files import (
+    OpenSegment,
+    Place,
+    first_line,
+    list_folder,
+    open_segment,
+    place,
+    read_whole,
+)
+from kafka_segments.storage.listing import join_uri
+from kafka_segments.wire.batches import Batches
+from kafka_segments.wire.names import file_name
+
+LOG_COLUMNS = ("cluster", "broker_id", "log_dir", "topic", "partition", "source", "relative_path")
+SEGMENT_COLUMNS = (*LOG_COLUMNS, "name", "base_offset", "is_active", "is_clean", "is_recovered")
+_ROW = StructType(
+    [
+        StructField("cluster", StringType()),
+        StructField("broker_id", IntegerType()),
+        StructField("log_dir", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("base_offset", LongType()),
+        StructField("path", StringType()),
+        StructField("suffix", StringType()),
+        StructField("size_bytes", LongType()),
+        StructField("verdict", StringType()),
+        StructField("kind", StringType()),
+        StructField("message", StringType()),
+        StructField("entries", LongType()),
+        StructField("rebuilt_entries", LongType()),
+        StructField("effect", StringType()),
+        StructField("consequence", StringType()),
+        StructField("action", StringType()),
+        StructField("is_finding", BooleanType()),
+    ]
+)
+_MOST_INDEX_BYTES = 256 * 1024 * 1024
+_ROWS_A_BATCH = 2_000
+
+
+class AuditScope(NamedTuple):
+    """What an audit needs to know; crosses to the executors."""
+
+    recovery: RecoveryOptions
+    version: Version
+
+
+class SegmentAuditor:
+    """Judges the files of segments one after another; what it needs is made once a task."""
+
+    def __init__(self, scope: AuditScope) -> None:
+        self._scope = scope
+        self._recoverer = SegmentRecoverer(scope.recovery)
+        self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
+
+    def audit(self, segment: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Give the rows of one segment; what cannot be read is said in them."""
+        folder = place(segment["source"]).child(segment["relative_path"])
+        files: dict[str, bytes | None] = {}
+        unreadable = []
+        for suffix in SEGMENT_SUFFIXES:
+            try:
+                files[suffix] = _read(folder.child(file_name(segment["base_offset"], suffix)))
+            except OSError as error:
+                files[suffix] = None
+                unreadable.append(
+                    Judgement(suffix, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
+                )
+        judgements, state = self._judge(folder, segment, files)
+        hidden = {judgement.suffix for judgement in unreadable}
+        judgements = [j for j in judgements if j.suffix not in hidden] + unreadable
+        found = consequences(judgements, state, self._scope.version)
+        for judgement, consequence in zip(judgements, found, strict=True):
+            data = files[judgement.suffix]
+            name = file_name(segment["base_offset"], judgement.suffix)
+            size = None if data is None else len(data)
+            yield _row(segment, name, segment["base_offset"], size, judgement, consequence)
+
+    def _judge(
+        self, folder: Place, segment: dict[str, Any], files: dict[str, bytes | None]
+    ) -> tuple[list[Judgement], SegmentState]:
+        base_offset = segment["base_offset"]
+        is_open = segment["is_active"] and not segment["is_clean"]
+        state = SegmentState(
+            is_active=segment["is_active"],
+            is_open=is_open,
+            is_recovered=segment["is_recovered"],
+            has_timestamps=True,
+            segment_index_bytes=self._scope.recovery.segment_index_bytes,
+        )
+        try:
+            with open_segment(folder.child(segment["name"])) as opened:
+                recovery = self._recoverer.recover(
+                    opened.read_into, size_bytes=opened.size_bytes, base_offset=base_offset
+                )
+                return self._held_against(opened, recovery, base_offset, files, state)
+        except (OSError, FileChangedError) as error:
+            why = f"the .log cannot be read: {first_line(error)}"
+            return unjudged(files, Kind.UNREADABLE, why), state
+
+    def _held_against(
+        self,
+        opened: OpenSegment,
+        recovery: SegmentRecovery,
+        base_offset: int,
+        files: dict[str, bytes | None],
+        state: SegmentState,
+    ) -> tuple[list[Judgement], SegmentState]:
+        found = recovery.damage
+        damage = None if found is None else f"{found.message}, byte {found.position}"
+        state = state._replace(has_timestamps=recovery.max_timestamp >= 0, log_damage=damage)
+        if recovery.offset_entries is None or recovery.time_entries is None:
+            why = f"a broker does not load this log: {damage}"
+            return unjudged(files, Kind.LOG_DAMAGE, why), state
+        log = LogFacts(
+            base_offset=base_offset,
+            next_offset=recovery.next_offset,
+            valid_bytes=recovery.valid_bytes,
+            max_timestamp=recovery.max_timestamp,
+            index_interval_bytes=self._scope.recovery.index_interval_bytes,
+            offset_entries=recovery.offset_entries,
+            time_entries=recovery.time_entries,
+            is_open=state.is_open,
+        )
+
+        def walk() -> Iterator[Batches]:
+            for chunk in self._headers.read(opened.read_into, size_bytes=recovery.valid_bytes):
+                yield chunk.batches
+
+        return judge_segment(files, log, walk), state
+
+
+def _read(file: Place) -> bytes | None:
+    try:
+        return read_whole(file, most_bytes=_MOST_INDEX_BYTES)
+    except FileNotFoundError:
+        return None
+
+
+def _row(
+    log: dict[str, Any],
+    name: str,
+    base_offset: int | None,
+    size_bytes: int | None,
+    judgement: Judgement,
+    consequence: Consequence,
+) -> dict[str, Any]:
+    return {
+        **{column: log[column] for column in LOG_COLUMNS[:5]},
+        "base_offset": base_offset,
+        "path": join_uri(log["source"], log["relative_path"], name),
+        "suffix": judgement.suffix,
+        "size_bytes": size_bytes,
+        "verdict": judgement.verdict.value,
+        "kind": judgement.kind and judgement.kind.value,
+        "message": judgement.message,
+        "entries": judgement.entries,
+        "rebuilt_entries": judgement.rebuilt_entries,
+        "effect": consequence.effect.value,
+        "consequence": consequence.text,
+        "action": consequence.action,
+        "is_finding": is_finding(judgement, consequence),
+    }
+
+
+def _audit_folder(log: dict[str, Any], version: Version) -> Iterator[dict[str, Any]]:
+    """Give the rows of a folder's files that belong to no segment that is there."""
+    folder = place(log["source"]).child(log["relative_path"])
+    try:
+        entries = [entry for entry in list_folder(folder) if not entry.is_folder]
+    except SourceError as error:
+        yield _unlisted(log, error.reason)
+        return
+    sizes = {entry.name: entry.size_bytes for entry in entries}
+    for found in orphans(sizes.keys(), version):
+        yield _file_row(log, found, sizes[found.name])
+    for name in filter(is_judged_whole, sizes):
+        try:
+            data = read_whole(folder.child(name), most_bytes=_MOST_INDEX_BYTES)
+        except OSError as error:
+            judgement = Judgement(name, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
+            unknown = Consequence(Effect.UNKNOWN, "it cannot be read", "look at its disk")
+            yield _row(log, name, None, sizes[name], judgement, unknown)
+            continue
+        yield _file_row(log, judge_log_file(name, data, version), len(data))
+
+
+def _file_row(log: dict[str, Any], found: LogFile, size_bytes: int) -> dict[str, Any]:
+    return _row(log, found.name, found.base_offset, size_bytes, found.judgement, found.consequence)
+
+
+def _unlisted(log: dict[str, Any], reason: str) -> dict[str, Any]:
+    judgement = Judgement("", Verdict.UNJUDGED, Kind.UNREADABLE, f"cannot list it: {reason}")
+    unknown = Consequence(Effect.UNKNOWN, "the folder cannot be listed", "look at its disk")
+    return _row(log, "", None, None, judgement, unknown)
+
+
+def _to_batches(
+    rows: Iterable[dict[str, Any]], arrow_schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    held: list[dict[str, Any]] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == _ROWS_A_BATCH:
+            yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
+            held = []
+    yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
+
+
+def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
+    """Judge the index files beside every segment.
+
+    Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, name,
+        base_offset, is_active, is_clean, is_recovered.
+    Gives: one row a file, as in table ``index_audits``, without run.
+    """
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        auditor = SegmentAuditor(scope)
+        rows = (row for batch in batches for s in batch.to_pylist() for row in auditor.audit(s))
+        yield from _to_batches(rows, to_arrow_schema(_ROW))
+
+    return lambda segments: segments.select(*SEGMENT_COLUMNS).mapInArrow(on_task, _ROW)
+
+
+def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
+    """Judge what lies in partitions' folders beside the segments' own files.
+
+    Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, reason (null, or
+        why the folder could not be listed).
+    Gives: one row a file, as ``audit_segments`` does.
+    """
+
+    def rows_of(log: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if log["reason"] is not None:
+            yield _unlisted(log, log["reason"])
+        else:
+            yield from _audit_folder(log, scope.version)
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for log in batch.to_pylist() for row in rows_of(log))
+        yield from _to_batches(rows, to_arrow_schema(_ROW))
+
+    return lambda logs: logs.select(*LOG_COLUMNS, "reason").mapInArrow(on_task, _ROW)

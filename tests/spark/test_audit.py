@@ -1,0 +1,117 @@
+"""``audit`` over a log directory, on a real Spark."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from pyspark.testing import assertSchemaEqual
+
+from kafka_segments.cli import cli
+from kafka_segments.spark.schemas import schema
+
+FIRST, SECOND = f"{0:020d}", f"{1581:020d}"
+
+
+@pytest.fixture
+def log_dir(broker: Path, tmp_path: Path) -> Path:
+    """A broker's log directory after a clean stop, with the index files that it rebuilt."""
+    root = tmp_path / "logs"
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+        shutil.copytree(broker / "logs" / name, root / name)
+        shutil.copytree(broker / "rebuilt" / name, root / name, dirs_exist_ok=True)
+    (root / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=3\n")
+    (root / ".kafka_cleanshutdown").touch()
+    return root
+
+
+def _run(*arguments: object) -> tuple[int, list[dict[str, object]]]:
+    result = CliRunner().invoke(cli, ["audit", "--output", "json", *map(str, arguments)])
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def _findings(rows: list[dict[str, object]]) -> dict[str, tuple[object, ...]]:
+    return {
+        os.path.relpath(str(row["path"]), str(row["log_dir"])): (
+            row["verdict"],
+            row["kind"],
+            row["effect"],
+        )
+        for row in rows
+        if row["is_finding"]
+    }
+
+
+def test_a_sound_log_directory_has_no_findings(spark: SparkSession, log_dir: Path) -> None:
+    status, rows = _run("--source", log_dir)
+
+    assert status == 0
+    assert len(rows) == 4 * 2 + 2 * 3
+    assert {(row["cluster"], row["broker_id"]) for row in rows} == {("east", 3)}
+    assert {row["verdict"] for row in rows if "index" in str(row["suffix"])} == {"identical"}
+
+
+def test_findings_are_rows_and_a_table(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+    partition, other = log_dir / "ct-two-partitions-0", log_dir / "ct-two-partitions-1"
+    with (partition / f"{FIRST}.timeindex").open("ab") as file:
+        file.write(bytes(1200))
+    (partition / f"{SECOND}.timeindex").unlink()
+    (partition / f"{9999:020d}.index").write_bytes(b"")
+    (other / f"{FIRST}.index").write_bytes(bytes(8))
+    (other / "leader-epoch-checkpoint").write_text("0\n1\n")
+
+    status, rows = _run("--source", log_dir, "--warehouse", tmp_path / "wh", "--now-ms", 1000)
+
+    assert status == 1
+    assert _findings(rows) == {
+        f"{partition.name}/{FIRST}.timeindex": ("padded", "trailing_zeros", "deletes_data"),
+        f"{partition.name}/{SECOND}.timeindex": ("missing", None, "falls_back_to_mtime"),
+        f"{partition.name}/{9999:020d}.index": ("orphan", "no_segment", "deleted_at_start"),
+        f"{other.name}/{FIRST}.index": ("never_written", "all_zero", "wrong_lookups"),
+        f"{other.name}/leader-epoch-checkpoint": ("corrupt", "bad_content", "fails_to_start"),
+    }
+    table = spark.read.format("delta").load(str(tmp_path / "wh" / "index_audits"))
+    assertSchemaEqual(table.schema, schema("index_audits.v1"), ignoreNullable=True)
+    assert table.count() == len(rows)
+    assert {row.kafka_version for row in table.select("kafka_version").collect()} == {"4.3"}
+
+
+def test_after_a_crash_what_lies_behind_the_recovery_point_is_rebuilt(
+    spark: SparkSession, log_dir: Path
+) -> None:
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    checkpoint = "0\n2\nct-two-partitions 0 1581\nct-two-partitions 1 1708\n"
+    (log_dir / "recovery-point-offset-checkpoint").write_text(checkpoint)
+    active = log_dir / "ct-two-partitions-0" / f"{SECOND}.index"
+    active.write_bytes(active.read_bytes().ljust(10_485_760, b"\0"))
+
+    status, rows = _run("--source", log_dir)
+
+    rebuilt = {row["base_offset"] for row in rows if row["effect"] == "rebuilt_at_start"}
+    assert rebuilt == {1581, 1566}
+    assert status == 0
+    found = next(row for row in rows if row["path"] == str(active))
+    assert (found["verdict"], found["kind"]) == ("padded", "preallocated")
+
+
+def test_the_release_decides(spark: SparkSession, log_dir: Path) -> None:
+    (log_dir / "ct-two-partitions-0" / f"{FIRST}.timeindex").unlink()
+
+    assert _run("--source", log_dir, "--kafka-version", "0.9.0.1")[0] == 0
+    assert _run("--source", log_dir, "--kafka-version", "four")[0] == 2
+
+
+def test_what_a_person_reads_names_file_consequence_and_remedy(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    (log_dir / "ct-two-partitions-0" / f"{FIRST}.index").unlink()
+
+    result = CliRunner().invoke(cli, ["audit", "--source", str(log_dir), "--dry-run"])
+
+    assert result.exit_code == 1
+    assert f"{FIRST}.index: missing" in result.stdout
+    assert "consequence: the segment is recovered at start" in result.stdout
+    assert "action: " in result.stdout

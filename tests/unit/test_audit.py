@@ -1,0 +1,530 @@
+"""Audit's verdicts on index files made the way each class of them comes to be."""
+
+import os
+import random
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_referee import Referee
+from kafka_segments.errors import UsageError
+from kafka_segments.index.audit_consequences import parse_version
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.spark.audit import AuditScope, SegmentAuditor
+from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
+
+Rows = dict[str, dict[str, Any]]
+FULL_INDEX, FULL_TIME_INDEX = 10_485_760, 10_485_756
+LOG = f"{0:020d}.log"
+INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
+
+
+@pytest.fixture
+def segment(broker: Path, tmp_path: Path) -> Path:
+    """The .log of a broker's segment with the index files that it rebuilt: 86 entries each."""
+    return _copied(broker, tmp_path / "t-0", "ct-none-0")
+
+
+def _copied(broker: Path, folder: Path, partition: str) -> Path:
+    folder.mkdir()
+    shutil.copy(broker / "logs" / partition / LOG, folder)
+    for suffix in (INDEX, TIME_INDEX):
+        rebuilt = (broker / "rebuilt" / partition / LOG).with_suffix(suffix)
+        shutil.copy(rebuilt, folder)
+    return folder / LOG
+
+
+def _audit(
+    log: Path,
+    *,
+    version: str = "4.3",
+    is_active: bool = False,
+    is_clean: bool = True,
+    is_recovered: bool = False,
+    index_interval_bytes: int = 4096,
+) -> Rows:
+    scope = AuditScope(
+        RecoveryOptions(index_interval_bytes=index_interval_bytes), parse_version(version)
+    )
+    asked = {
+        "cluster": "",
+        "broker_id": 1,
+        "log_dir": str(log.parent.parent),
+        "topic": "t",
+        "partition": 0,
+        "source": str(log.parent.parent),
+        "relative_path": log.parent.name,
+        "name": log.name,
+        "base_offset": int(log.name[:20]),
+        "is_active": is_active,
+        "is_clean": is_clean,
+        "is_recovered": is_recovered,
+    }
+    return {row["suffix"]: row for row in SegmentAuditor(scope).audit(asked)}
+
+
+def _verdicts(rows: Rows) -> tuple[tuple[str, str | None], tuple[str, str | None]]:
+    index, time_index = rows[INDEX], rows[TIME_INDEX]
+    return (index["verdict"], index["kind"]), (time_index["verdict"], time_index["kind"])
+
+
+def _change(log: Path, suffix: str, data: bytes | None) -> None:
+    file = log.with_suffix(suffix)
+    if data is None:
+        file.unlink()
+    else:
+        file.write_bytes(data)
+
+
+def _bytes(log: Path, suffix: str) -> bytes:
+    return log.with_suffix(suffix).read_bytes()
+
+
+def test_what_kafka_rebuilt_is_identical(segment: Path) -> None:
+    rows = _audit(segment)
+
+    assert _verdicts(rows) == (("identical", None), ("identical", None))
+    assert {row["effect"] for row in rows.values()} == {"trusted"}
+    assert not any(row["is_finding"] for row in rows.values())
+
+
+# -- files that are as right as the rebuilt ones ------------------------------------------------
+
+
+def test_an_index_grown_over_restarts_is_shifted(
+    segment: Path, referee: Referee, tmp_path: Path
+) -> None:
+    referee.append(segment, tmp_path / "grown-0", restarts=[10, 41, 60])
+
+    rows = _audit(tmp_path / "grown-0" / LOG)
+
+    assert _verdicts(rows) == (("valid", "shifted"), ("valid", "shifted"))
+    assert "rebuilt (offset" in rows[INDEX]["message"]
+    assert not rows[INDEX]["is_finding"]
+
+
+def test_the_brokers_restarted_partitions_are_shifted(broker: Path, tmp_path: Path) -> None:
+    partition = tmp_path / "ct-none-0"
+    shutil.copytree(broker / "restarted" / "logs" / partition.name, partition)
+    shutil.copytree(broker / "restarted" / "append" / partition.name, partition, dirs_exist_ok=True)
+
+    verdicts = {log.name: _verdicts(_audit(log)) for log in sorted(partition.glob("*.log"))}
+
+    assert verdicts.pop(f"{3148:020d}.log") == (("valid", "shifted"), ("valid", "shifted"))
+    assert set(verdicts.values()) == {(("identical", None), ("identical", None))}
+
+
+@pytest.mark.parametrize("set_batches", [2, 3, 10])
+def test_one_entry_an_append_of_many_batches_is_sparser(
+    segment: Path, referee: Referee, tmp_path: Path, set_batches: int
+) -> None:
+    referee.append_sets(segment, tmp_path / "sets-0", set_batches=set_batches)
+
+    rows = _audit(tmp_path / "sets-0" / LOG)
+
+    assert _verdicts(rows) == (("valid", "sparser"), ("valid", "sparser"))
+    assert rows[INDEX]["entries"] < rows[INDEX]["rebuilt_entries"]
+    assert "KAFKA-806" in rows[INDEX]["message"]
+
+
+def test_another_interval_is_named(segment: Path, referee: Referee, tmp_path: Path) -> None:
+    for interval in (0, 1024, 100_000):
+        log = tmp_path / f"interval-{interval}" / LOG
+        referee.append(segment, log.parent, index_interval_bytes=interval)
+
+        rows = _audit(log)
+
+        if (rows[INDEX]["verdict"], interval) != ("identical", 0):
+            assert _verdicts(rows) == (("valid", "other_interval"), ("valid", "other_interval"))
+            least, _, most = (
+                rows[INDEX]["message"]
+                .partition(" from ")[2]
+                .partition(" gives")[0]
+                .partition(" to ")
+            )
+            assert int(least) <= interval <= int(most)
+
+
+def test_first_offsets_are_those_of_releases_up_to_1_1(
+    segment: Path, referee: Referee, tmp_path: Path
+) -> None:
+    referee.append_sets(segment, tmp_path / "first-0", first_offsets=True)
+
+    rows = _audit(tmp_path / "first-0" / LOG, version="1.1")
+
+    assert _verdicts(rows) == (("valid", "first_offset"), ("identical", None))
+    assert "0.8 to 1.1" in rows[INDEX]["message"]
+
+
+def test_first_offsets_of_wrappers_are_taken_too(referee: Referee, tmp_path: Path) -> None:
+    wrappers = [
+        gzip_wrapper(
+            [v1_message(delta, 1000 + first, None, os.urandom(900)) for delta in range(3)],
+            offset=first + 2,
+            timestamp=1000 + first,
+        )
+        for first in range(0, 60, 3)
+    ]
+    (tmp_path / LOG).write_bytes(b"".join(wrappers))
+    referee.append_sets(tmp_path / LOG, tmp_path / "first-0", first_offsets=True)
+
+    rows = _audit(tmp_path / "first-0" / LOG, version="0.10.2.1")
+
+    assert _verdicts(rows) == (("valid", "first_offset"), ("identical", None))
+
+
+def test_the_records_own_offset_is_that_of_leaders_up_to_3_6(
+    broker: Path, referee: Referee, tmp_path: Path
+) -> None:
+    log = broker / "logs" / "ct-out-of-order-0" / LOG
+    referee.append_sets(log, tmp_path / "exact-0", record_offsets=True)
+
+    rows = _audit(tmp_path / "exact-0" / LOG, version="3.6")
+
+    assert _verdicts(rows) == (("identical", None), ("valid", "offset_of_max_timestamp"))
+    assert "3.6 and older" in rows[TIME_INDEX]["message"]
+
+
+def test_whatever_a_sound_broker_wrote_is_valid(referee: Referee, tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(2**31)
+    print(f"seed={seed}")
+    draw = random.Random(seed)
+    for number in range(24):
+        folder = referee.generate(
+            tmp_path / f"{number}", seed + number, ("v2", "mixed")[number % 2]
+        )
+        for log in sorted(folder.glob("*.log")):
+            target = tmp_path / f"{number}" / log.stem / log.name
+            interval = draw.choice([0, 500, 4096])
+            if draw.random() < 0.5:
+                referee.append(
+                    log,
+                    target.parent,
+                    restarts=draw.sample(range(1, 500), 3),
+                    index_interval_bytes=interval,
+                )
+            else:
+                referee.append_sets(
+                    log,
+                    target.parent,
+                    set_batches=draw.randint(1, 20),
+                    first_offsets=draw.random() < 0.3,
+                    record_offsets=draw.random() < 0.3,
+                    index_interval_bytes=interval,
+                )
+            rows = _audit(target)
+            for row in rows.values():
+                assert row["verdict"] in ("identical", "valid") or row["kind"] == "empty", row
+        shutil.rmtree(tmp_path / f"{number}")
+
+
+# -- zeros --------------------------------------------------------------------------------------
+
+
+def test_a_killed_brokers_active_segment_is_preallocated(
+    segment: Path, referee: Referee, tmp_path: Path
+) -> None:
+    log = tmp_path / "killed-0" / LOG
+    referee.append(segment, log.parent, closed=False)
+    assert log.with_suffix(INDEX).stat().st_size == FULL_INDEX
+
+    rows = _audit(log, is_active=True, is_clean=False, is_recovered=True)
+
+    assert _verdicts(rows) == (("padded", "preallocated"), ("padded", "preallocated"))
+    assert not any(row["is_finding"] for row in rows.values())
+    assert "running broker" in rows[INDEX]["message"]
+
+
+@pytest.mark.parametrize(
+    ("version", "index_effect", "time_index_effect"),
+    [
+        ("4.3", "wrong_lookups", "deletes_data"),
+        ("2.3", "wrong_lookups", "deletes_data"),
+        ("2.2.1", "rebuilt_at_start", "rebuilt_at_start"),
+        ("1.1", "rebuilt_at_start", "rebuilt_at_start"),
+        ("0.10.0.1", "rebuilt_at_start", "ignored"),
+        ("0.8.2.2", "fails_to_start", "ignored"),
+    ],
+)
+def test_zeros_that_were_never_trimmed(
+    segment: Path, version: str, index_effect: str, time_index_effect: str
+) -> None:
+    _change(segment, INDEX, _bytes(segment, INDEX) + bytes(800))
+    _change(segment, TIME_INDEX, _bytes(segment, TIME_INDEX) + bytes(1200))
+
+    rows = _audit(segment, version=version)
+
+    assert _verdicts(rows) == (("padded", "trailing_zeros"), ("padded", "trailing_zeros"))
+    assert (rows[INDEX]["effect"], rows[TIME_INDEX]["effect"]) == (index_effect, time_index_effect)
+
+
+def test_a_padded_time_index_puts_the_largest_timestamp_to_1970(
+    segment: Path, referee: Referee
+) -> None:
+    _change(segment, TIME_INDEX, _bytes(segment, TIME_INDEX).ljust(FULL_TIME_INDEX, b"\0"))
+    rows, active = _audit(segment), _audit(segment, is_active=True)
+
+    loaded = referee.load(segment)
+
+    assert rows[TIME_INDEX]["effect"] == "deletes_data"
+    assert loaded["largestTimestamp"] == 0
+    assert active[TIME_INDEX]["effect"] == "throws_at_roll"
+    assert loaded["roll"] == "java.nio.BufferOverflowException"
+
+
+def test_a_padded_offset_index_leads_lookups_astray(segment: Path, referee: Referee) -> None:
+    before = referee.lookup(segment.parent, 0, offsets=[700])["offsets"]
+    _change(segment, INDEX, _bytes(segment, INDEX).ljust(FULL_INDEX, b"\0"))
+    rows = _audit(segment, is_active=True)
+
+    answers = referee.lookup(segment.parent, 0, offsets=[700])
+
+    assert rows[INDEX]["effect"] == "wrong_lookups"
+    assert "counts as full" in rows[INDEX]["consequence"]
+    assert answers["offset_index_entries"] == FULL_INDEX // 8
+    assert answers["offset_index_sanity"] is None
+    assert answers["offsets"] != before
+
+
+@pytest.mark.parametrize("size", [12, FULL_TIME_INDEX])
+def test_a_time_index_that_was_never_written(segment: Path, referee: Referee, size: int) -> None:
+    _change(segment, TIME_INDEX, bytes(size))
+
+    for version in ("0.10.1.0", "1.1", "4.3"):
+        rows = _audit(segment, version=version)
+        assert rows[TIME_INDEX]["verdict"] == "never_written"
+        assert rows[TIME_INDEX]["effect"] == "deletes_data"
+    assert referee.load(segment)["largestTimestamp"] == 0
+
+
+def test_zeros_of_a_segment_too_small_for_entries_are_not_identical(tmp_path: Path) -> None:
+    log = tmp_path / "t-0" / LOG
+    log.parent.mkdir()
+    log.write_bytes(v2_batch(0, [(-1, None, b"a")]))
+    _change(log, INDEX, bytes(80))
+    _change(log, TIME_INDEX, bytes(120))
+
+    closed, running = _audit(log), _audit(log, is_active=True, is_clean=False, is_recovered=True)
+
+    assert _verdicts(closed) == (("never_written", "all_zero"), ("never_written", "all_zero"))
+    assert _verdicts(running) == (("padded", "preallocated"), ("padded", "preallocated"))
+
+
+def test_a_time_index_of_0_bytes_falls_back_to_mtime(segment: Path, referee: Referee) -> None:
+    _change(segment, TIME_INDEX, b"")
+    _change(segment, INDEX, b"")
+    os.utime(segment, (1_600_000_000, 1_600_000_000))
+
+    rows = _audit(segment)
+
+    assert _verdicts(rows) == (("never_written", "empty"), ("never_written", "empty"))
+    assert rows[TIME_INDEX]["effect"] == "falls_back_to_mtime"
+    assert rows[INDEX]["effect"] == "slow_lookups"
+    assert referee.load(segment)["largestTimestamp"] == 1_600_000_000_000
+
+
+# -- files of another state of the log ----------------------------------------------------------
+
+
+def test_entries_beyond_the_log_are_stale_and_move_its_end_back(
+    segment: Path, referee: Referee
+) -> None:
+    _change(segment, INDEX, _bytes(segment, INDEX) + struct.pack(">ii", 5000, 1_040_000))
+    rows, active = _audit(segment), _audit(segment, is_active=True)
+
+    loaded = referee.load(segment)
+
+    assert (rows[INDEX]["verdict"], rows[INDEX]["kind"]) == ("stale", "beyond_log")
+    assert rows[INDEX]["message"].startswith("entry 86: offset 5000 at byte 1040000")
+    assert rows[INDEX]["effect"] == "wrong_lookups"
+    assert active[INDEX]["effect"] == "log_end_moves_back"
+    assert loaded["nextOffset"] == 0
+
+
+def test_indexes_of_a_log_that_was_cut_are_stale(segment: Path) -> None:
+    with segment.open("r+b") as log:
+        log.truncate(400_000)
+
+    rows = _audit(segment)
+
+    assert _verdicts(rows) == (("stale", "beyond_log"), ("stale", "beyond_log"))
+    assert "copy the .log first" in rows[INDEX]["action"]
+
+
+def test_indexes_of_a_log_that_grew_are_stale(segment: Path, referee: Referee) -> None:
+    _change(segment, INDEX, _bytes(segment, INDEX)[: 8 * 20])
+    _change(segment, TIME_INDEX, _bytes(segment, TIME_INDEX)[: 12 * 20])
+
+    rows = _audit(segment)
+
+    assert _verdicts(rows) == (("stale", "log_grew"), ("stale", "not_closed"))
+    assert (rows[INDEX]["effect"], rows[TIME_INDEX]["effect"]) == ("slow_lookups", "expires_early")
+    last = struct.unpack(">q", _bytes(segment, TIME_INDEX)[-12:-4])[0]
+    assert referee.load(segment)["largestTimestamp"] == last
+
+
+# -- files that are not there, or broken --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "version", "effects"),
+    [
+        (INDEX, "4.3", ("rebuilt_at_start", "rebuilt_at_start")),
+        (INDEX, "0.10.0.0", ("rebuilt_at_start", "ignored")),
+        (TIME_INDEX, "4.3", ("trusted", "falls_back_to_mtime")),
+        (TIME_INDEX, "0.10.2.0", ("trusted", "falls_back_to_mtime")),
+        (TIME_INDEX, "0.10.1.1", ("rebuilt_at_start", "rebuilt_at_start")),
+        (TIME_INDEX, "0.9.0.1", ("trusted", "ignored")),
+    ],
+)
+def test_a_missing_file(segment: Path, suffix: str, version: str, effects: tuple[str, str]) -> None:
+    _change(segment, suffix, None)
+
+    rows = _audit(segment, version=version)
+
+    assert rows[suffix]["verdict"] == "missing"
+    assert (rows[INDEX]["effect"], rows[TIME_INDEX]["effect"]) == effects
+    assert rows[suffix]["is_finding"] == (rows[suffix]["effect"] != "ignored")
+
+
+def test_every_flipped_bit_is_found(segment: Path) -> None:
+    sound = {suffix: _bytes(segment, suffix) for suffix in (INDEX, TIME_INDEX)}
+    for suffix, data in sound.items():
+        for bit in range(3, 8 * len(data), 8 * 61 + 5):
+            flipped = bytearray(data)
+            flipped[bit // 8] ^= 1 << bit % 8
+            _change(segment, suffix, bytes(flipped))
+
+            row = _audit(segment)[suffix]
+
+            assert row["verdict"] in ("corrupt", "stale"), (suffix, bit, row)
+            assert row["is_finding"]
+            assert row["message"].startswith("entry "), row
+        _change(segment, suffix, data)
+
+
+@pytest.mark.parametrize("version", ["4.3", "2.2"])
+def test_a_length_that_is_no_multiple(segment: Path, version: str, referee: Referee) -> None:
+    for suffix in (INDEX, TIME_INDEX):
+        _change(segment, suffix, _bytes(segment, suffix) + b"\0\0\1")
+
+    rows = _audit(segment, version=version)
+
+    assert _verdicts(rows) == (("corrupt", "length"), ("corrupt", "length"))
+    expected = ("slow_lookups", "wrong_times") if version == "4.3" else ("rebuilt_at_start",) * 2
+    assert (rows[INDEX]["effect"], rows[TIME_INDEX]["effect"]) == expected
+    assert referee.load(segment)["sanity"] is None
+
+
+def test_the_indexes_of_another_partition_are_corrupt_or_stale(broker: Path, segment: Path) -> None:
+    for suffix in (INDEX, TIME_INDEX):
+        shutil.copy((broker / "rebuilt" / "lat-none-0" / LOG).with_suffix(suffix), segment.parent)
+
+    rows = _audit(segment)
+
+    assert rows[INDEX]["verdict"] == rows[TIME_INDEX]["verdict"] == "corrupt"
+
+
+def test_after_an_unclean_stop_all_is_rebuilt(segment: Path) -> None:
+    _change(segment, TIME_INDEX, bytes(1200))
+
+    rows = _audit(segment, is_clean=False, is_recovered=True)
+
+    assert rows[TIME_INDEX]["effect"] == rows[INDEX]["effect"] == "rebuilt_at_start"
+    assert (rows[INDEX]["is_finding"], rows[TIME_INDEX]["is_finding"]) == (False, True)
+
+
+def test_a_log_that_no_broker_loads_leaves_files_unjudged(synthetic: Path, tmp_path: Path) -> None:
+    shutil.copytree(synthetic / "v2-offset-overflow" / "t-0", tmp_path / "t-0")
+    for log in (tmp_path / "t-0").glob("*.log"):
+        _change(log, INDEX, bytes(8))
+        _change(log, TIME_INDEX, b"")
+
+    rows = [_audit(log) for log in (tmp_path / "t-0").glob("*.log")]
+
+    assert any(row[INDEX]["verdict"] == "unjudged" for row in rows)
+    assert all(row[INDEX]["is_finding"] for row in rows)
+
+
+def test_an_unreadable_log_and_an_unreadable_index(tmp_path: Path) -> None:
+    base, log_bytes = example_e1()
+    log = tmp_path / "t-0" / f"{base:020d}.log"
+    log.parent.mkdir()
+    log.with_suffix(INDEX).mkdir()
+    log.with_suffix(TIME_INDEX).write_bytes(b"")
+
+    rows = _audit(log)
+    assert {row["verdict"] for row in rows.values()} == {"unjudged"}
+
+    log.write_bytes(log_bytes)
+    rows = _audit(log, index_interval_bytes=200)
+    assert rows[INDEX]["verdict"] == "unjudged"
+    assert rows[TIME_INDEX]["verdict"] == "never_written"
+
+
+# -- .txnindex ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def transactions(broker: Path, tmp_path: Path) -> Path:
+    """A segment of a broker's with 45 aborted transactions."""
+    log = tmp_path / "txn-0" / f"{10:020d}.log"
+    log.parent.mkdir()
+    shutil.copy(broker / "logs" / "txn-0" / log.name, log)
+    for suffix in (INDEX, TIME_INDEX, TXN_INDEX):
+        shutil.copy((broker / "rebuilt" / "txn-0" / log.name).with_suffix(suffix), log.parent)
+    return log
+
+
+def test_a_transaction_index_is_held_against_the_markers(transactions: Path) -> None:
+    row = _audit(transactions)[TXN_INDEX]
+
+    assert (row["verdict"], row["entries"], row["effect"]) == ("valid", 45, "trusted")
+
+
+@pytest.mark.parametrize(
+    ("entry", "field", "value", "kind"),
+    [
+        (3, "last", 11, "out_of_order"),
+        (44, "last", 9_999_999, "beyond_log"),
+        (44, "producer", 4711, "untrue"),
+        (2, "version", 7, "bad_content"),
+    ],
+)
+def test_a_wrong_transaction_is_named(
+    transactions: Path, entry: int, field: str, value: int, kind: str
+) -> None:
+    data = bytearray(_bytes(transactions, TXN_INDEX))
+    at, form = {"version": (0, ">h"), "producer": (2, ">q"), "last": (18, ">q")}[field]
+    struct.pack_into(form, data, 34 * entry + at, value)
+    _change(transactions, TXN_INDEX, bytes(data))
+
+    row = _audit(transactions)[TXN_INDEX]
+
+    assert (row["kind"], row["is_finding"]) == (kind, True)
+    assert row["message"].startswith(f"entry {entry}")
+
+
+def test_a_transaction_below_the_base_offset_makes_the_segment_be_recovered(
+    transactions: Path, referee: Referee
+) -> None:
+    data = bytearray(_bytes(transactions, TXN_INDEX))
+    struct.pack_into(">qq", data, 10, 1, 5)
+    _change(transactions, TXN_INDEX, bytes(data))
+
+    rows = _audit(transactions)
+
+    assert {row["effect"] for row in rows.values()} == {"rebuilt_at_start"}
+    assert "CorruptIndexException" in referee.load(transactions)["sanity"]
+
+
+# -- releases -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "4", "4.x", "4.3.1.0.0", "four", "4..3"])
+def test_a_release_must_be_one(text: str) -> None:
+    with pytest.raises(UsageError, match=r"a release such as 4\.3"):
+        parse_version(text)
