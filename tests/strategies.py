@@ -332,3 +332,46 @@ def damaged(draw: st.DrawFn, segment: Segment) -> bytes:
     if kind == "garbage":
         return log + draw(st.binary(min_size=1, max_size=80))
     return log
+
+
+class DatedLog(NamedTuple):
+    """A sound log: its batches, whose offsets rise, and (offset, timestamp) of every record."""
+
+    base_offset: int
+    log: bytes
+    records: list[tuple[int, int]]
+
+
+@st.composite
+def dated_logs(
+    draw: st.DrawFn, *, timestamps: st.SearchStrategy[int] | None = None, rising: bool = False
+) -> DatedLog:
+    """Draw a log of v2 batches (plain, gzipped, with LogAppendTime) and v1 wrappers.
+
+    ``rising`` makes timestamps never go back, as a broker's clock with LogAppendTime.
+    """
+    times = timestamps or st.one_of(st.integers(0, 400_000), st.just(NO_TIMESTAMP))
+    base_offset = offset = draw(base_offsets)
+    log, records, now = bytearray(), [], 0
+    for _ in range(draw(st.integers(0, 12))):
+        offset += draw(st.sampled_from([0, 0, 0, 4]))
+        stamps = draw(st.lists(times, min_size=1, max_size=4))
+        if rising:
+            now = max([now, *stamps])
+            stamps = [now] * len(stamps)
+        kind = draw(st.sampled_from(["plain", "gzip", "append", "wrapper"]))
+        if kind == "wrapper":
+            inner = [v1_message(i, stamp, None, b"x") for i, stamp in enumerate(stamps)]
+            last = offset + len(stamps) - 1
+            log += gzip_wrapper(inner, offset=last, timestamp=max(stamps))
+        else:
+            stamps = [max(stamps)] * len(stamps) if kind == "append" else stamps
+            log += v2_batch(
+                offset,
+                [(stamp, None, b"v" * 20) for stamp in stamps],
+                codec=GZIP if kind == "gzip" else 0,
+                flags=LOG_APPEND_TIME if kind == "append" else 0,
+            )
+        records += [(offset + i, stamp) for i, stamp in enumerate(stamps)]
+        offset += len(stamps)
+    return DatedLog(base_offset, bytes(log), records)

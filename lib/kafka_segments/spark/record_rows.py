@@ -21,7 +21,7 @@ from kafka_segments.wire import batches as wire
 from kafka_segments.wire import filling
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.failures import describe
-from kafka_segments.wire.messages import wrapper_value
+from kafka_segments.wire.sections import decompressed_records, record_sections
 
 _MOST_ROWS = 64 * 1024
 _MOST_HEADERS = 128 * 1024
@@ -76,15 +76,13 @@ class RecordRows:
                 )
                 self._append_error(batches, reason)
             return
-        ends = batches[wire.POSITION] + batches[wire.SIZE_BYTES] - chunk.data_position
-        is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
-        starts = ends - batches[wire.SIZE_BYTES] + np.where(is_v2, wire.HEADER_BYTES, 0)
+        starts, ends = record_sections(batches, chunk.data_position)
         compressed = np.flatnonzero(batches[wire.ATTRIBUTES] & wire.CODEC_MASK)
         for batch in compressed.tolist():
             yield from self._fill_up(chunk.data, starts, ends, batch, batches)
             stored = chunk.data[starts[batch] : ends[batch]]
             try:
-                records = self._decompress(stored, batches[:, batch])
+                records = decompressed_records(self._decompressor, stored, batches[:, batch])
             except DecompressionError as error:
                 yield from self._make_room()
                 self._append_error(batches, str(error))
@@ -92,14 +90,6 @@ class RecordRows:
             starts[batch], ends[batch] = 0, len(records)
             yield from self._fill_up(records, starts, ends, batch + 1, batches)
         yield from self._fill_up(chunk.data, starts, ends, count, batches)
-
-    def _decompress(self, stored: wire.Bytes, batch: Int64s) -> wire.Bytes:
-        codec, magic = int(batch[wire.ATTRIBUTES]) & wire.CODEC_MASK, int(batch[wire.MAGIC])
-        if magic < wire.MAGIC_V2:
-            stored = wrapper_value(stored)
-        if not batch[wire.RECORD_COUNT] and not len(stored):
-            return stored
-        return self._decompressor.decompress(codec, stored, magic=magic)
 
     def _fill_up(
         self, data: wire.Bytes, starts: Int64s, ends: Int64s, stop: int, batches: wire.Batches

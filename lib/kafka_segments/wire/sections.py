@@ -1,0 +1,37 @@
+"""Where the records of a batch lie in the log's bytes, and their bytes where compressed."""
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire.codecs import Decompressor
+from kafka_segments.wire.messages import wrapper_value
+
+Int64s = npt.NDArray[np.int64]
+
+
+def record_sections(batches: wire.Batches, data_position: int) -> tuple[Int64s, Int64s]:
+    """Give where the records of each batch start and end in bytes read from ``data_position`` on.
+
+    Of a batch v2 that is what follows its header, of a message all of it.
+    """
+    ends = batches[wire.POSITION] + batches[wire.SIZE_BYTES] - data_position
+    is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
+    starts = ends - batches[wire.SIZE_BYTES] + np.where(is_v2, wire.HEADER_BYTES, 0)
+    return starts, ends
+
+
+def decompressed_records(
+    decompressor: Decompressor, stored: wire.Bytes, batch: Int64s
+) -> wire.Bytes:
+    """Decompress the records of ``batch``, a column of batches; the view holds until the next.
+
+    Raises:
+        DecompressionError: they cannot be, or are more than ``decompressor`` takes.
+    """
+    codec, magic = int(batch[wire.ATTRIBUTES]) & wire.CODEC_MASK, int(batch[wire.MAGIC])
+    if magic < wire.MAGIC_V2:
+        stored = wrapper_value(stored)
+    if not batch[wire.RECORD_COUNT] and not len(stored):
+        return stored
+    return decompressor.decompress(codec, stored, magic=magic)
