@@ -47,3 +47,42 @@ class CorruptTextError(KafkaSegmentsError):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
+
+
+class OffsetOverflowError(KafkaSegmentsError):
+    """An offset too far from its segment's base offset for an index entry."""
+
+    def __init__(self, offset: int, base_offset: int) -> None:
+        super().__init__(offset, base_offset)
+        self.offset = offset
+        self.base_offset = base_offset
+
+    def __str__(self) -> str:
+        return (
+            f"offset {self.offset} does not fit base offset {self.base_offset}:"
+            " an index entry holds 0 to 2147483647 above it"
+        )
+
+
+class OffsetGoesBackError(KafkaSegmentsError):
+    """An offset that is not above the one of the index's last entry."""
+
+    def __init__(self, offset: int, last_offset: int) -> None:
+        super().__init__(offset, last_offset)
+        self.offset = offset
+        self.last_offset = last_offset
+
+    def __str__(self) -> str:
+        return f"offset {self.offset} after offset {self.last_offset}: entries must rise"
+
+
+class OffsetNotFoundError(KafkaSegmentsError):
+    """A target offset that a log does not hold."""
+
+    def __init__(self, target: int, reason: str) -> None:
+        super().__init__(target, reason)
+        self.target = target
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"offset not found: {self.target} {self.reason}"

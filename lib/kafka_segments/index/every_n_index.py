@@ -1,0 +1,115 @@
+"""The sparse index of the article: one offset entry every N messages; not Kafka's.
+
+Laid out as ``.index``: 8-byte entries (``relativeOffset`` int32, ``position`` int32, the first
+byte of the batch that holds the record), big-endian. Kafka can look offsets up in it, as an
+entry's batch begins at or before the record.
+
+Source: an article on sparse indexes ("every N messages"); worked example in docs/index-formats.md.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError
+from kafka_segments.index.offset_index import encode_offset_index, lookup_offset
+from kafka_segments.index.recovery import Entries
+from kafka_segments.index.relative import check_relative_offsets
+
+Int64s = npt.NDArray[np.int64]
+OffsetsFrom = Callable[[int], Iterator[int]]
+"""Gives the offsets of a log's records from the batch at a byte position on."""
+
+
+class EveryNRule(StrEnum):
+    """Which record is the N-th.
+
+    ``BY_OFFSET``: its offset is a multiple of N, as in the article. ``BY_ORDINAL``: it is number
+    0, N, 2 N, ... of its segment, so gaps in the offsets make no difference.
+    """
+
+    BY_OFFSET = "by-offset"
+    BY_ORDINAL = "by-ordinal"
+
+
+class EveryNIndexBuilder:
+    """Builds a segment's entries as its records come."""
+
+    def __init__(self, n: int, rule: EveryNRule = EveryNRule.BY_OFFSET) -> None:
+        self._n = n
+        self._rule = rule
+        self._record_count = 0
+        self._parts: list[Entries] = []
+
+    def add(self, offsets: Int64s, positions: Int64s) -> None:
+        """Go on with the next records: their offsets and the positions of their batches."""
+        numbers = offsets
+        if self._rule is EveryNRule.BY_ORDINAL:
+            numbers = np.arange(self._record_count, self._record_count + len(offsets))
+        rows = numbers % self._n == 0
+        self._record_count += len(offsets)
+        self._parts.append(np.column_stack((offsets[rows], positions[rows])))
+
+    def entries(self) -> Entries:
+        """Give the entries (offset, position).
+
+        Raises:
+            OffsetGoesBackError: an entry's offset is not above the one before.
+        """
+        entries = np.concatenate([np.empty((0, 2), dtype=np.int64), *self._parts])
+        back = np.flatnonzero(entries[1:, 0] <= entries[:-1, 0])
+        if len(back):
+            row = int(back[0])
+            raise OffsetGoesBackError(int(entries[row + 1, 0]), int(entries[row, 0]))
+        return entries
+
+
+def encode_every_n_index(entries: Entries, *, base_offset: int) -> bytes:
+    """Write entries (offset, position) as the bytes of a file.
+
+    Raises:
+        OffsetOverflowError: an offset is not 0 to 2147483647 above ``base_offset``.
+    """
+    check_relative_offsets(entries[:, 0], base_offset=base_offset)
+    return encode_offset_index(entries, base_offset=base_offset)
+
+
+class Seek(NamedTuple):
+    """How a record was found: the entry's offset and position, and the records looked at."""
+
+    start_offset: int
+    start_position: int
+    scanned: int
+
+
+def seek(
+    entries: Entries, target: int, *, base_offset: int, tail: int, offsets_from: OffsetsFrom
+) -> Seek:
+    """Find the record at offset ``target``, in two phases.
+
+    1. Before the index is consulted: below ``base_offset``, or at or past ``tail`` (last
+       offset + 1; an empty log's is its base offset), there is nothing to find.
+    2. Binary search for the greatest indexed offset at or below the target, else the start.
+    3. Scan on from there until the record is found, or passed: a gap. At most N records, given
+       that an entry was made every N: by offset, a log with gaps may lack some of them.
+
+    Raises:
+        OffsetNotFoundError: the log has no such record. A fetch from Kafka would go on with the
+            next one.
+    """
+    if target < base_offset or target >= tail:
+        raise OffsetNotFoundError(target, f"is outside of {base_offset} to {tail - 1}")
+    start = lookup_offset(entries, target, base_offset=base_offset)
+    scanned = 0
+    for offset in offsets_from(start.position):
+        if offset < start.offset:
+            continue  # earlier records of the same batch
+        scanned += 1
+        if offset == target:
+            return Seek(start.offset, start.position, scanned)
+        if offset > target:
+            break
+    raise OffsetNotFoundError(target, "lies in a gap of the log")

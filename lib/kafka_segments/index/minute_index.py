@@ -1,0 +1,112 @@
+"""The minute index of KIP-33's first design: ``<base offset>.time.index``; no release wrote it.
+
+12-byte entries, no header, big-endian, laid out as in ``.timeindex``: ``timestamp`` int64 (the
+minute, in ms), ``relativeOffset`` int32. Records without a timestamp have no part in it.
+
+Source: KIP-33, first design, "timestamp -> log offset at minute granularity"; worked example in
+docs/index-formats.md.
+"""
+
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_segments.index.recovery import Entries
+from kafka_segments.index.relative import check_relative_offsets
+from kafka_segments.index.time_index import encode_time_index
+
+MINUTE_INDEX_SUFFIX = ".time.index"
+MINUTE_MS = 60_000
+
+Int64s = npt.NDArray[np.int64]
+
+
+class MinuteVariant(StrEnum):
+    """How entries are made.
+
+    ``MAP``, for CreateTime: (minute -> its first message), in the order in which the minutes
+    first appear. ``DERIVED``, for LogAppendTime: only messages that get an offset entry count,
+    one in a later minute than the last entry's gets an entry.
+    """
+
+    MAP = "map"
+    DERIVED = "derived"
+
+
+class FirstOfEach:
+    """Finds the first record of each minute, or of each other span of time, as records come."""
+
+    def __init__(self, span_ms: int = MINUTE_MS) -> None:
+        self._span_ms = span_ms
+        self._seen: set[int] = set()
+        self._parts: list[Entries] = []
+
+    def add(self, offsets: Int64s, timestamps: Int64s) -> None:
+        """Go on with the next records."""
+        dated = timestamps >= 0
+        starts = timestamps[dated] - timestamps[dated] % self._span_ms
+        if not len(starts):
+            return
+        changes = np.flatnonzero(np.concatenate(([True], starts[1:] != starts[:-1])))
+        found, first = np.unique(starts[changes], return_index=True)
+        is_new = [start not in self._seen for start in found.tolist()]
+        self._seen.update(found.tolist())
+        rows = changes[np.sort(first[is_new])]
+        if len(rows):
+            self._parts.append(np.column_stack((starts[rows], offsets[dated][rows])))
+
+    def entries(self) -> Entries:
+        """Give (start of the span in ms, offset of its first record), in order of appearance."""
+        return np.concatenate(self._parts) if self._parts else np.empty((0, 2), dtype=np.int64)
+
+
+def derived_minute_entries(offsets: Int64s, timestamps: Int64s) -> Entries:
+    """Make the derived variant's entries of the batches that have an offset entry.
+
+    ``offsets`` are their last offsets, ``timestamps`` their greatest timestamps (ms): with
+    LogAppendTime every record of a batch has it.
+    """
+    minutes = timestamps - timestamps % MINUTE_MS
+    before = np.maximum.accumulate(np.concatenate(([np.int64(-1)], minutes)))[:-1]
+    later = (timestamps >= 0) & (minutes > before)
+    return np.column_stack((minutes[later], offsets[later]))
+
+
+def encode_minute_index(entries: Entries, *, base_offset: int) -> bytes:
+    """Write entries (minute in ms, offset) as the bytes of a file; order is kept.
+
+    Raises:
+        OffsetOverflowError: an offset is not 0 to 2147483647 above ``base_offset``.
+    """
+    check_relative_offsets(entries[:, 1], base_offset=base_offset)
+    return encode_time_index(entries, base_offset=base_offset)
+
+
+def search_literally(entries: Entries, target_timestamp: int, *, base_offset: int) -> int:
+    """Give the offset to scan from as the design has it: the closest minute at or below.
+
+    Where timestamps go back, records of the target's minute or later may lie before it, and in
+    the derived variant records of the same minute do: use ``safe_start``.
+    """
+    minute = target_timestamp - target_timestamp % MINUTE_MS
+    below = entries[entries[:, 0] <= minute]
+    return base_offset if not len(below) else int(below[np.argmax(below[:, 0]), 1])
+
+
+def safe_start(
+    entries: Entries, target_timestamp: int, *, base_offset: int, variant: MinuteVariant
+) -> int | None:
+    """Give an offset before which no record has ``target_timestamp`` or a later one.
+
+    1. Map: the least offset of an entry of the target's minute or a later one. None where there
+       is none: then no record of the segment is so late.
+    2. Derived: the offset of the last entry of an earlier minute, else ``base_offset``. Holds
+       where timestamps do not go back, as with LogAppendTime.
+    """
+    minute = target_timestamp - target_timestamp % MINUTE_MS
+    if variant is MinuteVariant.MAP:
+        late = entries[entries[:, 0] >= minute, 1]
+        return int(late.min()) if len(late) else None
+    early = entries[entries[:, 0] < minute, 1]
+    return int(early[-1]) if len(early) else base_offset
