@@ -212,6 +212,45 @@ class Referee:
             segment_index_bytes=segment_index_bytes,
         )
 
+    def truncate(
+        self,
+        directory: Path,
+        base: int,
+        offsets: Iterable[int],
+        segment_index_bytes: int = 10_485_760,
+    ) -> list[Answer]:
+        """Truncate copies of a recovered segment, with its largest timestamp in memory.
+
+        One answer an offset: ``log_bytes``, ``max_timestamp``, ``offset_of_max_timestamp``, and of
+        ``offset_index`` and ``time_index`` the ``entries`` (hex), ``file_bytes``, ``max_entries``
+        and ``is_full``.
+        """
+        answer = self._ask(
+            "truncate",
+            dir=str(directory),
+            base=base,
+            offsets=list(offsets),
+            segment_index_bytes=segment_index_bytes,
+        )
+        truncated: list[Answer] = answer["truncated"]
+        return truncated
+
+    def load_log(
+        self, directory: Path, *, is_clean: bool, recovery_point: int = 0, truncate_to: int = -1
+    ) -> Answer:
+        """Load a partition directory in place as a starting broker does, and close it in order.
+
+        ``truncate_to`` truncates the log once it is loaded, -1 does not. Gives ``base_offsets``
+        and ``log_end_offset``. What a broker deletes a minute later keeps its ``.deleted``.
+        """
+        return self._ask(
+            "load_log",
+            dir=str(directory),
+            is_clean=is_clean,
+            recovery_point=recovery_point,
+            truncate_to=truncate_to,
+        )
+
     def time_recover(
         self,
         files: Sequence[Path],

@@ -65,6 +65,15 @@ public final class Referee {
                 required(request, "base").asLong(),
                 longs(request, "offsets"),
                 longs(request, "timestamps"));
+            case "truncate" -> new Truncation(
+                directory(request),
+                required(request, "base").asLong(),
+                integer(request, "segment_index_bytes")).run(longs(request, "offsets"));
+            case "load_log" -> LogStart.run(
+                directory(request),
+                required(request, "is_clean").asBoolean(),
+                required(request, "recovery_point").asLong(),
+                required(request, "truncate_to").asLong());
             case "time_recover" -> new RecoverBenchmark(
                 paths(request),
                 integer(request, "threads"),

@@ -1,0 +1,55 @@
+"""How large index files get, and when a full one makes a segment roll.
+
+Source: AbstractIndex, OffsetIndex, TimeIndex, LogSegment.shouldRoll.
+"""
+
+from typing import NamedTuple
+
+from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+
+
+class IndexLimits(NamedTuple):
+    """Limits that ``segment.index.bytes`` sets.
+
+    ``preallocated_*_bytes``: the size of the file while its segment is active on a running
+    broker, zeros after the entries. When the segment rolls, is recovered or closed in order, it
+    shrinks to its entries. A full index makes the next append roll the segment; the time index
+    is full one entry early, the one made at the roll has room.
+    """
+
+    max_offset_entries: int
+    max_time_entries: int
+    preallocated_offset_index_bytes: int
+    preallocated_time_index_bytes: int
+
+    def is_offset_index_full(self, entries: int) -> bool:
+        """Tell whether the next append rolls the segment for its offset index."""
+        return entries >= self.max_offset_entries
+
+    def is_time_index_full(self, entries: int) -> bool:
+        """Tell whether the next append rolls the segment for its time index."""
+        return entries >= self.max_time_entries - 1
+
+
+def index_limits(segment_index_bytes: int) -> IndexLimits:
+    """Give the limits for a value of ``segment.index.bytes``; sizes round down to whole entries."""
+    offsets = segment_index_bytes // OFFSET_ENTRY_BYTES
+    times = segment_index_bytes // TIME_ENTRY_BYTES
+    return IndexLimits(offsets, times, offsets * OFFSET_ENTRY_BYTES, times * TIME_ENTRY_BYTES)
+
+
+def most_offset_entries(log_bytes: int, index_interval_bytes: int) -> int:
+    """Give how many offset entries a log of that size can have at most.
+
+    Each takes more than ``index_interval_bytes`` in front of it, and a batch behind them.
+    """
+    return max(log_bytes - 1, 0) // (index_interval_bytes + 1)
+
+
+def sufficient_index_bytes(log_bytes: int, index_interval_bytes: int) -> int:
+    """Give a ``segment.index.bytes`` that no log of that size can fill.
+
+    There are as many time entries as offset entries at most and one at the end; an index point
+    asks for a free one besides.
+    """
+    return TIME_ENTRY_BYTES * (most_offset_entries(log_bytes, index_interval_bytes) + 2)

@@ -1,0 +1,55 @@
+"""Size limits of index files."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_segments.index.limits import (
+    index_limits,
+    most_offset_entries,
+    sufficient_index_bytes,
+)
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from log_reading import reader_of
+from strategies import DatedLog, dated_logs
+
+DEFAULT_INTERVAL = 4096
+
+
+def test_the_defaults() -> None:
+    limits = index_limits(10_485_760)
+
+    assert limits.max_offset_entries == 1_310_720
+    assert limits.max_time_entries == 873_813
+    assert limits.preallocated_offset_index_bytes == 10_485_760
+    assert limits.preallocated_time_index_bytes == 10_485_756
+    assert not limits.is_offset_index_full(1_310_719)
+    assert limits.is_offset_index_full(1_310_720)
+    assert not limits.is_time_index_full(873_811)
+    assert limits.is_time_index_full(873_812)
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "most"),
+    [(0, 0), (1, 0), (4097, 0), (4098, 1), (2**30, 262_080), (2**31 - 1, 524_160)],
+)
+def test_the_most_entries_of_a_log(log_bytes: int, most: int) -> None:
+    assert most_offset_entries(log_bytes, DEFAULT_INTERVAL) == most
+
+
+@settings(deadline=None)  # the first one compiles
+@given(dated_logs(), st.sampled_from([0, 60, 100]))
+def test_sufficient_bytes_suffice_for_recovery(drawn: DatedLog, interval_bytes: int) -> None:
+    size = len(drawn.log)
+    options = RecoveryOptions(
+        index_interval_bytes=interval_bytes,
+        segment_index_bytes=sufficient_index_bytes(size, interval_bytes),
+    )
+
+    found = SegmentRecoverer(options).recover(
+        reader_of(drawn.log), size_bytes=size, base_offset=drawn.base_offset
+    )
+
+    assert found.damage is None
+    assert found.offset_entries is not None
+    assert len(found.offset_entries) <= most_offset_entries(size, interval_bytes)
