@@ -187,6 +187,24 @@ def test_batches_are_narrowed_too(load: Load, broker: Path) -> None:
     assert 0 < by_option.count() == by_filter.count() == len(expected) < len(rows)
 
 
+def test_index_files_leave_out_whole_segments_by_timestamp(load: Load, broker: Path) -> None:
+    rows = load(broker / "logs", rows="records", columns="topic,offset,timestamp_ms").collect()
+    expected = sorted(tuple(row) for row in rows if (row.timestamp_ms or -1) >= 1700000150000)
+
+    plain = load(broker / "logs", min_timestamp_ms=1700000150000, rows="records", tasks=1000)
+    narrowed = load(
+        broker / "logs",
+        index_dir=broker / "rebuilt",
+        min_timestamp_ms=1700000150000,
+        rows="records",
+        tasks=1000,
+    )
+
+    found = narrowed.select("topic", "offset", "timestamp_ms")
+    assert sorted(map(tuple, found.collect())) == expected
+    assert narrowed.rdd.getNumPartitions() < plain.rdd.getNumPartitions()
+
+
 def test_columns_are_narrowed_by_option_or_by_schema(
     load: Load, spark: SparkSession, broker: Path
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
@@ -53,7 +53,7 @@ class BuildOptions:
                     raise UsageError(f"{option} {target} lies in the source {source}")
                 if target is not None and _lies_in(source, target):
                     raise UsageError(f"the source {source} lies in {option} {target}")
-        names = Counter(_last_component(source) for source in self.sources)
+        names = Counter(last_component(source) for source in self.sources)
         for name, count in names.items():
             if count > 1 and self.index_dir is not None:
                 raise UsageError(f"{count} sources end in {name}: their index files would mix")
@@ -77,18 +77,17 @@ class BuildOptions:
         """Say where index files go; None: nowhere."""
         if self.index_dir is None and not self.in_place:
             return None
-        single = len(self.sources) == 1
         return IndexOutput(
             index_dir=self.index_dir,
             set_aside=join_uri(self.set_aside or join_uri(self.warehouse, "_set_aside"), run_id),
-            folders={source: "" if single else _last_component(source) for source in self.sources},
+            folders=folders_below(self.sources),
         )
 
     def log_dir_sources(self) -> tuple[str, ...]:
         """Give the sources as log directories: a partition's folder stands for its parent."""
         return tuple(
             source.rpartition("/")[0]
-            if parse_partition_folder(_last_component(source)) is not None
+            if parse_partition_folder(last_component(source)) is not None
             else source
             for source in self.sources
         )
@@ -127,7 +126,3 @@ def refuse_locked(log_dirs: Iterable[str]) -> None:
 
 def _lies_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _last_component(uri: str) -> str:
-    return uri.rstrip("/").rpartition("/")[2]

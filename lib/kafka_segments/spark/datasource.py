@@ -10,6 +10,8 @@ Options:
     topic, partition, segment_base_offset: lists, separated by commas; only these are read.
     min_offset, max_offset, min_timestamp_ms, max_timestamp_ms: only records within these bounds,
         both included, or batches that may hold such records.
+    index_dir: folder of index files that `kafka-segments build` made of the same sources; with a
+        lower bound of timestamps, segments that they prove to be older are not read.
     check: ``full`` (default) verifies checksums, ``headers`` does not and jumps over what a
         query does not need.
     max_batch_bytes: a batch that is larger, compressed or not, is a row with ``error``.
@@ -22,9 +24,9 @@ Options:
 What options and pushed filters spare:
     Segments are left out by topic, partition and segment_base_offset, and by offset where their
     range, up to the next segment's base offset, does not meet the one asked for. Batches are
-    passed over undecoded by their offsets and greatest timestamp. Whole segments are not left
-    out by timestamp: the last entry of a .timeindex bounds a segment's greatest timestamp from
-    below only, and nothing proves that the file belongs to the log as it is.
+    passed over undecoded by their offsets and greatest timestamp. With ``index_dir`` whole
+    segments are left out by the last timestamp of their .timeindex, where the end of the .log,
+    from the last indexed batch on, shows that the file tells all of the log as it is.
 
 Sources are listed once a ``load``; what a broker adds or deletes later takes a new one.
 Damage is rows: ``error`` says why a segment ends before its file does, cannot be read, or why a
@@ -44,6 +46,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.spark.packing import OPEN_COST_BYTES, Load, count_tasks
 from kafka_segments.spark.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.spark.read_options import ReadOptions, parse_options
+from kafka_segments.storage.index_files import IndexOutput, folders_below
 from kafka_segments.storage.walk import SegmentFile, UnlistedFolder, find_segments
 
 
@@ -93,6 +96,12 @@ class SegmentsReader(DataSourceReader):
         """List the sources and share the segments out by bytes."""
         found = find_segments(self._options.sources)
         segments = [segment for segment in found.segments if may_hold(self._filters, segment)]
+        if self._options.index_dir is not None:
+            from kafka_segments.storage.time_bounds import without_older  # noqa: PLC0415
+
+            sources = self._options.sources
+            output = IndexOutput(self._options.index_dir, "", folders_below(sources))
+            segments = without_older(segments, output, self._bounds.low_timestamp)
         total = sum(segment.size_bytes for segment in segments)
         load = Load(len(segments), total)
         tasks = self._options.tasks or count_tasks(load, cores=os.cpu_count() or 1)

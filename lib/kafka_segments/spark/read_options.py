@@ -25,7 +25,7 @@ _RANGES = {
 }
 _OPTIONS = (
     *("path", "paths", "rows", "columns", *_NAMED, *_RANGES),
-    *("check", "max_batch_bytes", "tasks", "pushdown"),
+    *("index_dir", "check", "max_batch_bytes", "tasks", "pushdown"),
 )
 _LEAST_BATCH_BYTES = 1024
 _MAX_INT64 = 2**63 - 1
@@ -39,6 +39,7 @@ class ReadOptions:
     rows: str
     columns: tuple[str, ...] = ()
     filters: tuple[Filter, ...] = ()
+    index_dir: str | None = None
     check_crc: bool = True
     max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES
     tasks: int | None = None
@@ -74,6 +75,7 @@ def parse_options(options: dict[str, str]) -> ReadOptions:
         rows=_choice(options, "rows", (BATCHES, RECORDS)),
         columns=_names(options, "columns"),
         filters=(*_lists(options), *_ranges(options)),
+        index_dir=absolute_uri(options["index_dir"]) if "index_dir" in options else None,
         check_crc=_choice(options, "check", _CHECKS) == "full",
         max_batch_bytes=_number(
             options, "max_batch_bytes", (_LEAST_BATCH_BYTES, 2**31 - 1), DEFAULT_MAX_BATCH_BYTES

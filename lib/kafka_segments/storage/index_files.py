@@ -1,6 +1,7 @@
 """Publish a segment's index files: whole or not at all, and nothing replaced without a way back."""
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyarrow import fs
@@ -31,6 +32,17 @@ class IndexOutput(NamedTuple):
     def set_aside_folder(self, source: str, relative_path: str) -> str:
         """Give the URI of the folder that replaced files of a partition go to."""
         return join_uri(self.set_aside, self.folders[source], relative_path)
+
+
+def folders_below(sources: Sequence[str]) -> dict[str, str]:
+    """Name each source's folder below the index folder: none for a single one."""
+    single = len(sources) == 1
+    return {source: "" if single else last_component(source) for source in sources}
+
+
+def last_component(uri: str) -> str:
+    """Give the last part of a path or URI."""
+    return uri.rstrip("/").rpartition("/")[2]
 
 
 class IndexPublisher:
