@@ -1,6 +1,7 @@
 """What a source's folders hold: nothing is left out in silence."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +184,21 @@ def test_a_folder_inside_a_partitions_folder_is_named(tree):
     source = tree({f"t-0/{segment(0)}": b"", f"t-0/{segment(5)}/x": b""})
 
     assert reasons(source, "t-0") == {segment(5): "a folder inside a partition's folder"}
+
+
+def test_a_pipe_or_a_dangling_link_named_like_a_segment_is_named_and_not_opened(tree, tmp_path):
+    source = tree({f"t-0/{segment(0)}": "x"})
+    folder = f"{source}/t-0"
+    os.mkfifo(f"{folder}/{segment(10)}")
+    os.mkfifo(f"{folder}/leader-epoch-checkpoint")
+    Path(f"{folder}/{segment(20)}").symlink_to(tmp_path / "nowhere")
+
+    assert [row.name for row in rows_of(listing.SEGMENT, source, "t-0")] == [segment(0)]
+    assert reasons(source, "t-0") == {
+        segment(10): "a pipe, a socket or a device, no file",
+        segment(20): "a link that leads nowhere",
+        "leader-epoch-checkpoint": "a pipe, a socket or a device, no file",
+    }
 
 
 def test_index_files_and_snapshots_need_no_row(tree):

@@ -14,6 +14,7 @@ from pyarrow import fs
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.wire.reading import ReadInto
 
+_NO_FILE = "a pipe, a socket or a device, no file"
 TEMPORARY_PREFIX = "."
 TEMPORARY_SUFFIX = ".kafka-segments-tmp"
 
@@ -30,12 +31,13 @@ class Place(NamedTuple):
 
 
 class FileEntry(NamedTuple):
-    """One name in a folder."""
+    """One name in a folder; ``oddity`` says why it is neither a file nor a folder."""
 
     name: str
     is_folder: bool
     size_bytes: int
     mtime_ns: int
+    oddity: str | None = None
 
 
 def absolute_uri(text: str) -> str:
@@ -88,7 +90,7 @@ def first_line(error: BaseException) -> str:
 
 
 def list_folder(folder: Place) -> list[FileEntry]:
-    """List the names in a folder, sorted.
+    """List the names in a folder, sorted; on local disks links that lead nowhere too.
 
     Raises:
         SourceError: it is not there, is no folder or may not be read.
@@ -101,14 +103,27 @@ def list_folder(folder: Place) -> list[FileEntry]:
                 info.type == fs.FileType.Directory,
                 info.size or 0,
                 info.mtime_ns or 0,
+                _NO_FILE if info.type == fs.FileType.Unknown else None,
             )
             for info in infos
         ]
+        if isinstance(folder.filesystem, fs.LocalFileSystem):
+            entries += _dangling_links(folder.path, {entry.name for entry in entries})
     except UnicodeDecodeError:
         raise SourceError(folder.path, "it holds a name that is no UTF-8") from None
     except (OSError, pa.ArrowException) as error:
         raise SourceError(folder.path, first_line(error)) from None
     return sorted(entries)
+
+
+def _dangling_links(folder: str, listed: set[str]) -> list[FileEntry]:
+    """Find the names that pyarrow leaves out of a local folder."""
+    with os.scandir(folder) as entries:
+        return [
+            FileEntry(entry.name, False, 0, 0, "a link that leads nowhere")
+            for entry in entries
+            if entry.name not in listed and entry.is_symlink()
+        ]
 
 
 def read_whole(file: Place, *, most_bytes: int) -> bytes:

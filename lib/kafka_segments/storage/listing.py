@@ -167,7 +167,7 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
     for entry in entries:
         reason = _why_unrecognized(entry)
         base_offset = None if entry.is_folder else parse_segment_name(entry.name)
-        if base_offset is not None and gone:
+        if base_offset is not None and gone and reason is None:
             reason = f"the folder is marked -{state.value}, a broker does not serve it"
         if reason is not None:
             yield _unrecognized(folder.source, folder.relative_path, entry, reason)
@@ -193,7 +193,7 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
             is_active=base_offset == segments[-1][0],
             **common,  # type: ignore[arg-type]
         )
-    present = {entry.name for entry in entries}
+    present = {entry.name for entry in entries if entry.oddity is None}
     problems: list[str] = []
     yield Listed(
         LOG,
@@ -221,6 +221,8 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
 def _why_unrecognized(entry: FileEntry) -> str | None:
     if entry.is_folder:
         return "a folder inside a partition's folder"
+    if entry.oddity is not None:
+        return entry.oddity
     if entry.name.endswith((".cleaned", ".swap", ".deleted")):
         return "left over from compaction, a split or a deletion; a broker resolves it at start"
     if entry.name.endswith(TEMPORARY_SUFFIX):
@@ -254,7 +256,7 @@ def _read(
 def _list_log_dir(
     folder: Place, source: str, relative_path: str, uri: str, entries: list[FileEntry]
 ) -> Listed:
-    present = {entry.name for entry in entries}
+    present = {entry.name for entry in entries if entry.oddity is None}
     problems: list[str] = []
     properties = _read(
         folder, present, checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties, problems
