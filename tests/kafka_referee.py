@@ -109,7 +109,10 @@ class Referee:
         return segments
 
     def generate(
-        self, directory: Path, seed: int, kind: Literal["v2", "legacy", "mixed"] = "v2"
+        self,
+        directory: Path,
+        seed: int,
+        kind: Literal["v2", "legacy", "mixed", "transactions"] = "v2",
     ) -> Path:
         """Write 1 to 5 random, sound segments into ``directory``/t-0, and give that path."""
         answer = self._ask("generate", dir=str(directory), seed=seed, kind=kind)

@@ -86,3 +86,15 @@ class OffsetNotFoundError(KafkaSegmentsError):
 
     def __str__(self) -> str:
         return f"offset not found: {self.target} {self.reason}"
+
+
+class InvalidTransactionError(KafkaSegmentsError):
+    """A batch whose transaction makes a broker refuse the log, at a byte of its segment."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(position, reason)
+        self.position = position
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason

@@ -10,7 +10,10 @@ import java.util.Map;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
 
-/** Writes one partition directory of random segments that recovery accepts as they are. */
+/**
+ * Writes one partition directory of random segments that recovery accepts as they are; but of kind
+ * transactions, where one producer or another at times forgets that its transaction is open.
+ */
 final class PartitionGenerator {
     private static final int MAX_SEGMENT_BYTES = 300_000;
     private static final int SPAN_OF_ANY_BATCH = 1 << 20;
@@ -18,8 +21,10 @@ final class PartitionGenerator {
     private static final byte V0 = RecordBatch.MAGIC_VALUE_V0;
     private static final byte V1 = RecordBatch.MAGIC_VALUE_V1;
     private static final byte V2 = RecordBatch.MAGIC_VALUE_V2;
+    private static final String TRANSACTIONS = "transactions";
     private static final Map<String, List<Byte>> MAGICS = Map.of(
-        "v2", List.of(V2), "legacy", List.of(V0, V1), "mixed", List.of(V0, V1, V2));
+        "v2", List.of(V2), "legacy", List.of(V0, V1), "mixed", List.of(V0, V1, V2),
+        TRANSACTIONS, List.of(V2));
 
     private final Draw draw;
     private final List<Byte> magics;
@@ -36,7 +41,7 @@ final class PartitionGenerator {
         magics = MAGICS.get(kind);
         timestamps = new TimestampSource(draw);
         legacyBatches = new LegacyBatches(draw, timestamps);
-        v2Batches = new V2Batches(draw, timestamps);
+        v2Batches = new V2Batches(draw, timestamps, kind.equals(TRANSACTIONS));
         nextOffset = firstBaseOffset();
     }
 

@@ -17,7 +17,8 @@ import org.apache.kafka.common.utils.ByteBufferOutputStream;
 
 /**
  * Batches of magic 2 in an order that recovery accepts: a transactional producer sends nothing
- * outside its transactions, and every marker is one that can be parsed.
+ * outside its transactions, and every marker is one that can be parsed. Where transactions are
+ * most of what there is, a producer forgets the first rule at times.
  */
 final class V2Batches {
     private static final List<Compression> CODECS = List.of(
@@ -32,16 +33,19 @@ final class V2Batches {
     private final TimestampSource timestamps;
     private final Payloads payloads;
     private final List<Producer> producers = new ArrayList<>();
+    private final boolean mostlyTransactions;
     private int leaderEpoch;
 
-    V2Batches(Draw draw, TimestampSource timestamps) {
+    V2Batches(Draw draw, TimestampSource timestamps, boolean mostlyTransactions) {
+        this.mostlyTransactions = mostlyTransactions;
         this.draw = draw;
         this.timestamps = timestamps;
         this.payloads = new Payloads(draw);
         this.leaderEpoch = draw.chance(0.2) ? RecordBatch.NO_PARTITION_LEADER_EPOCH
             : draw.between(0, 5);
-        for (int count = draw.between(0, 5); count > 0; count--) {
-            producers.add(new Producer(draw));
+        int fewest = mostlyTransactions ? 3 : 0;
+        for (int count = draw.between(fewest, fewest + 5); count > 0; count--) {
+            producers.add(new Producer(draw, mostlyTransactions ? 0.85 : 0.6));
         }
     }
 
@@ -52,7 +56,7 @@ final class V2Batches {
         if (leaderEpoch >= 0 && draw.chance(0.02)) {
             return raftControl(offset);
         }
-        Producer producer = draw.chance(0.4) || producers.isEmpty()
+        Producer producer = draw.chance(mostlyTransactions ? 0.1 : 0.4) || producers.isEmpty()
             ? Producer.NONE : draw.oneOf(producers);
         if (producer.transactional && draw.chance(producer.inTransaction ? 0.35 : 0.05)) {
             return marker(offset, producer);
@@ -97,11 +101,16 @@ final class V2Batches {
             producer.id,
             producer.epoch,
             producer.sequence,
-            producer.transactional,
+            producer.transactional && !forgets(),
             false,
             leaderEpoch,
             room,
             draw.chance(0.05) ? timestamps.clockMs() : RecordBatch.NO_TIMESTAMP);
+    }
+
+    /** Whether a batch lies outside its producer's transaction: the broker refuses that. */
+    private boolean forgets() {
+        return mostlyTransactions && draw.chance(0.001);
     }
 
     /** What compaction leaves of a batch whose records are all gone. */
@@ -181,12 +190,12 @@ final class V2Batches {
             this.transactional = transactional;
         }
 
-        Producer(Draw draw) {
+        Producer(Draw draw, double transactionalShare) {
             this(
                 draw.anyLong() >>> draw.between(1, 60),
                 (short) draw.between(0, 100),
                 draw.chance(0.2) ? Integer.MAX_VALUE - draw.between(0, 50) : 0,
-                draw.chance(0.6));
+                draw.chance(transactionalShare));
         }
 
         void sent(long lastOffsetDelta) {

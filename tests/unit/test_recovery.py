@@ -257,7 +257,8 @@ def as_comparable(found: SegmentRecovery) -> dict:
         name: pairs(getattr(found, name))
         for name in ("offset_entries", "time_entries", "leader_epochs")
     }
-    return {**vars(found), **arrays}
+    producers = [pairs(table) for table in found.producers]
+    return {**vars(found), **arrays, "producers": producers}
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

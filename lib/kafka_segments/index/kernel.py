@@ -11,6 +11,19 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from kafka_segments.index.markers import (
+    COORDINATOR_EPOCH,
+    DATA,
+    EMPTY_CONTROL,
+    IS_CORRUPT,
+    IS_MARKER,
+    KIND,
+    TIMESTAMP,
+    TRANSACTIONAL_DATA,
+    UNUSUAL,
+    read_marker,
+    store_batch,
+)
 from kafka_segments.wire.crc import CRC_START, crc32_update, crc32c_update
 from kafka_segments.wire.native import load_i32, load_i64, load_u32
 
@@ -46,11 +59,15 @@ MAGIC_BITS = 27  # bit magic + 1, for -1 ... 3
 CODEC_BITS = 28
 TIMESTAMP_TYPE_BITS = 29  # bit 0 none, 1 CreateTime, 2 LogAppendTime
 LATEST_EPOCH = 30
-PRODUCER_COUNT = 31
-LAST_PRODUCER_ID = 32
-BODY_POSITION = 33  # next byte to checksum of a batch that spans buffers, -1: none
-BODY_CRC = 34
-STATE_SIZE = 35
+BODY_POSITION = 31  # next byte to checksum of a batch that spans buffers, -1: none
+BODY_CRC = 32
+DECODED_POSITION = 33  # of a marker decoded outside, -1: none; and what it is
+DECODED_END = 34
+DECODED_KIND = 35
+DECODED_COORDINATOR_EPOCH = 36
+DECODED_TIMESTAMP = 37
+PRODUCER_END_OFFSET = 38  # next offset after the last batch of magic 2 or more
+STATE_SIZE = 39
 
 # Values of STATUS.
 RUNNING = 0
@@ -65,7 +82,9 @@ TIME_INDEX_FULL = 8
 OFFSET_INDEX_GOES_BACK = 9
 TIME_INDEX_GOES_BACK = 10
 WANTS_EPOCH_SPACE = 11
-WANTS_PRODUCER_SPACE = 12
+WANTS_MARKER = 12  # the control batch at POSITION, FOUND bytes long, is to be decoded
+BAD_MARKER = 13
+REFUSED_MARKER = 14
 
 NO_TIMESTAMP = -1
 HEADER_BYTES = 61  # of a v2 batch; a legacy header is shorter
@@ -76,25 +95,7 @@ _UP_TO_MAGIC = 17
 _LOG_OVERHEAD = 12
 _MIN_SIZE = 14
 _MAGIC_ABOVE_2 = 3
-_PRODUCER_HASH = np.uint64(0x9E3779B97F4A7C15)
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _producer_slot(producers: Any, producer_id: Any) -> Any:
-    """Find the slot that holds ``producer_id`` or is free for it (open addressing)."""
-    mask = len(producers) - 1
-    slot = np.int64((np.uint64(producer_id) * _PRODUCER_HASH) >> np.uint64(40)) & mask
-    while producers[slot] != -1 and producers[slot] != producer_id:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def rehash_producers(old: Any, new: Any) -> None:
-    """Carry the producer ids of one table over to a larger, empty one."""
-    for producer_id in old:
-        if producer_id != -1:
-            new[_producer_slot(new, producer_id)] = producer_id
+_CONTROL = 0x20
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -145,6 +146,11 @@ def _append_offset_entry(state: Any, entries: Any, count: Any, last_offset: Any)
     return count + 1
 
 
+@njit  # type: ignore[untyped-decorator]
+def _is_marker(data: Any, at: Any, magic: Any) -> Any:
+    return magic >= 2 and data[at + 22] & _CONTROL != 0 and load_i64(data, at + 43) >= 0
+
+
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def scan_buffer(
     data: Any,
@@ -154,18 +160,20 @@ def scan_buffer(
     offset_entries: Any,
     time_entries: Any,
     epochs: Any,
-    producers: Any,
+    producer_batches: Any,
     counts: Any,
 ) -> Any:
     """Walk the batches in ``data[HEADER_ROOM:][:length]``, the file from ``data_position`` on.
 
     The room in front holds the header of a batch that began in an earlier buffer. Gives the
     position to read on from. Entries go to the three arrays, of two int64 columns each, from
-    row 0 on; ``counts`` says how many there are (offset, time, epoch).
+    row 0 on, batches with a producer id to ``producer_batches`` (``markers``); ``counts`` says how
+    many there are (offset, time, epoch, producer batch).
     """
     offset_count = 0
     time_count = 0
     epoch_count = 0
+    producer_count = 0
     end = state[END]
     base_offset = state[BASE_OFFSET]
     check_crc = state[CHECK_CRC] != 0
@@ -183,10 +191,10 @@ def scan_buffer(
     offset_of_max_timestamp = state[OFFSET_OF_MAX_TIMESTAMP]
     min_timestamp = state[MIN_TIMESTAMP]
     next_offset = state[NEXT_OFFSET]
+    producer_end_offset = state[PRODUCER_END_OFFSET]
     batch_count = state[BATCH_COUNT]
     record_count = state[RECORD_COUNT]
     latest_epoch = state[LATEST_EPOCH]
-    last_producer_id = state[LAST_PRODUCER_ID]
     magic_bits = state[MAGIC_BITS]
     codec_bits = state[CODEC_BITS]
     timestamp_type_bits = state[TIMESTAMP_TYPE_BITS]
@@ -218,6 +226,11 @@ def scan_buffer(
                 status = BAD_SIZE_FOR_MAGIC
                 state[FOUND] = entry_bytes
                 state[EXPECTED] = magic
+                break
+
+            is_cut = entry_bytes > data_end - position and position > data_position
+            if is_cut and _is_marker(data, at, magic):
+                resume = position  # its body is needed, and most are small
                 break
 
         if check_crc:
@@ -291,15 +304,29 @@ def scan_buffer(
             body = np.int64(-1)
             resume = position
             break
-        new_producer = False
-        if producer_id >= 0 and producer_id != last_producer_id:
-            slot = _producer_slot(producers, producer_id)
-            new_producer = producers[slot] == -1
-            if new_producer and 2 * (state[PRODUCER_COUNT] + 1) > len(producers):
-                status = WANTS_PRODUCER_SPACE
-                body = np.int64(-1)
-                resume = position
-                break
+        kind = np.int64(DATA)
+        coordinator_epoch = np.int64(-1)
+        marker_timestamp = np.int64(-1)
+        marker_end = np.int64(IS_MARKER)
+        if producer_id >= 0 and is_control:
+            kind = np.int64(EMPTY_CONTROL)
+            if state[DECODED_POSITION] == position:
+                marker_end = state[DECODED_END]
+                kind = state[DECODED_KIND]
+                coordinator_epoch = state[DECODED_COORDINATOR_EPOCH]
+                marker_timestamp = state[DECODED_TIMESTAMP]
+            elif records != 0:
+                kind = np.int64(UNUSUAL)
+                if body < 0 and entry_bytes <= data_end - position:
+                    kind, coordinator_epoch, marker_timestamp = read_marker(
+                        data, at, at + entry_bytes
+                    )
+                if kind == UNUSUAL:
+                    status = WANTS_MARKER
+                    state[FOUND] = entry_bytes
+                    body = np.int64(-1)
+                    resume = position
+                    break
 
         if batch_count == 0:
             state[FIRST_BATCH_TIMESTAMP] = greatest
@@ -326,10 +353,20 @@ def scan_buffer(
             epoch_count += 1
             latest_epoch = epoch
         if producer_id >= 0:
-            last_producer_id = producer_id
-            if new_producer:
-                producers[slot] = producer_id
-                state[PRODUCER_COUNT] += 1
+            if marker_end == IS_MARKER:
+                store_batch(producer_batches, producer_count, data, at, position)
+                if is_control:
+                    producer_batches[producer_count, KIND] = kind
+                    producer_batches[producer_count, COORDINATOR_EPOCH] = coordinator_epoch
+                    producer_batches[producer_count, TIMESTAMP] = marker_timestamp
+                else:
+                    is_open = TRANSACTIONAL_DATA if is_transactional else DATA
+                    producer_batches[producer_count, KIND] = is_open
+                producer_count += 1
+            elif marker_end == IS_CORRUPT:
+                status = BAD_MARKER
+            else:
+                status = REFUSED_MARKER
         next_offset = last_offset + 1
         batch_count += 1
         record_count += records
@@ -338,12 +375,18 @@ def scan_buffer(
         timestamp_type_bits |= 1 << timestamp_type
         if magic < 2 and attributes & 0x07 != 0:
             state[UNCOUNTED_BATCH_COUNT] += 1
+        if magic >= 2:
+            producer_end_offset = next_offset
         if is_control:
             state[CONTROL_BATCH_COUNT] += 1
         if is_transactional:
             state[TRANSACTIONAL_BATCH_COUNT] += 1
         body = np.int64(-1)
+        if status == REFUSED_MARKER:
+            break
         position += entry_bytes
+        if status == BAD_MARKER:
+            break
         if not check_crc and position >= data_end:
             resume = position
             if resume < end:
@@ -356,10 +399,10 @@ def scan_buffer(
     state[OFFSET_OF_MAX_TIMESTAMP] = offset_of_max_timestamp
     state[MIN_TIMESTAMP] = min_timestamp
     state[NEXT_OFFSET] = next_offset
+    state[PRODUCER_END_OFFSET] = producer_end_offset
     state[BATCH_COUNT] = batch_count
     state[RECORD_COUNT] = record_count
     state[LATEST_EPOCH] = latest_epoch
-    state[LAST_PRODUCER_ID] = last_producer_id
     state[MAGIC_BITS] = magic_bits
     state[CODEC_BITS] = codec_bits
     state[TIMESTAMP_TYPE_BITS] = timestamp_type_bits
@@ -367,4 +410,5 @@ def scan_buffer(
     counts[0] = offset_count
     counts[1] = time_count
     counts[2] = epoch_count
+    counts[3] = producer_count
     return resume

@@ -12,19 +12,25 @@
 5. The end of the segment gets a last time entry, under the same condition.
 6. An entry that a full index refuses fails the load; one whose offset goes back makes the
    broker empty the segment.
+7. A marker of a transaction that cannot be parsed ends the walk after its batch; one of another
+   type fails the load. What else the producers' batches say is summarised (``producer_summary``).
 
 Source: LogSegment.recover, FileLogInputStream.nextBatch, OffsetIndex.append,
 TimeIndex.maybeAppend (2.0 and later; the bytes have not changed since).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index import kernel
+from kafka_segments.index import kernel, markers
+from kafka_segments.index.producer_summary import ProducerSummary, Summarizer, empty_summary
+from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.crc import HAS_CPU_CRC
 from kafka_segments.wire.reading import ReadInto
 
@@ -35,7 +41,7 @@ OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 _BUFFER_BYTES = 1024 * 1024  # fits the second-level cache: reading and checksumming meet there
 _HEADERS_BUFFER_BYTES = 64 * 1024
-_FIRST_PRODUCERS = 1024
+_MOST_MARKER_BYTES = 64 * 1024 * 1024
 
 
 class DamageKind(StrEnum):
@@ -47,6 +53,10 @@ class DamageKind(StrEnum):
     OFFSET_OVERFLOW = "offset_overflow"
     OFFSET_GOES_BACK = "offset_goes_back"
     INDEX_FULL = "index_full"
+    BAD_MARKER = "bad_marker"
+    INVALID_TRANSACTION = "invalid_transaction"
+    REMOVED = "removed_after_truncation"
+    NOT_LOADED = "log_not_loaded"
     TOO_LARGE = "too_large"
     CHANGED = "changed_while_read"
     VANISHED = "vanished_while_read"
@@ -72,13 +82,27 @@ class RecoveryOptions:
     by_instruction: bool = HAS_CPU_CRC
 
 
+class SegmentSummary(NamedTuple):
+    """What of a recovered segment matters to those after it (``log_recovery``)."""
+
+    base_offset: int
+    next_offset: int
+    producer_end_offset: int
+    truncated_bytes: int
+    damage_kind: DamageKind | None
+    leader_epochs: Sequence[EpochStart]
+    producers: ProducerSummary
+
+
 @dataclass(frozen=True)
 class SegmentRecovery:
     """A recovered segment.
 
     ``offset_entries`` has rows (offset, position), ``time_entries`` (timestamp ms, offset),
     ``leader_epochs`` (epoch, start offset), all int64 and absolute. Both indexes are None
-    where Kafka leaves none. Timestamps are -1 where no batch has one.
+    where Kafka leaves none. Timestamps are -1 where no batch has one. ``producer_end_offset`` is
+    how far the producer state reaches: the next offset after the last batch that is no message
+    v0 or v1.
     """
 
     valid_bytes: int
@@ -97,9 +121,23 @@ class SegmentRecovery:
     producer_count: int
     control_batch_count: int
     transactional_batch_count: int
+    producers: ProducerSummary
+    producer_end_offset: int
     offset_entries: Entries | None
     time_entries: Entries | None
     damage: Damage | None
+
+    def summary(self, base_offset: int) -> SegmentSummary:
+        """Give what matters to later segments."""
+        return SegmentSummary(
+            base_offset=base_offset,
+            next_offset=self.next_offset,
+            producer_end_offset=self.producer_end_offset,
+            truncated_bytes=self.truncated_bytes,
+            damage_kind=None if self.damage is None else self.damage.kind,
+            leader_epochs=[EpochStart(*entry) for entry in self.leader_epochs.tolist()],
+            producers=self.producers,
+        )
 
 
 def _bits(mask: int) -> tuple[int, ...]:
@@ -119,7 +157,10 @@ class SegmentRecoverer:
         self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
         self._time_out = np.empty((most_entries, 2), dtype=np.int64)
         self._epochs_out = np.empty((1024, 2), dtype=np.int64)
-        self._counts = np.zeros(3, dtype=np.int64)
+        most_batches = size // kernel.HEADER_BYTES + 2
+        self._producers_out = np.empty((most_batches, markers.BATCH_COLUMNS), dtype=np.int64)
+        self._marker_message = ""
+        self._counts = np.zeros(4, dtype=np.int64)
 
     def recover(self, read_into: ReadInto, *, size_bytes: int, base_offset: int) -> SegmentRecovery:
         """Recover one segment from its bytes.
@@ -133,7 +174,7 @@ class SegmentRecoverer:
             damage = Damage(DamageKind.TOO_LARGE, 0, message)
             return unread_segment(size_bytes=size_bytes, base_offset=base_offset, damage=damage)
         state = self._fresh_state(size_bytes, base_offset)
-        offset_parts, time_parts, epoch_parts = self._walk(read_into, state)
+        (offset_parts, time_parts, epoch_parts), producers = self._walk(read_into, state)
         if state[kernel.STATUS] in _ENDS_OF_WALK:
             self._close_time_index(state, time_parts)
         status = int(state[kernel.STATUS])
@@ -141,13 +182,15 @@ class SegmentRecoverer:
             damage = Damage(
                 DamageKind.OFFSET_GOES_BACK, int(state[kernel.POSITION]), _went_back(state, status)
             )
-            return _emptied(size_bytes=size_bytes, base_offset=base_offset, damage=damage)
+            emptied = _emptied(size_bytes=size_bytes, base_offset=base_offset, damage=damage)
+            return replace(emptied, leader_epochs=_joined(epoch_parts), producers=producers)
         return _recovered(
             state,
             damage=self._damage(read_into, state),
             offset_entries=_joined(offset_parts),
             time_entries=_joined(time_parts),
             leader_epochs=_joined(epoch_parts),
+            producers=producers,
         )
 
     def _fresh_state(self, size_bytes: int, base_offset: int) -> npt.NDArray[np.int64]:
@@ -166,17 +209,18 @@ class SegmentRecoverer:
         state[kernel.FIRST_BATCH_TIMESTAMP] = kernel.NO_TIMESTAMP
         state[kernel.MIN_TIMESTAMP] = kernel.NO_TIMESTAMP
         state[kernel.NEXT_OFFSET] = base_offset
+        state[kernel.PRODUCER_END_OFFSET] = base_offset
         state[kernel.LATEST_EPOCH] = -1
-        state[kernel.LAST_PRODUCER_ID] = -1
         state[kernel.BODY_POSITION] = -1
+        state[kernel.DECODED_POSITION] = -1
         return state
 
     def _walk(
         self, read_into: ReadInto, state: npt.NDArray[np.int64]
-    ) -> tuple[list[Entries], list[Entries], list[Entries]]:
+    ) -> tuple[tuple[list[Entries], list[Entries], list[Entries]], ProducerSummary]:
         parts: tuple[list[Entries], list[Entries], list[Entries]] = ([], [], [])
         outputs = (self._offset_out, self._time_out, self._epochs_out)
-        producers = np.full(_FIRST_PRODUCERS, -1, dtype=np.int64)
+        summarizer: Summarizer | None = None
         size_bytes = int(state[kernel.END])
         position = 0
         while True:
@@ -191,20 +235,41 @@ class SegmentRecoverer:
                     position,
                     state,
                     *outputs,
-                    producers,
+                    self._producers_out,
                     self._counts,
                 )
             )
-            for part, output, count in zip(parts, outputs, self._counts.tolist(), strict=True):
+            *counts, producer_batches = self._counts.tolist()
+            for part, output, count in zip(parts, outputs, counts, strict=True):
                 if count:
                     part.append(output[:count].copy())
+            if producer_batches:
+                summarizer = summarizer or Summarizer()
+                summarizer.add(self._producers_out[:producer_batches])
             status = state[kernel.STATUS]
-            if status == kernel.WANTS_PRODUCER_SPACE:
-                larger = np.full(4 * len(producers), -1, dtype=np.int64)
-                kernel.rehash_producers(producers, larger)
-                producers = larger
+            if status == kernel.WANTS_MARKER:
+                self._decode_marker(read_into, state)
             elif status not in (kernel.RUNNING, kernel.WANTS_EPOCH_SPACE):
-                return parts
+                return parts, summarizer.summary() if summarizer else empty_summary()
+
+    def _decode_marker(self, read_into: ReadInto, state: npt.NDArray[np.int64]) -> None:
+        """Decode the marker that the kernel could not, for its next call."""
+        position, length = int(state[kernel.POSITION]), int(state[kernel.FOUND])
+        state[kernel.DECODED_POSITION] = position
+        if length > _MOST_MARKER_BYTES:
+            state[kernel.DECODED_END] = markers.IS_REFUSED
+            self._marker_message = f"a marker of {length} bytes"
+            return
+        batch = np.empty(length, dtype=np.uint8)
+        read = read_into(position, memoryview(batch))
+        if read < length:
+            raise FileChangedError(position + read, int(state[kernel.END]))
+        decoded = markers.decode_marker(batch)
+        self._marker_message = decoded.message
+        state[kernel.DECODED_END] = decoded.end
+        state[kernel.DECODED_KIND] = decoded.kind
+        state[kernel.DECODED_COORDINATOR_EPOCH] = decoded.coordinator_epoch
+        state[kernel.DECODED_TIMESTAMP] = decoded.timestamp
 
     def _close_time_index(self, state: npt.NDArray[np.int64], parts: list[Entries]) -> None:
         ended_with = state[kernel.STATUS]
@@ -225,8 +290,18 @@ class SegmentRecoverer:
         if has_no_size and self._only_zeros(read_into, position, int(state[kernel.END])):
             message = f"{left} zero bytes after the last batch, as preallocation leaves them"
             return Damage(DamageKind.PREALLOCATED_TAIL, position, message)
+        if status in (kernel.BAD_MARKER, kernel.REFUSED_MARKER):
+            return self._marker_damage(state, status)
         kind, message = _describe(state, status, left)
         return Damage(kind, position, message)
+
+    def _marker_damage(self, state: npt.NDArray[np.int64], status: int) -> Damage:
+        position = int(state[kernel.DECODED_POSITION])
+        if status == kernel.BAD_MARKER:
+            message = f"{self._marker_message}: recovery keeps its batch and ends there"
+            return Damage(DamageKind.BAD_MARKER, position, message)
+        message = f"{self._marker_message}: a broker would not start"
+        return Damage(DamageKind.INVALID_TRANSACTION, position, message)
 
     def _only_zeros(self, read_into: ReadInto, position: int, end: int) -> bool:
         while position < end:
@@ -246,6 +321,7 @@ _ENDS_OF_WALK = (
     kernel.BAD_SIZE,
     kernel.BAD_SIZE_FOR_MAGIC,
     kernel.BAD_CRC,
+    kernel.BAD_MARKER,
 )
 
 
@@ -309,10 +385,12 @@ def _recovered(
     offset_entries: Entries,
     time_entries: Entries,
     leader_epochs: Entries,
+    producers: ProducerSummary,
 ) -> SegmentRecovery:
     fails = damage is not None and damage.kind in (
         DamageKind.OFFSET_OVERFLOW,
         DamageKind.INDEX_FULL,
+        DamageKind.INVALID_TRANSACTION,
     )
     uncounted = state[kernel.UNCOUNTED_BATCH_COUNT] > 0
     return SegmentRecovery(
@@ -329,9 +407,11 @@ def _recovered(
         codecs=_bits(int(state[kernel.CODEC_BITS])),
         timestamp_types=tuple(bit - 1 for bit in _bits(int(state[kernel.TIMESTAMP_TYPE_BITS]))),
         leader_epochs=leader_epochs,
-        producer_count=int(state[kernel.PRODUCER_COUNT]),
+        producer_count=len(producers.producers),
         control_batch_count=int(state[kernel.CONTROL_BATCH_COUNT]),
         transactional_batch_count=int(state[kernel.TRANSACTIONAL_BATCH_COUNT]),
+        producers=producers,
+        producer_end_offset=int(state[kernel.PRODUCER_END_OFFSET]),
         offset_entries=None if fails else offset_entries,
         time_entries=None if fails else time_entries,
         damage=damage,
@@ -371,6 +451,8 @@ def _nothing(
         producer_count=0,
         control_batch_count=0,
         transactional_batch_count=0,
+        producers=empty_summary(),
+        producer_end_offset=base_offset,
         offset_entries=entries,
         time_entries=entries,
         damage=damage,

@@ -1,0 +1,193 @@
+"""What a batch says to the producer state: columns of the walk, and markers of transactions.
+
+A marker is a control batch with a producer id. Its one record is plain: key int16 version and
+int16 type (0 ABORT, 1 COMMIT), value int16 version and int32 coordinator epoch. ``read_marker``
+is compiled and knows this form; any other goes to ``decode_marker``, which ends as Kafka ends.
+
+Source: ProducerAppendInfo.append, EndTransactionMarker, ControlRecordType, DefaultRecordBatch.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.failures import CODE, FAILURE_SLOTS, LEFT_IN_BATCH, OK, VARINT_TOO_LONG
+from kafka_segments.wire.native import load_i32, load_i64
+from kafka_segments.wire.records import check_records
+from kafka_segments.wire.varints import read_varint, read_varlong
+
+# Columns of a batch with a producer id (int64).
+AT_POSITION = 0
+PRODUCER_ID = 1
+EPOCH = 2
+FIRST_OFFSET = 3
+LAST_OFFSET = 4
+LAST_SEQUENCE = 5
+TIMESTAMP = 6  # ms: of data the greatest, of a marker its record's
+KIND = 7
+COORDINATOR_EPOCH = 8  # of a marker
+BATCH_COLUMNS = 9
+
+# Values of KIND.
+DATA = 0
+TRANSACTIONAL_DATA = 1
+COMMIT = 2
+ABORT = 3
+EMPTY_CONTROL = 4  # a marker whose transaction compaction took out
+UNUSUAL = -1  # for decode_marker to say
+
+# What Kafka makes of a control batch with a producer id.
+IS_MARKER = 0
+IS_CORRUPT = 1  # recovery ends there, the batch stays
+IS_REFUSED = 2  # the log does not load
+
+_HEADER_BYTES = 61
+_ABORT_TYPE, _COMMIT_TYPE = 0, 1
+_KEY_BYTES = 4
+_VALUE_BYTES = 6
+_MAX_INT = 2**31 - 1
+_LOG_APPEND_TIME = 0x08
+_MOST_DECOMPRESSED = 1024 * 1024
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _int16(data: Any, at: Any) -> Any:
+    return (np.int64(np.int8(data[at])) << 8) | np.int64(data[at + 1])
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _wrapped(value: Any) -> Any:
+    return np.int64(np.int32(value & 0xFFFFFFFF))
+
+
+@njit  # type: ignore[untyped-decorator]
+def _last_sequence(first: Any, delta: Any) -> Any:
+    """Give the sequence of a batch's last record, in Java's int. Source: incrementSequence."""
+    if first == -1:
+        return np.int64(-1)
+    if first > _wrapped(_MAX_INT - delta):
+        return _wrapped(delta - (_MAX_INT - first) - 1)
+    return _wrapped(first + delta)
+
+
+@njit  # type: ignore[untyped-decorator]
+def read_marker(data: Any, at: Any, end: Any) -> Any:
+    """Read the marker in ``data[at:end]``; gives (kind, coordinator epoch, timestamp).
+
+    The kind is UNUSUAL where its form is not the one that brokers write.
+    """
+    unusual = np.int64(UNUSUAL), np.int64(-1), np.int64(-1)
+    attributes = data[at + 22]
+    if attributes & 0x07 != 0 or load_i32(data, at + 57) != 1:
+        return unusual
+    length, place = read_varint(data, at + _HEADER_BYTES, end)
+    if place < 0 or place + length != end or length < 1:
+        return unusual
+    delta, place = read_varlong(data, place + 1, end)
+    if place < 0:
+        return unusual
+    _, place = read_varint(data, place, end)
+    if place < 0:
+        return unusual
+    key_bytes, key = read_varint(data, place, end)
+    if key < 0 or key_bytes < _KEY_BYTES or key_bytes > end - key:
+        return unusual
+    value_bytes, value = read_varint(data, key + key_bytes, end)
+    if value < 0 or value_bytes < _VALUE_BYTES or value_bytes + 1 != end - value:
+        return unusual
+    marker_type = _int16(data, key + 2)
+    if _int16(data, key) < 0 or _int16(data, value) < 0 or data[end - 1] != 0:
+        return unusual
+    if marker_type not in (_ABORT_TYPE, _COMMIT_TYPE):
+        return unusual
+    if attributes & _LOG_APPEND_TIME != 0:
+        timestamp = load_i64(data, at + 35)
+    else:
+        timestamp = load_i64(data, at + 27) + delta
+    kind = np.int64(COMMIT if marker_type == _COMMIT_TYPE else ABORT)
+    return kind, load_i32(data, value + 2), timestamp
+
+
+@njit  # type: ignore[untyped-decorator]
+def store_batch(rows: Any, count: Any, data: Any, at: Any, position: Any) -> None:
+    """Put what the v2 header at ``at`` says into row ``count``; KIND is for the caller to say."""
+    first = load_i64(data, at)
+    delta = load_i32(data, at + 23)
+    rows[count, AT_POSITION] = position
+    rows[count, PRODUCER_ID] = load_i64(data, at + 43)
+    rows[count, EPOCH] = _int16(data, at + 51)
+    rows[count, FIRST_OFFSET] = first
+    rows[count, LAST_OFFSET] = first + delta
+    rows[count, LAST_SEQUENCE] = _last_sequence(load_i32(data, at + 53), delta)
+    rows[count, TIMESTAMP] = load_i64(data, at + 35)
+    rows[count, COORDINATOR_EPOCH] = -1
+
+
+class DecodedMarker(NamedTuple):
+    """A marker of unusual form; ``message`` says what is wrong with it, if anything is."""
+
+    end: int
+    kind: int = EMPTY_CONTROL
+    coordinator_epoch: int = -1
+    timestamp: int = -1
+    message: str = ""
+
+
+def decode_marker(batch: npt.NDArray[np.uint8]) -> DecodedMarker:
+    """Decode the control batch that ``batch`` holds, of whatever form, as Kafka does."""
+    count = _signed(batch, 57, 4)
+    if count < 0:
+        return DecodedMarker(IS_CORRUPT, message=f"a marker's record count is {count}")
+    records = batch[_HEADER_BYTES:]
+    codec = int(batch[22]) & 0x07
+    if codec:
+        try:
+            records = Decompressor(_MOST_DECOMPRESSED).decompress(codec, records, magic=2)
+        except DecompressionError as error:
+            return DecodedMarker(IS_REFUSED, message=f"a marker: {error}")
+    failure = np.zeros(FAILURE_SLOTS, dtype=np.int64)
+    ended = check_records(records, 0, len(records), 1, failure)
+    if ended == VARINT_TOO_LONG and failure[3] == 0:
+        return DecodedMarker(IS_REFUSED, message="a marker's record length has no end")
+    if ended != OK and not (failure[CODE] == LEFT_IN_BATCH and count > 1):
+        return DecodedMarker(IS_CORRUPT, message="a marker's record cannot be read")
+    return _decoded(batch, records)
+
+
+def _decoded(batch: npt.NDArray[np.uint8], records: npt.NDArray[np.uint8]) -> DecodedMarker:
+    """Decode the first record, which is sound as a record."""
+    end = len(records)
+    _, place = read_varint(records, 0, end)
+    delta, place = read_varlong(records, place + 1, end)
+    _, place = read_varint(records, place, end)
+    key_bytes, key = read_varint(records, place, end)
+    value_bytes, value = read_varint(records, key + max(key_bytes, 0), end)
+    if key_bytes < 0:
+        return DecodedMarker(IS_REFUSED, message="a marker has no key")
+    if key_bytes < _KEY_BYTES or _signed(records, key, 2) < 0:
+        message = f"a marker's key of {key_bytes} bytes, or its version, cannot be"
+        return DecodedMarker(IS_CORRUPT, message=message)
+    marker_type = _signed(records, key + 2, 2)
+    if marker_type not in (_ABORT_TYPE, _COMMIT_TYPE):
+        message = f"a control batch of a producer has type {marker_type}, 0 or 1 expected"
+        return DecodedMarker(IS_REFUSED, message=message)
+    if value_bytes >= 2 and _signed(records, value, 2) < 0:
+        return DecodedMarker(IS_CORRUPT, message="the version of a marker's value is below 0")
+    if value_bytes < _VALUE_BYTES:
+        message = f"a marker's value has {value_bytes} bytes, {_VALUE_BYTES} expected"
+        return DecodedMarker(IS_REFUSED, message=message)
+    is_log_append_time = int(batch[22]) & _LOG_APPEND_TIME
+    timestamp = _signed(batch, 35, 8) if is_log_append_time else _signed(batch, 27, 8) + int(delta)
+    return DecodedMarker(
+        IS_MARKER,
+        kind=COMMIT if marker_type == _COMMIT_TYPE else ABORT,
+        coordinator_epoch=_signed(records, value + 2, 4),
+        timestamp=timestamp,
+    )
+
+
+def _signed(data: npt.NDArray[np.uint8], at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size].tobytes(), "big", signed=True)

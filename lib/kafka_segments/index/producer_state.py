@@ -1,0 +1,153 @@
+"""The producer state of a log: what each producer sent last, which transactions are open.
+
+``ProducerState.apply`` takes the summaries of segments one after another, in the order of their
+base offsets; the result is that of reading all their batches. A segment that the broker refuses
+changes nothing.
+
+Source: ProducerStateManager, ProducerStateEntry, ProducerAppendInfo (2.0 and later).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from kafka_segments.errors import InvalidTransactionError
+from kafka_segments.index import producer_summary as summary_of
+from kafka_segments.index.markers import ABORT
+from kafka_segments.index.producer_summary import ProducerSummary, Table
+from kafka_segments.index.transactions import AbortedTransaction
+
+NO_EPOCH = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+NO_TIMESTAMP = -1
+
+
+class NewestBatch(NamedTuple):
+    """The newest batch that an entry remembers."""
+
+    last_sequence: int = NO_SEQUENCE
+    last_offset: int = NO_OFFSET
+    offset_delta: int = 0
+
+
+class ProducerEntry(NamedTuple):
+    """One producer; ``timestamp`` in ms. Its open transaction is in ``ProducerState.open``."""
+
+    epoch: int = NO_EPOCH
+    batch: NewestBatch = NewestBatch()
+    timestamp: int = NO_TIMESTAMP
+    coordinator_epoch: int = NO_EPOCH
+
+
+@dataclass
+class ProducerState:
+    """Producers by id, in the order in which they came.
+
+    ``open`` has the first offset of a producer's open transaction, ``ongoing`` the producer of a
+    transaction by its first offset. They say the same unless offsets go back: there a second
+    transaction can take the place of the first in ``ongoing``.
+    """
+
+    entries: dict[int, ProducerEntry] = field(default_factory=dict)
+    open: dict[int, int] = field(default_factory=dict)
+    ongoing: dict[int, int] = field(default_factory=dict)
+
+    def copy(self) -> "ProducerState":
+        """Give a state of its own."""
+        return replace(
+            self, entries=dict(self.entries), open=dict(self.open), ongoing=dict(self.ongoing)
+        )
+
+    def apply(self, summary: ProducerSummary) -> list[AbortedTransaction]:
+        """Take the batches of the next segment; gives the entries of its transaction index.
+
+        Raises:
+            InvalidTransactionError: the broker refuses the log; the state is as before.
+        """
+        steps = _Steps(dict(self.open), dict(self.ongoing))
+        aborted = steps.take(summary.steps)
+        self.open, self.ongoing = steps.open, steps.ongoing
+        for row in summary.producers.tolist():
+            producer_id = row[summary_of.PRODUCER_ID]
+            before = self.entries.get(producer_id, ProducerEntry())
+            self.entries[producer_id] = _entry_after(before, row)
+        return aborted
+
+    def without_expired(self, *, now_ms: int, expiration_ms: int) -> "ProducerState":
+        """Drop producers that are silent for ``expiration_ms`` and have no open transaction.
+
+        A broker does so whenever it reads a snapshot. Source: isProducerExpired.
+        """
+        kept = {
+            producer_id: entry
+            for producer_id, entry in self.entries.items()
+            if producer_id in self.open or now_ms - entry.timestamp < expiration_ms
+        }
+        return replace(self, entries=kept)
+
+
+def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
+    if not row[summary_of.HAS_EPOCH]:
+        return before
+    batch = NewestBatch()
+    if row[summary_of.HAS_BATCH]:
+        batch = NewestBatch(
+            row[summary_of.LAST_SEQUENCE],
+            row[summary_of.LAST_OFFSET],
+            row[summary_of.OFFSET_DELTA],
+        )
+    elif row[summary_of.KEEPS_BATCH] and row[summary_of.EPOCH] == before.epoch:
+        batch = before.batch
+    return ProducerEntry(
+        epoch=row[summary_of.EPOCH],
+        batch=batch,
+        timestamp=row[summary_of.TIMESTAMP],
+        coordinator_epoch=row[summary_of.COORDINATOR_EPOCH]
+        if row[summary_of.HAS_MARKER]
+        else before.coordinator_epoch,
+    )
+
+
+class _Steps:
+    """The open transactions while the steps of a segment are taken."""
+
+    def __init__(self, opened: dict[int, int], ongoing: dict[int, int]) -> None:
+        self.open = opened
+        self.ongoing = ongoing
+        self._aborted: list[AbortedTransaction] = []
+
+    def take(self, steps: Table) -> list[AbortedTransaction]:
+        for kind, producer_id, offset, position in steps.tolist():
+            if kind == summary_of.CHECK:
+                if producer_id in self.open:
+                    raise InvalidTransactionError(
+                        position,
+                        f"producer {producer_id} sends outside a transaction, and that from offset"
+                        f" {self.open[producer_id]} on is open",
+                    )
+            elif kind == summary_of.BEGIN:
+                if producer_id not in self.open:
+                    self.open[producer_id] = offset
+                    self.ongoing[offset] = producer_id
+            elif producer_id in self.open:
+                self._end(producer_id, offset, position, is_abort=kind == ABORT)
+        return self._aborted
+
+    def _end(self, producer_id: int, offset: int, position: int, *, is_abort: bool) -> None:
+        first_offset = self.open.pop(producer_id)
+        if is_abort:
+            others = (first for first, other in self.ongoing.items() if other != producer_id)
+            stable = min(others, default=offset + 1)
+            if self._aborted and offset <= self._aborted[-1].last_offset:
+                raise InvalidTransactionError(
+                    position,
+                    f"the marker of producer {producer_id} has offset {offset}, the aborted"
+                    f" transaction before it ends at {self._aborted[-1].last_offset}",
+                )
+            self._aborted.append(AbortedTransaction(producer_id, first_offset, offset, stable))
+        if self.ongoing.pop(first_offset, None) is None:
+            raise InvalidTransactionError(
+                position,
+                f"producer {producer_id} ends its transaction from offset {first_offset} on, and"
+                " another from the same offset on has ended already",
+            )
