@@ -39,9 +39,16 @@ class Referee:
     It serves one request at a time.
     """
 
-    def __init__(self, *, max_heap: str = "1g", stderr: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_heap: str = "1g",
+        stderr: Path | None = None,
+        logging: Sequence[str] = QUIET,
+    ) -> None:
         """Prepare a referee; ``stderr`` names a file that keeps what the JVM prints there."""
         self._max_heap = max_heap
+        self._logging = logging
         self._stderr_path = stderr
         self._stderr: IO[bytes] | None = None
         self._process: subprocess.Popen[str] | None = None
@@ -66,7 +73,7 @@ class Referee:
         classes = _compiled_classes()
         self._stderr = self._open_stderr()
         self._process = subprocess.Popen(
-            [java, f"-Xmx{self._max_heap}", *QUIET, "-cp", _class_path(classes), "Referee"],
+            [java, f"-Xmx{self._max_heap}", *self._logging, "-cp", _class_path(classes), "Referee"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -253,6 +260,14 @@ class Referee:
             recovery_point=recovery_point,
             truncate_to=truncate_to,
         )
+
+    def records(self, log: Path, target: Path) -> None:
+        """Write every record of a segment, as Kafka's classes read it, to a file of lines.
+
+        Each holds offset, timestamp, key, value, then key and value of each header; bytes in hex,
+        ``-`` for null, a space between.
+        """
+        self._ask("records", log=str(log), target=str(target))
 
     def time_recover(
         self,

@@ -89,7 +89,9 @@ public final class Referee {
                 required(request, "first_offsets").booleanValue(),
                 required(request, "record_offsets").booleanValue());
             case "load" -> history(request).load();
-            default -> throw new IllegalArgumentException("unknown command " + command);
+            case "records" -> RecordLines.write(
+                Path.of(text(request, "log")), Path.of(text(request, "target")));
+            default -> BrokerCommands.run(command, request);
         };
     }
 
