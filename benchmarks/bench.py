@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from segments import write_segment
+from segments import batch, v1_message, v1_wrapper, write_segment
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -27,6 +27,12 @@ from kafka_segments.storage.files import open_segment, place  # noqa: E402
 GB = 1e9
 ROUNDS = 5
 BATCHES = {"16 KB": 16 * 1024, "1 KB": 1024, "100 B": 100}
+SHAPES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
+    **{f"v2, {name}": (batch, batch_bytes) for name, batch_bytes in BATCHES.items()},
+    "v1 wrapper, 16 KB": (v1_wrapper, 16 * 1024),
+    "v1 message, 1 KB": (v1_message, 1024),
+    "v1 message, 100 B": (v1_message, 100),
+}
 
 
 def best(action: Callable[[], object], rounds: int = ROUNDS) -> float:
@@ -68,12 +74,19 @@ def drop_from_cache(files: list[Path]) -> None:
 
 
 @contextmanager
-def log_directory(folder: Path, *, batch_bytes: int, files: int, each: int) -> Iterator[list[Path]]:
+def log_directory(
+    folder: Path,
+    *,
+    batch_bytes: int,
+    files: int,
+    each: int,
+    make: Callable[[int, int, int], bytes] = batch,
+) -> Iterator[list[Path]]:
     """Make a log directory of ``files`` partitions with one segment each; removed in the end."""
     made = []
     for number in range(files):
         made.append(folder / f"bench-{number}" / f"{0:020d}.log")
-        write_segment(made[-1], batch_bytes=batch_bytes, size_bytes=each)
+        write_segment(made[-1], batch_bytes=batch_bytes, size_bytes=each, make=make)
     try:
         yield made
     finally:
@@ -135,8 +148,8 @@ def bench_kernel(referee: Referee, folder: Path, size: int, report: list[str]) -
         "|---|---|---|---|---|",
     ]
     recoverer = SegmentRecoverer(RecoveryOptions())
-    for name, batch_bytes in BATCHES.items():
-        with log_directory(folder, batch_bytes=batch_bytes, files=1, each=size) as files:
+    for name, (make, batch_bytes) in SHAPES.items():
+        with log_directory(folder, batch_bytes=batch_bytes, files=1, each=size, make=make) as files:
             total = sum(file.stat().st_size for file in files)
             recover(recoverer, files)
             ours = best(lambda files=files: recover(recoverer, files))
