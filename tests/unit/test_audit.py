@@ -454,6 +454,7 @@ def test_an_unreadable_log_and_an_unreadable_index(tmp_path: Path) -> None:
     log = tmp_path / "t-0" / f"{base:020d}.log"
     log.parent.mkdir()
     log.with_suffix(INDEX).mkdir()
+    os.mkfifo(log.with_suffix(TXN_INDEX))
     log.with_suffix(TIME_INDEX).write_bytes(b"")
 
     rows = _audit(log)

@@ -40,7 +40,7 @@ from kafka_segments.storage.files import (
     list_folder,
     open_segment,
     place,
-    read_whole,
+    read_if_there,
 )
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.wire.batches import Batches
@@ -96,7 +96,8 @@ class SegmentAuditor:
         unreadable = []
         for suffix in SEGMENT_SUFFIXES:
             try:
-                files[suffix] = _read(folder.child(file_name(segment["base_offset"], suffix)))
+                file = folder.child(file_name(segment["base_offset"], suffix))
+                files[suffix] = read_if_there(file, most_bytes=_MOST_INDEX_BYTES)
             except OSError as error:
                 files[suffix] = None
                 unreadable.append(
@@ -166,13 +167,6 @@ class SegmentAuditor:
         return judge_segment(files, log, walk), state
 
 
-def _read(file: Place) -> bytes | None:
-    try:
-        return read_whole(file, most_bytes=_MOST_INDEX_BYTES)
-    except FileNotFoundError:
-        return None
-
-
 def _row(
     log: dict[str, Any],
     name: str,
@@ -212,13 +206,14 @@ def _audit_folder(log: dict[str, Any], version: Version) -> Iterator[dict[str, A
         yield _file_row(log, found, sizes[found.name])
     for name in filter(is_judged_whole, sizes):
         try:
-            data = read_whole(folder.child(name), most_bytes=_MOST_INDEX_BYTES)
+            data = read_if_there(folder.child(name), most_bytes=_MOST_INDEX_BYTES)
         except OSError as error:
             judgement = Judgement(name, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
             unknown = Consequence(Effect.UNKNOWN, "it cannot be read", "look at its disk")
             yield _row(log, name, None, sizes[name], judgement, unknown)
             continue
-        yield _file_row(log, judge_log_file(name, data, version), len(data))
+        if data is not None:
+            yield _file_row(log, judge_log_file(name, data, version), len(data))
 
 
 def _file_row(log: dict[str, Any], found: LogFile, size_bytes: int) -> dict[str, Any]:

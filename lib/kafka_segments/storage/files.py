@@ -135,6 +135,16 @@ def read_whole(file: Place, *, most_bytes: int) -> bytes:
         return bytes(stream.read())
 
 
+def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
+    """Read a small file whole; None where there is none. A pipe is an OSError, not a wait."""
+    found = file.filesystem.get_file_info(file.path).type
+    if found == fs.FileType.NotFound:
+        return None
+    if found != fs.FileType.File:
+        raise OSError("a folder" if found == fs.FileType.Directory else _NO_FILE)
+    return read_whole(file, most_bytes=most_bytes)
+
+
 class OpenSegment(NamedTuple):
     """An open file: how to read it, and its size when it was opened."""
 
