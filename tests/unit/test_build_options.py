@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from kafka_segments.errors import UsageError
+from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
 from kafka_segments.storage.index_files import IndexOutput
@@ -180,3 +181,15 @@ def test_a_lock_file_that_nobody_holds_is_no_hindrance(tmp_path):
     refuse_locked([str(tmp_path), "s3://bucket/logs"])
 
     assert (tmp_path / ".lock").read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", ["kip33", "minute", "every-n"])
+@pytest.mark.parametrize("where", [{}, {"in_place": True}])
+def test_formats_other_than_kafkas_need_an_index_dir(name, where):
+    with pytest.raises(UsageError) as raised:
+        options("/a", index_format=FormatOptions(IndexFormat(name)), **where)
+
+    assert str(raised.value) == (
+        f"--index-format {name} needs --index-dir: a broker would take such files beside"
+        " its segments for its own, and the tables hold Kafka's entries in any format"
+    )

@@ -71,6 +71,7 @@ def test_a_partitions_folder_gives_its_segments_in_order_the_last_one_active(tre
         size_bytes=1,
         mtime_ns=1_700_000_000_123_456_789,
         is_active=False,
+        next_base_offset=1000,
     )
     assert (last.base_offset, last.size_bytes, last.is_active) == (1000, 5, True)
 

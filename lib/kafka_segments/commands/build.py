@@ -22,10 +22,34 @@ from kafka_segments.settings import Settings
 @click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
 @click.option(
     "--index-format",
-    type=click.Choice(["kafka"]),
+    type=click.Choice(["kafka", "kip33", "minute", "every-n"]),
     default="kafka",
     show_default=True,
-    help="Format of the index files.",
+    help="Format of the index files; the tables hold Kafka's entries in any.",
+)
+@click.option(
+    "--without-timestamps",
+    type=click.Choice(["empty", "mtime-next", "mtime-first"]),
+    default="empty",
+    show_default=True,
+    help="kip33: the entry of a closed segment without timestamps.",
+)
+@click.option(
+    "--minute-variant",
+    type=click.Choice(["map", "derived"]),
+    default="map",
+    show_default=True,
+    help="minute: of every message (CreateTime), or of the indexed ones (LogAppendTime).",
+)
+@click.option(
+    "--every-n", type=int, default=100, show_default=True, help="every-n: messages an entry."
+)
+@click.option(
+    "--every-n-rule",
+    type=click.Choice(["by-offset", "by-ordinal"]),
+    default="by-offset",
+    show_default=True,
+    help="every-n: offsets that are multiples of N, or each N-th message of a segment.",
 )
 @click.option("--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096.")
 @click.option("--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760.")
@@ -67,8 +91,17 @@ def _build(
     index_interval_bytes: int | None,
     segment_index_bytes: int | None,
     check: str,
+    index_format: str,
+    without_timestamps: str,
+    minute_variant: str,
+    every_n: int,
+    every_n_rule: str,
     **options: Any,
 ) -> int:
+    from kafka_segments.index.every_n_index import EveryNRule  # noqa: PLC0415
+    from kafka_segments.index.formats import FormatOptions, IndexFormat  # noqa: PLC0415
+    from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
+    from kafka_segments.index.minute_index import MinuteVariant  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.pipelines.build import Build  # noqa: PLC0415
     from kafka_segments.pipelines.build_options import BuildOptions  # noqa: PLC0415
@@ -93,6 +126,13 @@ def _build(
             check_crc=check == "full",
         ),
         now_ms=clock() if now_ms is None else now_ms,
+        index_format=FormatOptions(
+            name=IndexFormat(index_format),
+            without_timestamps=WithoutTimestamps(without_timestamps),
+            minute_variant=MinuteVariant(minute_variant),
+            every_n=every_n,
+            every_n_rule=EveryNRule(every_n_rule),
+        ),
         index_dir=None if index_dir is None else absolute_uri(index_dir),
         set_aside=None if set_aside is None else absolute_uri(set_aside),
         **options,

@@ -47,26 +47,37 @@ def with_broker(listed: DataFrame, *, cluster: str | None, broker_id: int | None
     return transform
 
 
-def plan_scan(known: DataFrame | None, *, options: str, full: bool) -> Transform:
+def plan_scan(
+    known: DataFrame | None, *, options: str, full: bool, needs_next: bool = False
+) -> Transform:
     """Mark what a build does with each segment found.
 
-    1. ``scan``: not known, or its size, mtime or the options differ, or ``full``.
+    1. ``scan``: not known, or its size, mtime or the options differ, or ``full``; with
+       ``needs_next`` also where the next segment's base offset differs.
     2. ``retouch``: known and unchanged, but it became or ceased to be the active segment.
     3. ``same``: nothing to do.
 
     Needs: rows of kind segment with cluster and broker_id; ``known``: rows of ``segments``.
-    Gives: the same with ``fingerprint``, ``is_known`` and ``plan``.
+    Gives: the same with ``fingerprint``, ``is_known``, ``index_format_before`` and ``plan``.
     """
-    fingerprint = F.concat_ws("/", "size_bytes", "mtime_ns", F.lit(options))
+    depends_on = ["size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else [])]
+    fingerprint = F.concat_ws("/", *depends_on, F.lit(options))
 
     def transform(found: DataFrame) -> DataFrame:
         marked = found.withColumn("fingerprint", fingerprint)
         if known is None:
-            return marked.withColumns({"is_known": F.lit(False), "plan": F.lit(SCAN)})
+            return marked.withColumns(
+                {
+                    "is_known": F.lit(False),
+                    "index_format_before": F.lit(None).cast("string"),
+                    "plan": F.lit(SCAN),
+                }
+            )
         before = known.select(
             *SEGMENT_KEYS,
             F.col("fingerprint").alias("_fingerprint"),
             F.col("is_active").alias("_is_active"),
+            F.col("index_format").alias("index_format_before"),
             F.col("vanished_at").isNotNull().alias("_had_vanished"),
         )
         is_same = F.col("fingerprint").eqNullSafe(F.col("_fingerprint")) & ~F.lit(full)

@@ -61,6 +61,8 @@ class DamageKind(StrEnum):
     CHANGED = "changed_while_read"
     VANISHED = "vanished_while_read"
     UNREADABLE = "unreadable"
+    UNDECODABLE = "undecodable_batch"
+    NOT_INDEXABLE = "not_indexable"
 
 
 @dataclass(frozen=True)

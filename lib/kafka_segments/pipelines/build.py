@@ -17,11 +17,14 @@ from pyspark.sql import functions as F
 from kafka_segments import __version__
 from kafka_segments.decide import build_plan
 from kafka_segments.errors import SourceError
+from kafka_segments.index.formats import IndexFormat
+from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
 from kafka_segments.spark import rows, tables
 from kafka_segments.spark.entry_files import read_entries
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.removal import remove_index_files
 from kafka_segments.spark.scan import ScanOptions, scan_segments
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import Table, Warehouse
@@ -158,7 +161,10 @@ class Build:
         )
         found = listed.where(F.col("kind") == listing.SEGMENT).transform(identify)
         decide = build_plan.plan_scan(
-            known, options=options.fingerprint_of_options(), full=options.full
+            known,
+            options=options.fingerprint_of_options(),
+            full=options.full,
+            needs_next=options.index_format.name is IndexFormat.KIP33,
         )
         planned = found.transform(decide)
         todo = {build_plan.SCAN: (listed_loads.get(listing.SEGMENT, Load()), 0)}
@@ -213,6 +219,7 @@ class Build:
         options = ScanOptions(
             recovery=self._options.recovery,
             output=self._options.index_output(self._run_id),
+            index_format=self._options.index_format,
             entries=self._entries_folder(),
         )
         scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(
@@ -245,12 +252,13 @@ class Build:
         changed = []
         if scanned is not None:
             to_segments = rows.to_segments(
-                index_format=self._options.index_format, run_id=self._run_id, now=self._now
+                index_format=self._options.index_format.name, run_id=self._run_id, now=self._now
             )
             changed.append(scanned.transform(to_segments))
         if plan.known is not None and plan.retouched:
             changed.append(plan.known.transform(build_plan.retouched(plan.planned)))
         if plan.vanished is not None and plan.vanished_count:
+            self._remove_minute_indexes(plan.vanished)
             changed.append(plan.vanished)
         if not changed:
             return
@@ -259,6 +267,14 @@ class Build:
             self._warehouse.fill(tables.SEGMENTS, segments, where=self._scope("path"))
         else:
             self._warehouse.merge(tables.SEGMENTS, segments)
+
+    def _remove_minute_indexes(self, vanished: DataFrame) -> None:
+        """Remove the minute indexes of segments that are gone: they go with their segments."""
+        output = self._options.index_output(self._run_id)
+        if output is None or self._options.in_place:
+            return
+        made = vanished.where(F.col("index_format") == IndexFormat.MINUTE)
+        made.transform(remove_index_files(output, (MINUTE_INDEX_SUFFIX,))).count()
 
     def _write_entries(
         self, plan: _Plan, table: Table, entries: DataFrame, where: str | None

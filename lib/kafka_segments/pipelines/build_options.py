@@ -4,10 +4,11 @@ import fcntl  # POSIX locks, which Java takes too
 import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_segments.errors import UsageError
+from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
 from kafka_segments.storage.listing import join_uri
@@ -29,7 +30,7 @@ class BuildOptions:
     now_ms: int
     index_dir: str | None = None
     in_place: bool = False
-    index_format: str = "kafka"
+    index_format: FormatOptions = field(default_factory=FormatOptions)
     set_aside: str | None = None
     cluster: str | None = None
     broker_id: int | None = None
@@ -40,6 +41,7 @@ class BuildOptions:
             raise UsageError("no --source given")
         if self.in_place and self.index_dir is not None:
             raise UsageError("--in-place writes beside the segments: leave --index-dir out")
+        self._check_format()
         for source in self.sources:
             for other in self.sources:
                 if source != other and _lies_in(other, source):
@@ -58,6 +60,15 @@ class BuildOptions:
             if count > 1 and self.index_dir is not None:
                 raise UsageError(f"{count} sources end in {name}: their index files would mix")
 
+    def _check_format(self) -> None:
+        """Refuse to put files beside segments that a broker would take for its own."""
+        name = self.index_format.name
+        if name is not IndexFormat.KAFKA and self.index_dir is None:
+            raise UsageError(
+                f"--index-format {name} needs --index-dir: a broker would take such files beside"
+                " its segments for its own, and the tables hold Kafka's entries in any format"
+            )
+
     def fingerprint_of_options(self) -> str:
         """Name what, besides the file itself, a scan's result depends on."""
         recovery = self.recovery
@@ -65,7 +76,7 @@ class BuildOptions:
         check = "full" if recovery.check_crc else "headers"
         return "/".join(
             (
-                self.index_format,
+                str(self.index_format),
                 str(recovery.index_interval_bytes),
                 str(recovery.segment_index_bytes),
                 check,
@@ -98,7 +109,7 @@ class BuildOptions:
             "warehouse": self.warehouse,
             "index_dir": self.index_dir,
             "in_place": self.in_place,
-            "index_format": self.index_format,
+            "index_format": str(self.index_format),
             "index_interval_bytes": self.recovery.index_interval_bytes,
             "segment_index_bytes": self.recovery.segment_index_bytes,
             "check": "full" if self.recovery.check_crc else "headers",

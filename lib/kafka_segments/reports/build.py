@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from kafka_segments.index.formats import IndexFormat
 from kafka_segments.pipelines.build import BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.reports.output import MOST_ROWS_SHOWN, console, print_rows, utc
@@ -81,6 +82,12 @@ def _damage(damage: Row) -> str:
     return f"{damage['kind']} at byte {damage['position']}: {damage['message']}"
 
 
+def _stored(options: BuildOptions) -> str:
+    """Say what a minute index leaves to the one who writes it."""
+    is_minute = options.index_format.name is IndexFormat.MINUTE
+    return ", timestamps rounded down to the minute" if is_minute else ""
+
+
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
@@ -107,5 +114,7 @@ def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None
         output: IndexOutput | None = options.index_output(done.run_id)
         if output is not None:
             lines.append(f"index files: {output.index_dir or 'beside the segments'}")
+            if options.index_format.name is not IndexFormat.KAFKA:
+                lines.append(f"their format: {options.index_format}{_stored(options)}")
         lines.append(f"tables: {options.warehouse}")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -57,6 +57,7 @@ LISTED = StructType(
         StructField("size_bytes", LongType()),
         StructField("mtime_ns", LongType()),
         StructField("is_active", BooleanType()),
+        StructField("next_base_offset", LongType()),
         StructField("reason", StringType()),
         StructField("topic_id", StringType()),
         StructField("leader_epochs", ArrayType(_EPOCH)),

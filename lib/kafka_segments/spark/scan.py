@@ -20,7 +20,8 @@ from pyspark.sql.types import (
 
 from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.offset_index import encode_offset_index
+from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.index.recovery import (
     Damage,
     DamageKind,
@@ -29,14 +30,16 @@ from kafka_segments.index.recovery import (
     SegmentRecoverer,
     SegmentRecovery,
 )
-from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.spark.entry_files import EntryFiles
 from kafka_segments.storage.files import first_line, open_segment, place
+from kafka_segments.storage.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 _OPENED_BY = ("source", "relative_path", "name", "base_offset")
+_AROUND = ("next_base_offset", "mtime_ns", "index_format_before")
+_NS_A_MS = 1_000_000
 _MEASURED = (
     "valid_bytes",
     "truncated_bytes",
@@ -70,6 +73,8 @@ CARRIED = (
     "size_bytes",
     "mtime_ns",
     "is_active",
+    "next_base_offset",
+    "index_format_before",
     "fingerprint",
 )
 SCANNED_COLUMNS = (
@@ -100,6 +105,7 @@ class ScanOptions(NamedTuple):
 
     recovery: RecoveryOptions
     output: IndexOutput | None
+    index_format: FormatOptions = FormatOptions()
     entries: str | None = None
     """Folder that the index entries go to, as ``entry_files`` says; None: nowhere."""
 
@@ -117,14 +123,36 @@ class SegmentScanner:
     def __init__(self, options: ScanOptions) -> None:
         self._recoverer = SegmentRecoverer(options.recovery)
         self._publisher = None if options.output is None else IndexPublisher(options.output)
+        self._format = FormatFiles(options.index_format)
 
-    def scan(self, source: str, relative_path: str, name: str, base_offset: int) -> Scanned:
-        """Recover one segment and publish its index files; bad files are rows, not exceptions."""
+    def scan(
+        self,
+        source: str,
+        relative_path: str,
+        name: str,
+        base_offset: int,
+        *,
+        around: Around | None = None,
+        gone: Sequence[str] = (),
+    ) -> Scanned:
+        """Recover one segment and publish its index files; bad files are rows, not exceptions.
+
+        ``gone``: suffixes of index files of another format, which are removed.
+        """
         try:
             with open_segment(place(source).child(relative_path, name)) as segment:
                 recovery = self._recoverer.recover(
                     segment.read_into, size_bytes=segment.size_bytes, base_offset=base_offset
                 )
+                files: Files = {}
+                damage = recovery.damage
+                if self._publisher is not None:
+                    files, damage = self._format.make(
+                        recovery,
+                        segment.read_into,
+                        base_offset=base_offset,
+                        around=around or Around(),
+                    )
         except FileNotFoundError:
             damage = Damage(DamageKind.VANISHED, 0, "listed, but gone when it was to be read")
             return Scanned(None, damage)
@@ -135,20 +163,10 @@ class SegmentScanner:
             damage = Damage(DamageKind.UNREADABLE, 0, first_line(error))
             return Scanned(None, damage)
         if self._publisher is not None:
-            files = _index_files(recovery, base_offset)
-            self._publisher.publish(source, relative_path, base_offset, files)
-        unread = recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
-        return Scanned(None if unread else recovery, recovery.damage)
-
-
-def _index_files(recovery: SegmentRecovery, base_offset: int) -> dict[str, bytes | None]:
-    offsets, times = recovery.offset_entries, recovery.time_entries
-    return {
-        ".index": None
-        if offsets is None
-        else encode_offset_index(offsets, base_offset=base_offset),
-        ".timeindex": None if times is None else encode_time_index(times, base_offset=base_offset),
-    }
+            removed: Files = dict.fromkeys(gone)
+            self._publisher.publish(source, relative_path, base_offset, removed | files)
+        unread = damage is not None and damage.kind == DamageKind.TOO_LARGE
+        return Scanned(None if unread else recovery, damage)
 
 
 def _measured(scanned: Scanned) -> tuple[int | None, ...]:
@@ -229,7 +247,8 @@ def scan_segments(options: ScanOptions) -> Callable[[DataFrame], DataFrame]:
     """Recover every segment of a DataFrame and publish its index files.
 
     Needs: cluster, broker_id, source, relative_path, name, log_dir, topic, partition,
-        base_offset, size_bytes, mtime_ns, is_active, fingerprint.
+        base_offset, size_bytes, mtime_ns, is_active, next_base_offset, index_format_before,
+        fingerprint.
     Gives: the same, what ``SegmentRecovery`` measured, and in ``entry_part`` which of the
         ``entry_files`` hold the entries of both indexes.
     """
@@ -265,9 +284,13 @@ def _scan_batch(
 ) -> pa.RecordBatch:
     keys = zip(*(batch.column(name).to_pylist() for name in SEGMENT_KEYS), strict=True)
     files = zip(*(batch.column(name).to_pylist() for name in _OPENED_BY), strict=True)
+    facts = zip(*(batch.column(name).to_pylist() for name in _AROUND), strict=True)
     rows = []
-    for key, file in zip(keys, files, strict=True):
-        scanned = scanner.scan(*file)
+    for key, file, (next_base, mtime_ns, format_before) in zip(keys, files, facts, strict=True):
+        source, relative_path, name, base_offset = file
+        around = Around(next_base, mtime_ns // _NS_A_MS)
+        gone = (MINUTE_INDEX_SUFFIX,) if format_before == IndexFormat.MINUTE else ()
+        scanned = scanner.scan(source, relative_path, name, base_offset, around=around, gone=gone)
         found, part = scanned.recovery, None
         if entries is not None and found is not None:
             part = entries.add(key, found.offset_entries, found.time_entries)

@@ -6,6 +6,7 @@ log directory. Nothing is left out in silence: what is no segment gets a row tha
 """
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError, SourceError
@@ -66,6 +67,7 @@ class Listed(NamedTuple):
     size_bytes: int | None = None
     mtime_ns: int | None = None
     is_active: bool = False
+    next_base_offset: int | None = None
     reason: str | None = None
     topic_id: str | None = None
     leader_epochs: list[checkpoints.EpochStart] | None = None
@@ -181,7 +183,8 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
         "partition": folder.partition.partition,
         "folder_state": state.value,
     }
-    for base_offset, entry in segments:
+    next_bases = [base_offset for base_offset, _ in segments[1:]]
+    for (base_offset, entry), next_base in zip_longest(segments, next_bases):
         yield Listed(
             SEGMENT,
             folder.source,
@@ -190,7 +193,8 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
             base_offset=base_offset,
             size_bytes=entry.size_bytes,
             mtime_ns=entry.mtime_ns,
-            is_active=base_offset == segments[-1][0],
+            is_active=next_base is None,
+            next_base_offset=next_base,
             **common,  # type: ignore[arg-type]
         )
     present = {entry.name for entry in entries if entry.oddity is None}

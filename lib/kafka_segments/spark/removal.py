@@ -1,0 +1,42 @@
+"""Remove index files in the executors."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+
+
+def remove_index_files(
+    output: IndexOutput, suffixes: Sequence[str]
+) -> Callable[[DataFrame], DataFrame]:
+    """Remove the files with these suffixes of every segment; they go to the set-aside folder.
+
+    Needs: path (of the .log), base_offset.
+    Gives: path (string), one row a segment; files go as the rows are asked for.
+    """
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        publisher = IndexPublisher(output)
+        for batch in batches:
+            paths, offsets = (batch.column(i).to_pylist() for i in range(2))
+            for path, base_offset in zip(paths, offsets, strict=True):
+                source, relative_path = _split(path, output)
+                publisher.publish(source, relative_path, base_offset, dict.fromkeys(suffixes))
+            yield pa.RecordBatch.from_arrays([batch.column(0)], names=["path"])
+
+    return lambda segments: segments.select("path", "base_offset").mapInArrow(
+        on_task, "path string"
+    )
+
+
+def _split(path: str, output: IndexOutput) -> tuple[str, str]:
+    """Give the source that a segment lies in, and the folder below it."""
+    folder = path.rpartition("/")[0]
+    source = next(
+        source
+        for source in output.folders
+        if folder == source or folder.startswith(source.rstrip("/") + "/")
+    )
+    return source, folder[len(source) :].strip("/")
