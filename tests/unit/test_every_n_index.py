@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_referee import Referee
 from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError, OffsetOverflowError
 from kafka_segments.index.every_n_index import (
     EveryNIndexBuilder,
@@ -17,11 +19,11 @@ from kafka_segments.index.every_n_index import (
     encode_every_n_index,
     seek,
 )
-from kafka_segments.index.offset_index import decode_offset_index
+from kafka_segments.index.offset_index import decode_offset_index, lookup_offset
 from kafka_segments.index.recovery import Entries
 from log_reading import record_times
 from plain_decoder import plain_records
-from strategies import MAX_INT32, DatedLog, dated_logs
+from strategies import MAX_INT32, DatedLog, dated_logs, example_e1
 
 rules = st.sampled_from(EveryNRule)
 
@@ -182,3 +184,21 @@ def test_an_offset_out_of_reach_is_an_error() -> None:
 
     with pytest.raises(OffsetOverflowError):
         encode_every_n_index(far, base_offset=0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_kafka_reads_the_file_as_an_offset_index(referee: Referee, tmp_path: Path, n: int) -> None:
+    base_offset, log = example_e1()
+    entries = of_log(log, n, EveryNRule.BY_OFFSET)
+    data = encode_every_n_index(entries, base_offset=base_offset)
+    (tmp_path / f"{base_offset:020d}.index").write_bytes(data)
+    (tmp_path / f"{base_offset:020d}.timeindex").write_bytes(b"")
+    targets = range(base_offset, base_offset + 12)
+
+    found = referee.lookup(tmp_path, base_offset, offsets=targets)
+
+    assert found["offset_index_sanity"] is None
+    expected = [lookup_offset(entries, target, base_offset=base_offset) for target in targets]
+    assert [tuple(entry) for entry in found["offsets"]] == expected
+    for record in plain_records(log):
+        assert expected[record.offset - base_offset].position <= record.batch_position

@@ -1,9 +1,12 @@
 """Size limits of index files."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_referee import Referee
 from kafka_segments.index.limits import (
     index_limits,
     most_offset_entries,
@@ -11,7 +14,7 @@ from kafka_segments.index.limits import (
 )
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from log_reading import reader_of
-from strategies import DatedLog, dated_logs
+from strategies import DatedLog, dated_logs, example_e1
 
 DEFAULT_INTERVAL = 4096
 
@@ -53,3 +56,26 @@ def test_sufficient_bytes_suffice_for_recovery(drawn: DatedLog, interval_bytes: 
     assert found.damage is None
     assert found.offset_entries is not None
     assert len(found.offset_entries) <= most_offset_entries(size, interval_bytes)
+
+
+@pytest.mark.parametrize("segment_index_bytes", [36, 40, 47, 48, 1000])
+def test_limits_are_kafkas(referee: Referee, tmp_path: Path, segment_index_bytes: int) -> None:
+    base_offset, log = example_e1()
+    (tmp_path / f"{base_offset:020d}.log").write_bytes(log)
+    referee.recover(tmp_path, 200, segment_index_bytes)
+    limits = index_limits(segment_index_bytes)
+
+    (kafkas,) = referee.truncate(tmp_path, base_offset, [1010], segment_index_bytes)
+
+    entries = bytes.fromhex(kafkas["offset_index"].pop("entries"))
+    assert kafkas["offset_index"] == {
+        "file_bytes": limits.preallocated_offset_index_bytes,
+        "max_entries": limits.max_offset_entries,
+        "is_full": limits.is_offset_index_full(len(entries) // 8),
+    }
+    entries = bytes.fromhex(kafkas["time_index"].pop("entries"))
+    assert kafkas["time_index"] == {
+        "file_bytes": limits.preallocated_time_index_bytes,
+        "max_entries": limits.max_time_entries,
+        "is_full": limits.is_time_index_full(len(entries) // 12),
+    }
