@@ -1,5 +1,7 @@
 """Index files of every format made of one segment, damaged ones among them."""
 
+from pathlib import Path
+
 import pytest
 
 from kafka_segments.errors import UsageError
@@ -12,6 +14,7 @@ from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRe
 from kafka_segments.index.time_index import decode_time_index
 from kafka_segments.storage.format_files import Around, FormatFiles, Made
 from log_reading import reader_of
+from plain_decoder import plain_records
 from strategies import (
     LOG_APPEND_TIME,
     MAX_INT32,
@@ -204,3 +207,37 @@ def test_every_n_below_one_is_refused() -> None:
 )
 def test_a_format_is_named_with_its_variant(options: FormatOptions, name: str) -> None:
     assert str(options) == name
+
+
+def test_a_brokers_segments_record_by_record(broker: Path) -> None:
+    made_by = (
+        (FormatFiles(FormatOptions(IndexFormat.MINUTE)), ".time.index"),
+        (FormatFiles(FormatOptions(IndexFormat.EVERY_N, every_n=7)), ".index"),
+        (FormatFiles(KIP33), ".timeindex"),
+    )
+    recoverer = SegmentRecoverer(RecoveryOptions())
+    for path in sorted((broker / "logs").glob("*/*.log")):
+        log, base_offset = path.read_bytes(), int(path.name[:20])
+        recovery = recoverer.recover(reader_of(log), size_bytes=len(log), base_offset=base_offset)
+        records = list(plain_records(log))
+        minutes: dict[int, int] = {}
+        for record in records:
+            minutes.setdefault(record.timestamp // MINUTE * MINUTE, record.offset)
+        sevenths = [(r.offset, r.batch_position) for r in records if r.offset % 7 == 0]
+
+        minute_data, every_data, kip33_data = (
+            maker.make(recovery, reader_of(log), base_offset=base_offset, around=Around()).files[
+                suffix
+            ]
+            for maker, suffix in made_by
+        )
+
+        assert minute_data is not None
+        assert every_data is not None
+        assert kip33_data is not None
+        found = decode_time_index(minute_data, base_offset=base_offset)
+        assert found.tolist() == [[minute, offset] for minute, offset in minutes.items()], path
+        found = decode_offset_index(every_data, base_offset=base_offset)
+        assert found.tolist() == [list(entry) for entry in sevenths], path
+        for timestamp, offset in decode_time_index(kip33_data, base_offset=base_offset).tolist():
+            assert all(r.offset >= offset for r in records if r.timestamp > timestamp), path
