@@ -20,7 +20,7 @@ FIRST, SECOND = f"{0:020d}", f"{1581:020d}"
 def log_dir(broker: Path, tmp_path: Path) -> Path:
     """A broker's log directory after a clean stop, with the index files that it rebuilt."""
     root = tmp_path / "logs"
-    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1", "txn-0"):
         shutil.copytree(broker / "logs" / name, root / name)
         shutil.copytree(broker / "rebuilt" / name, root / name, dirs_exist_ok=True)
     (root / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=3\n")
@@ -49,7 +49,7 @@ def test_a_sound_log_directory_has_no_findings(spark: SparkSession, log_dir: Pat
     status, rows = _run("--source", log_dir)
 
     assert status == 0
-    assert len(rows) == 4 * 2 + 2 * 3
+    assert len(rows) == 10 * 2 + 3 + 3 * 3 + 4
     assert {(row["cluster"], row["broker_id"]) for row in rows} == {("east", 3)}
     assert {row["verdict"] for row in rows if "index" in str(row["suffix"])} == {"identical"}
 
@@ -62,6 +62,7 @@ def test_findings_are_rows_and_a_table(spark: SparkSession, log_dir: Path, tmp_p
     (partition / f"{9999:020d}.index").write_bytes(b"")
     (other / f"{FIRST}.index").write_bytes(bytes(8))
     (other / "leader-epoch-checkpoint").write_text("0\n1\n")
+    (log_dir / "txn-0" / f"{1165:020d}.txnindex").unlink()
 
     status, rows = _run("--source", log_dir, "--warehouse", tmp_path / "wh", "--now-ms", 1000)
 
@@ -71,6 +72,7 @@ def test_findings_are_rows_and_a_table(spark: SparkSession, log_dir: Path, tmp_p
         f"{partition.name}/{SECOND}.timeindex": ("missing", None, "falls_back_to_mtime"),
         f"{partition.name}/{9999:020d}.index": ("orphan", "no_segment", "deleted_at_start"),
         f"{other.name}/{FIRST}.index": ("never_written", "all_zero", "wrong_lookups"),
+        f"txn-0/{1165:020d}.txnindex": ("missing", None, "wrong_lookups"),
         f"{other.name}/leader-epoch-checkpoint": ("corrupt", "bad_content", "fails_to_start"),
     }
     table = spark.read.format("delta").load(str(tmp_path / "wh" / "index_audits"))
@@ -83,7 +85,7 @@ def test_after_a_crash_what_lies_behind_the_recovery_point_is_rebuilt(
     spark: SparkSession, log_dir: Path
 ) -> None:
     (log_dir / ".kafka_cleanshutdown").unlink()
-    checkpoint = "0\n2\nct-two-partitions 0 1581\nct-two-partitions 1 1708\n"
+    checkpoint = "0\n3\nct-two-partitions 0 1581\nct-two-partitions 1 1708\ntxn 0 2632\n"
     (log_dir / "recovery-point-offset-checkpoint").write_text(checkpoint)
     active = log_dir / "ct-two-partitions-0" / f"{SECOND}.index"
     active.write_bytes(active.read_bytes().ljust(10_485_760, b"\0"))
@@ -91,7 +93,7 @@ def test_after_a_crash_what_lies_behind_the_recovery_point_is_rebuilt(
     status, rows = _run("--source", log_dir)
 
     rebuilt = {row["base_offset"] for row in rows if row["effect"] == "rebuilt_at_start"}
-    assert rebuilt == {1581, 1566}
+    assert rebuilt == {1581, 1566, 2329}
     assert status == 0
     found = next(row for row in rows if row["path"] == str(active))
     assert (found["verdict"], found["kind"]) == ("padded", "preallocated")

@@ -14,6 +14,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.audit_consequences import parse_version
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.audit import AuditScope, SegmentAuditor
+from kafka_segments.spark.audit_transactions import judge_log_transactions
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 
 Rows = dict[str, dict[str, Any]]
@@ -63,7 +64,11 @@ def _audit(
         "is_clean": is_clean,
         "is_recovered": is_recovered,
     }
-    return {row["suffix"]: row for row in SegmentAuditor(scope).audit(asked)}
+    rows = list(SegmentAuditor(scope).audit(asked))
+    unfolded = [row for row in rows if "unfolded" in row]
+    judged = [row for row in rows if "unfolded" not in row]
+    judged += judge_log_transactions(unfolded, scope.version)
+    return {row["suffix"]: row for row in judged}
 
 
 def _verdicts(rows: Rows) -> tuple[tuple[str, str | None], tuple[str, str | None]]:
@@ -216,7 +221,7 @@ def test_whatever_a_sound_broker_wrote_is_valid(referee: Referee, tmp_path: Path
                     index_interval_bytes=interval,
                 )
             rows = _audit(target)
-            for row in rows.values():
+            for row in (rows[INDEX], rows[TIME_INDEX]):
                 assert row["verdict"] in ("identical", "valid") or row["kind"] == "empty", row
         shutil.rmtree(tmp_path / f"{number}")
 
@@ -376,7 +381,7 @@ def test_indexes_of_a_log_that_grew_are_stale(segment: Path, referee: Referee) -
         (INDEX, "0.10.0.0", ("rebuilt_at_start", "ignored")),
         (TIME_INDEX, "4.3", ("trusted", "falls_back_to_mtime")),
         (TIME_INDEX, "0.10.2.0", ("trusted", "falls_back_to_mtime")),
-        (TIME_INDEX, "0.10.1.1", ("rebuilt_at_start", "rebuilt_at_start")),
+        (TIME_INDEX, "0.10.1.1", ("trusted", "falls_back_to_mtime")),
         (TIME_INDEX, "0.9.0.1", ("trusted", "ignored")),
     ],
 )
@@ -484,6 +489,25 @@ def test_a_transaction_index_is_held_against_the_markers(transactions: Path) -> 
     row = _audit(transactions)[TXN_INDEX]
 
     assert (row["verdict"], row["entries"], row["effect"]) == ("valid", 45, "trusted")
+    assert row["rebuilt_entries"] == 45
+    assert "began before what is left" in row["message"]
+
+
+def test_an_aborted_transaction_without_an_entry_is_found(transactions: Path) -> None:
+    data = _bytes(transactions, TXN_INDEX)
+
+    _change(transactions, TXN_INDEX, data[: -34 * 3])
+    short = _audit(transactions)[TXN_INDEX]
+    _change(transactions, TXN_INDEX, data[34:])
+    lacking = _audit(transactions)[TXN_INDEX]
+    _change(transactions, TXN_INDEX, None)
+    missing = _audit(transactions)[TXN_INDEX]
+
+    assert (short["verdict"], short["kind"]) == ("stale", "log_grew")
+    assert (lacking["verdict"], lacking["kind"]) == ("corrupt", "untrue")
+    assert "aborted, but without an entry: producer" in lacking["message"]
+    assert (missing["verdict"], missing["rebuilt_entries"]) == ("missing", 45)
+    assert {row["effect"] for row in (short, lacking, missing)} == {"wrong_lookups"}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from kafka_segments.index.audit import (
     Version,
 )
 
-_V0_9, _V0_10_1, _V0_10_2, _V0_11 = (0, 9), (0, 10, 1), (0, 10, 2), (0, 11)
+_V0_9, _V0_10_1, _V0_11 = (0, 9), (0, 10, 1), (0, 11)
 _MOST_PARTS = 4
 
 
@@ -92,18 +92,13 @@ _INSTALL = (
 )
 
 
-def consequences(
-    judgements: Sequence[Judgement], state: SegmentState, version: Version
-) -> list[Consequence]:
-    """Say for each file beside one segment what a broker does with it at its next start."""
-    recovered = _why_recovered(judgements, state, version)
-    return [_consequence(judgement, state, version, recovered) for judgement in judgements]
-
-
-def _why_recovered(
+def why_recovered(
     judgements: Sequence[Judgement], state: SegmentState, version: Version
 ) -> str | None:
-    """Say why the broker recovers the segment at start; None: it does not."""
+    """Say why the broker recovers the segment at start, from all files beside it.
+
+    None: it does not.
+    """
     by_suffix = {judgement.suffix: judgement for judgement in judgements}
     if state.is_recovered:
         return "the stop was not clean"
@@ -111,17 +106,17 @@ def _why_recovered(
         judgement = by_suffix.get(suffix)
         if judgement is None or version < since:
             continue
-        if judgement.verdict == Verdict.MISSING:
-            if suffix == OFFSET_INDEX or (suffix == TIME_INDEX and version < _V0_10_2):
-                return f"its {suffix} is missing"
-        elif judgement.refused_below is not None and version < judgement.refused_below:
+        if judgement.verdict == Verdict.MISSING and suffix == OFFSET_INDEX:
+            return f"its {suffix} is missing"
+        if judgement.refused_below is not None and version < judgement.refused_below:
             return f"its {suffix} fails the sanity check"
     return None
 
 
-def _consequence(
+def consequence_of(
     judgement: Judgement, state: SegmentState, version: Version, recovered: str | None
 ) -> Consequence:
+    """Say what a broker does with a file at its next start; ``recovered``: ``why_recovered``."""
     name = _release(version)
     since = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}.get(judgement.suffix, (0,))
     if version < since:
@@ -218,8 +213,7 @@ def _zero_timestamp(judgement: Judgement, state: SegmentState) -> tuple[Effect, 
 
 
 def _txn_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
-    text = "read_committed consumers are given wrong aborted transactions"
-    return Effect.WRONG_LOOKUPS, text
+    return Effect.WRONG_LOOKUPS, "read_committed consumers may be given aborted records"
 
 
 _TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {

@@ -1,13 +1,13 @@
 """Hold the entries of a ``.txnindex`` file against the log that it lies beside.
 
-34-byte entries: version int16 (0), producerId, firstOffset, lastOffset, lastStableOffset int64.
-One for each aborted transaction that ends in this segment: lastOffset is its marker's.
+1. Every entry ends at a marker of its producer, in this segment.
+2. Held against the whole log: there is one for each aborted transaction that ends here. A
+   transaction may have begun before the oldest segment that is left.
 
 Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
 """
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
 
 from kafka_segments.index.audit import (
     EVERY_VERSION,
@@ -18,31 +18,21 @@ from kafka_segments.index.audit import (
     Verdict,
     WalkLog,
 )
-from kafka_segments.wire import batches as wire
-
-TXN_ENTRY_BYTES = 34
-_ENTRY = np.dtype(
-    [
-        ("version", ">i2"),
-        ("producer_id", ">i8"),
-        ("first_offset", ">i8"),
-        ("last_offset", ">i8"),
-        ("last_stable_offset", ">i8"),
-    ]
+from kafka_segments.index.transactions import (
+    TRANSACTION_ENTRY_BYTES,
+    AbortedTransaction,
+    decode_transaction_index,
+    encode_transaction_index,
 )
+from kafka_segments.wire import batches as wire
 
 
 def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgement | None:
-    """Judge a ``.txnindex`` file by the markers in its segment; None: there is no such file.
-
-    What began in earlier segments is not looked at: an entry whose marker is there passes, and an
-    aborted transaction without an entry is not seen.
-    """
+    """Judge a ``.txnindex`` file by the markers in its segment; None: there is no such file."""
     if found is None:
         return None
-    entries = np.frombuffer(found, dtype=_ENTRY, count=len(found) // TXN_ENTRY_BYTES)
-    last_offsets = entries["last_offset"].astype(np.int64)
-    is_refused = bool((last_offsets < log.base_offset).any())
+    entries = decode_transaction_index(found)
+    is_refused = any(entry.last_offset < log.base_offset for entry in entries)
     verdict, kind, message = _opinion(found, entries, log, walk)
     return Judgement(
         TXN_INDEX,
@@ -56,27 +46,33 @@ def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgem
 
 
 def _opinion(
-    found: bytes, entries: npt.NDArray[np.void], log: LogFacts, walk: WalkLog
+    found: bytes, entries: Sequence[AbortedTransaction], log: LogFacts, walk: WalkLog
 ) -> tuple[Verdict, Kind | None, str]:
-    if len(found) % TXN_ENTRY_BYTES:
-        message = f"{len(found)} bytes, no multiple of {TXN_ENTRY_BYTES}: the last is cut short"
-        return Verdict.CORRUPT, Kind.LENGTH, message
+    if len(found) % TRANSACTION_ENTRY_BYTES:
+        message = f"{len(found)} bytes, no multiple of {TRANSACTION_ENTRY_BYTES}"
+        return Verdict.CORRUPT, Kind.LENGTH, f"{message}: its last entry is cut short"
     markers = _markers(walk)
     last = log.base_offset - 1
-    for row, (version, producer_id, first, marker, _) in enumerate(entries.tolist()):
-        where = f"entry {row}: producer {producer_id}, offsets {first} to {marker}"
-        if version:
-            return Verdict.CORRUPT, Kind.BAD_CONTENT, f"entry {row}: version {version}, 0 expected"
-        if marker <= last or first > marker:
+    for row, entry in enumerate(entries):
+        where = f"entry {row}: {_described(entry)}"
+        version = found[row * TRANSACTION_ENTRY_BYTES : row * TRANSACTION_ENTRY_BYTES + 2]
+        if any(version):
+            message = f"entry {row}: version {int.from_bytes(version)}, 0 expected"
+            return Verdict.CORRUPT, Kind.BAD_CONTENT, message
+        if entry.last_offset <= last or entry.first_offset > entry.last_offset:
             return Verdict.CORRUPT, Kind.OUT_OF_ORDER, f"{where}, out of order"
-        if marker >= log.next_offset:
+        if entry.last_offset >= log.next_offset:
             message = f"{where}, the log ends at offset {log.next_offset}"
             return Verdict.STALE, Kind.BEYOND_LOG, message
-        if markers.get(marker) != producer_id:
+        if markers.get(entry.last_offset) != entry.producer_id:
             message = f"{where}, but no marker of this producer is there"
             return Verdict.CORRUPT, Kind.UNTRUE, message
-        last = marker
+        last = entry.last_offset
     return Verdict.VALID, None, f"{len(entries)} entries, each ends at a marker of its producer"
+
+
+def _described(entry: AbortedTransaction) -> str:
+    return f"producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}"
 
 
 def _markers(walk: WalkLog) -> dict[int, int]:
@@ -90,3 +86,38 @@ def _markers(walk: WalkLog) -> dict[int, int]:
             zip(found[wire.BASE_OFFSET].tolist(), found[wire.PRODUCER_ID].tolist(), strict=True)
         )
     return markers
+
+
+def hold_against_log(
+    judgement: Judgement | None, found: bytes | None, aborted: Sequence[AbortedTransaction]
+) -> Judgement | None:
+    """Go on from ``judge_txn_index`` with the aborted transactions that the log gives.
+
+    None: there is no such file, and none is due.
+    """
+    if judgement is not None and judgement.verdict == Verdict.UNJUDGED:
+        return judgement
+    if found is None or judgement is None:
+        if not aborted:
+            return None
+        message = f"no {TXN_INDEX} file; rebuilt it has {len(aborted)} entries"
+        return Judgement(TXN_INDEX, Verdict.MISSING, None, message, None, len(aborted))
+    judgement = judgement._replace(rebuilt_entries=len(aborted))
+    if judgement.verdict != Verdict.VALID:
+        return judgement
+    if found == (encode_transaction_index(aborted) or b""):
+        message = "the bytes that recovery writes"
+        return judgement._replace(verdict=Verdict.IDENTICAL, message=message)
+    entries = {entry.last_offset: entry for entry in decode_transaction_index(found)}
+    for transaction in aborted:
+        entry = entries.get(transaction.last_offset)
+        if entry is None:
+            message = f"aborted, but without an entry: {_described(transaction)}"
+            kind = Kind.LOG_GREW if transaction.last_offset > max(entries, default=-1) else None
+            verdict = Verdict.CORRUPT if kind is None else Verdict.STALE
+            return judgement._replace(verdict=verdict, kind=kind or Kind.UNTRUE, message=message)
+        if entry.first_offset > transaction.first_offset:
+            message = f"{_described(entry)}, but it began at {transaction.first_offset}"
+            return judgement._replace(verdict=Verdict.CORRUPT, kind=Kind.UNTRUE, message=message)
+    message = f"{judgement.message}; some began before what is left of the log"
+    return judgement._replace(message=message)

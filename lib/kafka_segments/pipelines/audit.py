@@ -12,6 +12,7 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.audit import Version
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.audit import AuditScope, audit_folders, audit_segments
+from kafka_segments.spark.audit_transactions import fold_transactions
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.spark.schemas import schema
@@ -49,7 +50,8 @@ def run_audit(
     """Judge every index file under the sources; gives rows of ``index_audits``.
 
     1. The sources are listed; segments are packed into tasks by bytes and recovered there.
-    2. What lies beside them is judged in the same task, other files folder by folder.
+    2. What lies beside them is judged in the same task, other files folder by folder, and
+       transaction indexes log by log.
     3. The rows, cached until ``caches`` closes, go to table ``index_audits`` of the warehouse.
 
     Raises:
@@ -70,8 +72,11 @@ def run_audit(
     folders = folders.withColumn(
         "reason", F.when(F.col("kind") == listing.UNLISTED, F.col("reason"))
     )
+    judged = segments.transform(audit_segments(scope)).persist()
+    caches.callback(judged.unpersist)
     rows = (
-        segments.transform(audit_segments(scope))
+        judged.where("unfolded IS NULL")
+        .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
         .withColumn("kafka_version", F.lit(".".join(map(str, options.version))))
         .withColumn("run_id", F.lit(uuid.uuid4().hex))

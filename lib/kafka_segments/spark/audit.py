@@ -1,28 +1,21 @@
 """Judge index files in the executors: segments and folders in, one row a file out."""
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 from kafka_segments.errors import FileChangedError, SourceError
-from kafka_segments.index.audit import Judgement, Kind, LogFacts, Verdict, Version
+from kafka_segments.index.audit import TXN_INDEX, Judgement, Kind, LogFacts, Verdict, Version
 from kafka_segments.index.audit_consequences import (
     Consequence,
     Effect,
     SegmentState,
-    consequences,
-    is_finding,
+    consequence_of,
+    why_recovered,
 )
 from kafka_segments.index.audit_log_files import (
     LogFile,
@@ -31,7 +24,14 @@ from kafka_segments.index.audit_log_files import (
     orphans,
 )
 from kafka_segments.index.audit_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import (
+    DamageKind,
+    RecoveryOptions,
+    SegmentRecoverer,
+    SegmentRecovery,
+)
+from kafka_segments.spark.audit_rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
+from kafka_segments.spark.audit_transactions import UnfoldedSegment
 from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
 from kafka_segments.storage.files import (
     OpenSegment,
@@ -42,36 +42,11 @@ from kafka_segments.storage.files import (
     place,
     read_if_there,
 )
-from kafka_segments.storage.listing import join_uri
 from kafka_segments.wire.batches import Batches
 from kafka_segments.wire.names import file_name
 
-LOG_COLUMNS = ("cluster", "broker_id", "log_dir", "topic", "partition", "source", "relative_path")
 SEGMENT_COLUMNS = (*LOG_COLUMNS, "name", "base_offset", "is_active", "is_clean", "is_recovered")
-_ROW = StructType(
-    [
-        StructField("cluster", StringType()),
-        StructField("broker_id", IntegerType()),
-        StructField("log_dir", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("base_offset", LongType()),
-        StructField("path", StringType()),
-        StructField("suffix", StringType()),
-        StructField("size_bytes", LongType()),
-        StructField("verdict", StringType()),
-        StructField("kind", StringType()),
-        StructField("message", StringType()),
-        StructField("entries", LongType()),
-        StructField("rebuilt_entries", LongType()),
-        StructField("effect", StringType()),
-        StructField("consequence", StringType()),
-        StructField("action", StringType()),
-        StructField("is_finding", BooleanType()),
-    ]
-)
 _MOST_INDEX_BYTES = 256 * 1024 * 1024
-_ROWS_A_BATCH = 2_000
 
 
 class AuditScope(NamedTuple):
@@ -89,7 +64,7 @@ class SegmentAuditor:
         self._recoverer = SegmentRecoverer(scope.recovery)
         self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
 
-    def audit(self, segment: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def audit(self, segment: Row) -> Iterator[Row]:
         """Give the rows of one segment; what cannot be read is said in them."""
         folder = place(segment["source"]).child(segment["relative_path"])
         files: dict[str, bytes | None] = {}
@@ -103,19 +78,47 @@ class SegmentAuditor:
                 unreadable.append(
                     Judgement(suffix, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
                 )
-        judgements, state = self._judge(folder, segment, files)
+        judgements, state, recovery = self._judge(folder, segment, files)
         hidden = {judgement.suffix for judgement in unreadable}
         judgements = [j for j in judgements if j.suffix not in hidden] + unreadable
-        found = consequences(judgements, state, self._scope.version)
-        for judgement, consequence in zip(judgements, found, strict=True):
-            data = files[judgement.suffix]
-            name = file_name(segment["base_offset"], judgement.suffix)
-            size = None if data is None else len(data)
-            yield _row(segment, name, segment["base_offset"], size, judgement, consequence)
+        recovered = why_recovered(judgements, state, self._scope.version)
+        txns = None
+        for judgement in judgements:
+            if judgement.suffix == TXN_INDEX:
+                txns = judgement
+                continue
+            yield self._row(segment, files[judgement.suffix], judgement, state, recovered)
+        summary = None
+        if recovery is not None and not _is_unread(recovery):
+            summary = recovery.summary(segment["base_offset"])
+        if txns is None and summary is not None and not len(summary.producers.producers):
+            return
+        unfolded = UnfoldedSegment(files[TXN_INDEX], txns, summary, state, recovered)
+        yield {
+            **{column: segment[column] for column in (*LOG_COLUMNS, "base_offset")},
+            "unfolded": pickle.dumps(unfolded),
+        }
+
+    def _row(
+        self,
+        segment: Row,
+        data: bytes | None,
+        judgement: Judgement,
+        state: SegmentState,
+        recovered: str | None,
+    ) -> Row:
+        return audit_row(
+            segment,
+            file_name(segment["base_offset"], judgement.suffix),
+            segment["base_offset"],
+            None if data is None else len(data),
+            judgement,
+            consequence_of(judgement, state, self._scope.version, recovered),
+        )
 
     def _judge(
-        self, folder: Place, segment: dict[str, Any], files: dict[str, bytes | None]
-    ) -> tuple[list[Judgement], SegmentState]:
+        self, folder: Place, segment: Row, files: dict[str, bytes | None]
+    ) -> tuple[list[Judgement], SegmentState, SegmentRecovery | None]:
         base_offset = segment["base_offset"]
         is_open = segment["is_active"] and not segment["is_clean"]
         state = SegmentState(
@@ -130,10 +133,11 @@ class SegmentAuditor:
                 recovery = self._recoverer.recover(
                     opened.read_into, size_bytes=opened.size_bytes, base_offset=base_offset
                 )
-                return self._held_against(opened, recovery, base_offset, files, state)
+                found, state = self._held_against(opened, recovery, base_offset, files, state)
+                return found, state, recovery
         except (OSError, FileChangedError) as error:
             why = f"the .log cannot be read: {first_line(error)}"
-            return unjudged(files, Kind.UNREADABLE, why), state
+            return unjudged(files, Kind.UNREADABLE, why), state, None
 
     def _held_against(
         self,
@@ -167,33 +171,11 @@ class SegmentAuditor:
         return judge_segment(files, log, walk), state
 
 
-def _row(
-    log: dict[str, Any],
-    name: str,
-    base_offset: int | None,
-    size_bytes: int | None,
-    judgement: Judgement,
-    consequence: Consequence,
-) -> dict[str, Any]:
-    return {
-        **{column: log[column] for column in LOG_COLUMNS[:5]},
-        "base_offset": base_offset,
-        "path": join_uri(log["source"], log["relative_path"], name),
-        "suffix": judgement.suffix,
-        "size_bytes": size_bytes,
-        "verdict": judgement.verdict.value,
-        "kind": judgement.kind and judgement.kind.value,
-        "message": judgement.message,
-        "entries": judgement.entries,
-        "rebuilt_entries": judgement.rebuilt_entries,
-        "effect": consequence.effect.value,
-        "consequence": consequence.text,
-        "action": consequence.action,
-        "is_finding": is_finding(judgement, consequence),
-    }
+def _is_unread(recovery: SegmentRecovery) -> bool:
+    return recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
 
 
-def _audit_folder(log: dict[str, Any], version: Version) -> Iterator[dict[str, Any]]:
+def _audit_folder(log: Row, version: Version) -> Iterator[Row]:
     """Give the rows of a folder's files that belong to no segment that is there."""
     folder = place(log["source"]).child(log["relative_path"])
     try:
@@ -210,32 +192,22 @@ def _audit_folder(log: dict[str, Any], version: Version) -> Iterator[dict[str, A
         except OSError as error:
             judgement = Judgement(name, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
             unknown = Consequence(Effect.UNKNOWN, "it cannot be read", "look at its disk")
-            yield _row(log, name, None, sizes[name], judgement, unknown)
+            yield audit_row(log, name, None, sizes[name], judgement, unknown)
             continue
         if data is not None:
             yield _file_row(log, judge_log_file(name, data, version), len(data))
 
 
-def _file_row(log: dict[str, Any], found: LogFile, size_bytes: int) -> dict[str, Any]:
-    return _row(log, found.name, found.base_offset, size_bytes, found.judgement, found.consequence)
+def _file_row(log: Row, found: LogFile, size_bytes: int) -> Row:
+    return audit_row(
+        log, found.name, found.base_offset, size_bytes, found.judgement, found.consequence
+    )
 
 
-def _unlisted(log: dict[str, Any], reason: str) -> dict[str, Any]:
+def _unlisted(log: Row, reason: str) -> Row:
     judgement = Judgement("", Verdict.UNJUDGED, Kind.UNREADABLE, f"cannot list it: {reason}")
     unknown = Consequence(Effect.UNKNOWN, "the folder cannot be listed", "look at its disk")
-    return _row(log, "", None, None, judgement, unknown)
-
-
-def _to_batches(
-    rows: Iterable[dict[str, Any]], arrow_schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    held: list[dict[str, Any]] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == _ROWS_A_BATCH:
-            yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
-            held = []
-    yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
+    return audit_row(log, "", None, None, judgement, unknown)
 
 
 def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
@@ -243,15 +215,16 @@ def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
 
     Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, name,
         base_offset, is_active, is_clean, is_recovered.
-    Gives: one row a file, as in table ``index_audits``, without run.
+    Gives: ``AUDITED``: one row a file, and where ``unfolded`` is there one for the segment's
+        ``.txnindex``, which ``fold_transactions`` turns into the file's.
     """
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         auditor = SegmentAuditor(scope)
         rows = (row for batch in batches for s in batch.to_pylist() for row in auditor.audit(s))
-        yield from _to_batches(rows, to_arrow_schema(_ROW))
+        yield from to_batches(rows, to_arrow_schema(AUDITED))
 
-    return lambda segments: segments.select(*SEGMENT_COLUMNS).mapInArrow(on_task, _ROW)
+    return lambda segments: segments.select(*SEGMENT_COLUMNS).mapInArrow(on_task, AUDITED)
 
 
 def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
@@ -262,7 +235,7 @@ def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
     Gives: one row a file, as ``audit_segments`` does.
     """
 
-    def rows_of(log: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def rows_of(log: Row) -> Iterator[Row]:
         if log["reason"] is not None:
             yield _unlisted(log, log["reason"])
         else:
@@ -270,6 +243,6 @@ def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for log in batch.to_pylist() for row in rows_of(log))
-        yield from _to_batches(rows, to_arrow_schema(_ROW))
+        yield from to_batches(rows, to_arrow_schema(AUDITED))
 
-    return lambda logs: logs.select(*LOG_COLUMNS, "reason").mapInArrow(on_task, _ROW)
+    return lambda logs: logs.select(*LOG_COLUMNS, "reason").mapInArrow(on_task, AUDITED)
