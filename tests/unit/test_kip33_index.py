@@ -14,6 +14,7 @@ from kafka_segments.index.kip33_index import (
     encode_kip33_index,
     kip33_entries,
     lookup_kip33,
+    truncate_kip33,
 )
 from kafka_segments.index.recovery import Entries
 from kafka_segments.index.time_index import decode_time_index
@@ -40,6 +41,10 @@ def entries_of(
     entries = kip33_entries(
         found.offset_entries, found.time_entries, where, without_timestamps=rule
     )
+    return pairs(entries)
+
+
+def pairs(entries: Entries) -> list[tuple[int, int]]:
     return [tuple(row) for row in entries.tolist()]
 
 
@@ -181,3 +186,31 @@ def test_offsets_that_go_back_between_index_points_do_no_harm() -> None:
     entries = entries_of(log, place(BASE, 1300), interval_bytes=300)
 
     assert entries == [(9, 1091), (10, 1300)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "left"),
+    [(1005, []), (1006, [(7002, 1006)]), (1009, [(7002, 1006)]), (1010, None), (1000, [])],
+)
+def test_truncation_drops_what_speaks_of_removed_records(
+    offset: int, left: list[tuple[int, int]] | None
+) -> None:
+    entries = entries_of(E1, place(BASE, 1010))
+
+    assert pairs(truncate_kip33(rows(entries), offset)) == (entries if left is None else left)
+
+
+@settings(deadline=None)
+@given(dated_logs(), intervals, st.data())
+def test_every_entry_left_by_truncation_has_its_record(
+    drawn: DatedLog, interval_bytes: int, data: st.DataObject
+) -> None:
+    base_offset = drawn.base_offset
+    end = recovered(drawn.log, base_offset=base_offset).next_offset
+    offset = data.draw(st.integers(base_offset, end))
+    entries = entries_of(drawn.log, place(base_offset, end), interval_bytes=interval_bytes)
+
+    left = pairs(truncate_kip33(rows(entries), offset))
+
+    remaining = {stamp for at, stamp in drawn.records if at < offset}
+    assert {timestamp for timestamp, _ in left} <= remaining

@@ -107,3 +107,12 @@ def lookup_kip33(entries: Entries, target_timestamp: int, *, base_offset: int) -
     if row < 0:
         return TimestampOffset(NO_TIMESTAMP, base_offset)
     return TimestampOffset(int(entries[row, 0]), int(entries[row, 1]))
+
+
+def truncate_kip33(entries: Entries, offset: int) -> Entries:
+    """Drop every entry that speaks of records at or above ``offset``.
+
+    An entry's next offset may be ``offset`` itself: what it speaks of lies below. The KIP then
+    reads on from the last entry left to find the greatest timestamp of what remains.
+    """
+    return entries[: int(np.searchsorted(entries[:, 1], offset, side="right"))]
