@@ -6,6 +6,7 @@ from kafka_segments import __version__
 from kafka_segments.commands.audit import audit
 from kafka_segments.commands.build import build
 from kafka_segments.commands.retention import retention
+from kafka_segments.commands.sql import sql
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,7 +19,7 @@ def cli() -> None:
     """
 
 
-for verb in (audit, build, retention):
+for verb in (audit, build, retention, sql):
     cli.add_command(verb)
 
 

@@ -1,0 +1,52 @@
+"""``sql``: one query over a warehouse's tables, for a quick look."""
+
+import logging
+from typing import Any
+
+import click
+
+from kafka_segments.commands.shared import DONE, ROOT, clock, run
+
+
+@click.command()
+@click.argument("query")
+@click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
+@click.option(
+    "--now-ms",
+    type=click.IntRange(min=0),
+    metavar="MS",
+    help="What now_ms in the query stands for, in ms since 1970; default: the clock.",
+)
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Form of the result on stdout; json is one object a line.",
+)
+@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+def sql(**options: Any) -> None:
+    """Run one query over the warehouse's tables; nothing is changed.
+
+    SHOW TABLES lists them, DESCRIBE <table> their columns. Columns of ms since 1970 have a
+    TIMESTAMP column beside them (largest_timestamp_ms, largest_timestamp). segments holds the
+    present ones, segments_history vanished ones too.
+    """
+    run(lambda: _sql(**options), verbose=options["verbose"])
+
+
+def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.reports.sql import print_result  # noqa: PLC0415
+    from kafka_segments.spark.queries import run_query  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.spark.views import register_views  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
+        logging.getLogger("SQLQueryContextLogger").disabled = True
+    now = clock() if now_ms is None else now_ms
+    with spark_session("kafka-segments sql", root=ROOT) as spark, progress(spark):
+        register_views(spark, absolute_uri(warehouse))
+        print_result(run_query(spark, query, now_ms=now), output)
+    return DONE

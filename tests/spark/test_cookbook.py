@@ -1,0 +1,165 @@
+"""The cookbook's queries give what the page shows; views and queries over the same warehouse.
+
+``REWRITE_COOKBOOK=1`` puts the output of this run into the page.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cookbook import NOW_MS, PAGE, Question, questions, sample_warehouse
+from kafka_segments.errors import UsageError
+from kafka_segments.reports.sql import print_result
+from kafka_segments.spark.queries import run_query
+from kafka_segments.spark.views import register_views, with_timestamps
+
+PAGE_TEXT = PAGE.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return register_views(spark, sample_warehouse(spark, broker, tmp_path_factory.mktemp("cook")))
+
+
+def _answer(spark: SparkSession, query: str, capsys: pytest.CaptureFixture[str]) -> str:
+    print_result(run_query(spark, query, now_ms=NOW_MS), "table")
+    return "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+
+
+def test_the_page_has_ten_questions() -> None:
+    assert len(questions(PAGE_TEXT)) == PAGE_TEXT.count("```sql") == 10
+
+
+@pytest.mark.usefixtures("views")
+@pytest.mark.parametrize("question", questions(PAGE_TEXT), ids=lambda asked: asked.title)
+def test_a_query_gives_the_output_that_the_page_shows(
+    question: Question, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = _answer(spark, question.query, capsys)
+    if "REWRITE_COOKBOOK" in os.environ:
+        old = f"{question.query}```\n\n```\n{question.output}```\n"
+        new = f"{question.query}```\n\n```\n{answer}```\n"
+        PAGE.write_text(PAGE.read_text("utf-8").replace(old, new), "utf-8")
+        return
+    assert answer == question.output
+
+
+def test_vanished_segments_are_in_the_history_alone(spark: SparkSession, views: list[str]) -> None:
+    count = "SELECT count(*) FROM {} WHERE topic = 'ct-out-of-order' AND base_offset = 1574"
+
+    assert {"segments", "segments_history", "time_index", "runs"} <= set(views)
+    assert spark.sql(count.format("segments")).first() == (0,)
+    assert spark.sql(count.format("segments_history")).first() == (1,)
+
+
+@pytest.mark.usefixtures("views")
+def test_columns_of_moments_get_a_timestamp_beside_them_with_a_comment(
+    spark: SparkSession,
+) -> None:
+    described = {
+        row["col_name"]: (row["data_type"], row["comment"])
+        for row in run_query(spark, "DESCRIBE time_index", now_ms=0).collect()
+    }
+
+    assert described["timestamp"][0] == "timestamp"
+    assert described["timestamp"][1].startswith("timestamp_ms as a timestamp; null where")
+
+
+def test_a_moment_that_no_calendar_has_is_null(spark: SparkSession) -> None:
+    moments = [0, 1, -1, -(2**63), 253_402_300_799_999, 253_402_300_800_000, 2**63 - 1, None]
+    rows = spark.createDataFrame([(ms,) for ms in moments], "expires_at_ms long")
+
+    shown = with_timestamps(rows).selectExpr("cast(expires_at AS string)").collect()
+
+    assert [row[0] for row in shown] == [
+        "1970-01-01 00:00:00",
+        "1970-01-01 00:00:00.001",
+        None,
+        None,
+        "9999-12-31 23:59:59.999",
+        None,
+        None,
+        None,
+    ]
+
+
+def test_durations_and_columns_that_are_no_ms_stay_alone(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT 1L AS retention_ms, 1L AS segment_ms, 'x' AS timestamp_ms")
+
+    assert with_timestamps(rows).columns == rows.columns
+
+
+@pytest.mark.usefixtures("views")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("DROP VIEW segments", "DropView is no query"),
+        ("WITH a AS (SELECT 1) INSERT INTO runs SELECT * FROM a", "UnresolvedWith is no query"),
+        ("FROM runs INSERT INTO runs SELECT *", "is no query"),
+        ("DELETE FROM segments", "DeleteFromTable is no query"),
+        ("VACUUM segments", "VacuumTableCommand is no query"),
+        ("SET a = 1", "SetCommand is no query"),
+        ("CACHE TABLE segments", "CacheTable is no query"),
+        ("EXECUTE IMMEDIATE 'DROP VIEW segments'", "is no query"),
+        ("BEGIN DROP VIEW segments; END", "CompoundBody is no query"),
+        ("SELECT 1; DROP VIEW segments", "Syntax error at or near 'DROP'"),
+        ("SELECT transform(run_id) USING 'touch x' FROM runs", "ScriptTransformation is refused"),
+        ("SELECT (SELECT reflect('java.lang.System', 'exit', 0))", "Reflection is refused"),
+        (
+            "SELECT 1 WHERE '' < try_reflect('java.lang.System', 'nanoTime')",
+            "TryReflect is refused",
+        ),
+        ("SELEC 1", "Syntax error at or near 'SELEC'"),
+        ("", "empty statement"),
+        ("SELECT nope FROM segments", "with name `nope` cannot be resolved"),
+        ("SELECT * FROM nope", "there is no table or view `nope`; there are: log_dirs, logs,"),
+    ],
+)
+def test_what_is_no_query_is_refused_in_one_line(spark: SparkSession, text: str, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        run_query(spark, text, now_ms=0)
+
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert spark.catalog.tableExists("segments")
+
+
+@pytest.mark.usefixtures("views")
+def test_tables_and_columns_can_be_listed(spark: SparkSession) -> None:
+    assert "segments" in [
+        row["tableName"] for row in run_query(spark, "SHOW TABLES;", now_ms=0).collect()
+    ]
+
+
+def test_a_warehouse_without_tables_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no tables: run `kafka-segments build`"):
+        register_views(spark, str(tmp_path))
+
+
+def test_output_of_queries_holds_what_python_cannot(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = (
+        "SELECT 1 AS a, TIMESTAMP '+100000-01-01' AS a, named_struct('x', array(1), 'y', null)"
+        " AS s, concat('e', char(27), '[31m') AS e"
+    )
+
+    print_result(run_query(spark, query, now_ms=0), "csv")
+    as_csv = capsys.readouterr().out
+    print_result(run_query(spark, query, now_ms=0), "json")
+    as_json = capsys.readouterr().out
+    as_table = _answer(spark, query, capsys)
+
+    assert as_csv == ('a,a,s,e\n1,+100000-01-01 00:00:00,"{""x"":[1],""y"":null}",e\x1b[31m\n')
+    assert '"a":"+100000-01-01T00:00:00.000Z"' in as_json
+    assert "e\N{REPLACEMENT CHARACTER}[31m" in as_table
+
+
+def test_a_row_too_wide_for_a_line_is_shown_a_value_a_line(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = _answer(spark, f"SELECT 1 AS n, '{'x' * 200}' AS wide", capsys)
+
+    assert answer == f"-- row 1\nn     1\nwide  {'x' * 200}\n"
