@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.index.startup import StartupPlan, plan_startup
+from kafka_segments.index.startup import StartupPlan, lost_by_a_cut, plan_startup
 from strategies import v2_batch
 
 ROUNDS = int(os.environ.get("REFEREE_PARTITIONS", "60"))
@@ -164,3 +164,28 @@ def test_random_folders_are_loaded_as_kafka_does(referee: Referee, tmp_path: Pat
 
         print(f"seed {seed}, {folder}: {files}, {is_clean=}, {recovery_point=}")
         check_files(folder, files, plan)
+
+
+def test_a_bad_batch_costs_what_follows_only_after_a_hard_stop(
+    referee: Referee, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
+    draw = random.Random(seed)
+    for number in range(ROUNDS):
+        folder = tmp_path / str(number) / "t-0"
+        folder.mkdir(parents=True)
+        files = [file for file in all_files(*BASES) if file.endswith(".log") or draw.random() < 0.7]
+        damaged = draw.choice(BASES)
+        for file in files:
+            data = bytearray(content(file))
+            if file == name(damaged, ".log"):
+                data[-1] ^= 1
+            (folder / file).write_bytes(data)
+        is_clean, recovery_point = draw.random() < 0.3, draw.choice([0, 5, 10, 25, 40])
+        plan = plan_startup(files, is_clean=is_clean, recovery_point=recovery_point)
+        lost = lost_by_a_cut(plan, damaged)
+
+        found = referee.load_log(folder, is_clean=is_clean, recovery_point=recovery_point)
+
+        where = f"{seed=}, {files}, {damaged=}, {is_clean=}, {recovery_point=}"
+        assert found["base_offsets"] == [base for base in BASES if base not in lost], where

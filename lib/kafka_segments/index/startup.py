@@ -99,6 +99,17 @@ def plan_startup(
     )
 
 
+def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
+    """Give the segments that go because the one at base offset ``damaged`` has a bad batch.
+
+    Only the second pass deletes what follows. A segment that the first pass cut has nothing bad
+    left then, and one that is trusted is not read: behind both everything stays.
+    """
+    if damaged in plan.recovered_first or damaged not in plan.recovered_second:
+        return ()
+    return tuple(base for base in plan.recovered_second if base > damaged)
+
+
 def _offset(name: str) -> int:
     """Give the offset in a file's name, -1 where there is none."""
     digits = name.partition(".")[0]
