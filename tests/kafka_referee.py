@@ -290,6 +290,16 @@ class Referee:
             rounds=rounds,
         )
 
+    def retention(self, logs: Iterable[Answer]) -> list[list[int]]:
+        """Load logs and run ``UnifiedLog.deleteOldSegments``; gives the base offsets left of each.
+
+        A log holds ``segments`` (``base``, ``next``, ``bytes``, ``timestamp``, ``mtime`` each),
+        ``high_watermark`` (None: the log's end), ``log_start``, ``highest_remote`` (None:
+        nothing), ``now`` and ``config`` (the topic's, by Kafka's own keys).
+        """
+        left: list[list[int]] = self._ask("retention", logs=list(logs))["left"]
+        return left
+
     def _ask(self, command: str, **fields: object) -> Answer:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:

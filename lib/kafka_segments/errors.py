@@ -98,3 +98,15 @@ class InvalidTransactionError(KafkaSegmentsError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class SetAsideError(KafkaSegmentsError):
+    """A log whose segments are not moved, because something is not as planned."""
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"

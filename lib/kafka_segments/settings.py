@@ -1,11 +1,14 @@
 """Settings: Kafka's own keys with ``_`` for ``.``, from a TOML file, the environment, --set."""
 
+import itertools
+import math
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -15,19 +18,63 @@ from pydantic_settings import (
 
 from kafka_segments.errors import UsageError
 
+_MOST_COMBINATIONS = 1000
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
-class Settings(BaseSettings):
-    """The settings of a log that rebuilding and retention depend on; defaults are the broker's."""
+
+def _number(value: Any) -> Any:
+    """Read a number's text as Kafka does: white space around it, a sign, no underscores."""
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value.strip()):
+            raise ValueError("not a number")
+        return int(value)
+    return value
+
+
+def _policy(value: str) -> str:
+    """Read a list as Kafka does, and write it in one way: sorted, without repeats."""
+    names = re.split(r"\s*,\s*", value.strip()) if value.strip() else []
+    if not set(names) <= {"compact", "delete"}:
+        raise ValueError("compact, delete, both with a comma, or nothing expected")
+    return ",".join(sorted(set(names)))
+
+
+def _boolean(value: Any) -> Any:
+    if isinstance(value, str):
+        if value.strip().lower() not in ("true", "false"):
+            raise ValueError("true or false expected")
+        return value.strip().lower() == "true"
+    return value
+
+
+Long = Annotated[int, BeforeValidator(_number), Field(ge=-(2**63), le=2**63 - 1)]
+Policy = Annotated[str, AfterValidator(_policy)]
+Boolean = Annotated[bool, BeforeValidator(_boolean)]
+
+
+class TopicConfig(BaseModel):
+    """The configuration of a topic that retention depends on; defaults are Kafka's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retention_ms: Long = Field(default=604_800_000, ge=-1)
+    retention_bytes: Long = -1
+    cleanup_policy: Policy = "delete"
+    file_delete_delay_ms: Long = Field(default=60_000, ge=0)
+    local_retention_ms: Long = Field(default=-2, ge=-2)
+    local_retention_bytes: Long = Field(default=-2, ge=-2)
+    remote_storage_enable: Boolean = False
+    remote_log_copy_disable: Boolean = False
+
+
+class Settings(TopicConfig, BaseSettings):
+    """The settings of a log that the commands depend on; ``topics`` holds those of one topic."""
 
     model_config = SettingsConfigDict(env_prefix="KAFKA_SEGMENTS_", extra="forbid", frozen=True)
 
     index_interval_bytes: int = Field(default=4096, ge=0, le=2**31 - 1)
     segment_index_bytes: int = Field(default=10 * 1024 * 1024, ge=4, le=2**31 - 1)
-    retention_ms: int = Field(default=604_800_000, ge=-1)
-    retention_bytes: int = Field(default=-1, ge=-1)
-    cleanup_policy: str = Field(
-        default="delete", pattern=r"^(delete|compact|compact,delete|delete,compact)?$"
-    )
+    topics: dict[str, TopicConfig] = Field(default_factory=dict)
 
     @classmethod
     def settings_customise_sources(
@@ -55,21 +102,44 @@ class Settings(BaseSettings):
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UsageError(f"{file}: {error}") from None
         except ValidationError as error:
-            raise UsageError("; ".join(map(_one_line, error.errors()))) from None
+            raise UsageError("; ".join(map(describe_problem, error.errors()))) from None
 
 
-def _parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+def _parse_pairs(pairs: Sequence[str], option: str = "--set") -> dict[str, str]:
     parsed = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"--set {pair}: key=value expected")
+            raise UsageError(f"{option} {pair}: key=value expected")
         parsed[key.strip().replace(".", "_")] = value.strip()
     return parsed
 
 
-def _one_line(problem: Any) -> str:
+def describe_problem(problem: Any) -> str:
+    """Say in one line what pydantic found."""
     key = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
         return f"unknown setting {key}"
-    return f"{key} is {problem['input']!r}: {problem['msg']}"
+    return f"{key} is {problem['input']!r}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def settings_grid(pairs: Sequence[str]) -> list[dict[str, Any]]:
+    """Give all combinations of ``key=value,value``; a cleanup.policy keeps its comma.
+
+    Raises:
+        UsageError: a key that is none of a topic's, a value out of range, too many combinations.
+    """
+    values: dict[str, list[Any]] = {}
+    for pair in pairs:
+        ((key, text),) = _parse_pairs([pair], "--what-if").items()
+        for value in [text] if key == "cleanup_policy" else text.split(","):
+            try:
+                checked = TopicConfig.model_validate({key: value}).model_dump(exclude_unset=True)
+            except ValidationError as error:
+                raise UsageError("; ".join(map(describe_problem, error.errors()))) from None
+            values.setdefault(key, []).append(checked[key])
+    count = math.prod(map(len, values.values()))
+    if count > _MOST_COMBINATIONS:
+        raise UsageError(f"--what-if: {count} combinations, at most {_MOST_COMBINATIONS}")
+    rows = itertools.product(*values.values()) if values else []
+    return [dict(zip(values, row, strict=True)) for row in rows]

@@ -66,7 +66,7 @@ final class KafkaState {
     }
 
     /** Runs nothing: recovery schedules background flushes only. */
-    private static final class IdleScheduler implements Scheduler {
+    static final class IdleScheduler implements Scheduler {
         @Override
         public void startup() {
         }

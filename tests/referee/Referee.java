@@ -91,6 +91,7 @@ public final class Referee {
             case "load" -> history(request).load();
             case "records" -> RecordLines.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
+            case "retention" -> RetentionRuns.run(required(request, "logs"));
             default -> BrokerCommands.run(command, request);
         };
     }

@@ -1,49 +1,98 @@
 """``retention``: decide what a broker deletes, and why the rest stays."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from kafka_segments.commands.shared import DONE, ROOT, clock, run, shared_options
-from kafka_segments.settings import Settings
+from kafka_segments.commands.retention_options import decision_options, retention_options
+from kafka_segments.commands.retention_plan import apply, plan, rollback
+from kafka_segments.commands.shared import DONE, ROOT, run
+from kafka_segments.errors import UsageError
 
 
-@click.command()
-@shared_options
-def retention(**options: Any) -> None:
+class _DecideByDefault(click.Group):
+    """A group whose call without a subcommand decides."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``decide`` before options that no subcommand precedes."""
+        if not args or args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["decide", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_DecideByDefault)
+def retention() -> None:
     """Decide what retention deletes now, and why the rest stays.
 
-    The settings hold for all topics. The result is one row a segment, and table
-    retention_decisions.
+    Without a subcommand it decides: `retention decide --help` has the options.
     """
-    run(lambda: _retention(**options), verbose=options["verbose"])
 
 
-def _retention(
-    *,
-    warehouse: str,
-    conf: Path | None,
-    pairs: tuple[str, ...],
-    now_ms: int | None,
-    output: str,
-    dry_run: bool,
-    **_: Any,
-) -> int:
-    from kafka_segments.pipelines.retention import run_retention  # noqa: PLC0415
-    from kafka_segments.reports.retention import print_decisions  # noqa: PLC0415
+@retention.command()
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="KEY=VALUES",
+    help="Show what other settings keep, per topic; values with commas and several keys make a"
+    " grid. Repeatable.",
+)
+@decision_options
+def decide(**options: Any) -> None:
+    """Decide for every segment; the default.
+
+    The result is one row a segment, and table retention_decisions; with --what-if one row a
+    topic and setting.
+    """
+    run(lambda: _decide(**options), verbose=options["verbose"])
+
+
+@retention.command()
+@click.argument("log", metavar="TOPIC-PARTITION")
+@decision_options
+def explain(**options: Any) -> None:
+    """Say for each segment of one log why it goes or stays, and what would free it."""
+    run(lambda: _explain(**options), verbose=options["verbose"])
+
+
+for command in (plan, apply, rollback):
+    retention.add_command(command)
+
+
+def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
+    from kafka_segments.pipelines.retention import compare_settings, run_retention  # noqa: PLC0415
+    from kafka_segments.reports import retention as report  # noqa: PLC0415
+    from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    settings = Settings.load(conf, pairs)
-    now = clock() if now_ms is None else now_ms
+    asked = retention_options(**options)
+    grid = settings_grid(what_if)
     with spark_session("kafka-segments retention", root=ROOT) as spark:
-        decisions = run_retention(
-            spark,
-            warehouse=absolute_uri(warehouse),
-            settings=settings,
-            now_ms=now,
-            dry_run=dry_run,
-        )
-        print_decisions(decisions, output)
+        if grid:
+            report.print_comparison(compare_settings(spark, asked, grid), output)
+        else:
+            report.print_decisions(run_retention(spark, asked, dry_run=dry_run), output)
+    return DONE
+
+
+def _explain(*, log: str, output: str, **options: Any) -> int:
+    from kafka_segments.pipelines.retention import explain_log  # noqa: PLC0415
+    from kafka_segments.reports import retention_explain as report  # noqa: PLC0415
+    from kafka_segments.reports.output import print_rows  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.wire.names import parse_partition_folder  # noqa: PLC0415
+
+    folder = parse_partition_folder(log)
+    if folder is None:
+        raise UsageError(f"{log}: topic-partition expected, such as orders-0")
+    asked = retention_options(**options)
+    with spark_session("kafka-segments retention explain", root=ROOT) as spark:
+        decided = explain_log(spark, asked, topic=folder.topic, partition=folder.partition)
+        if output != "table":
+            print_rows(decided, output)
+            return DONE
+        found = decided.take(report.MOST_SEGMENTS + 1)
+        if not found:
+            raise UsageError(f"{asked.warehouse} has no segments of {log}")
+        report.print_explanation(found, asked.configs, now_ms=asked.now_ms)
     return DONE

@@ -1,34 +1,90 @@
-"""What ``retention`` prints."""
+"""What ``retention`` prints: decisions, and other settings side by side with today's."""
 
 import sys
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from kafka_segments.reports.output import MOST_ROWS_SHOWN, console, print_rows, utc
 
+_DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
+
 
 def print_decisions(decisions: DataFrame, output: str) -> None:
-    """Print decisions of retention, and in the end what they free."""
+    """Print decisions of retention, oldest segment of each log first."""
     decisions = decisions.orderBy("log_dir", "topic", "partition", "base_offset")
     if output != "table":
         print_rows(decisions, output)
         return
-    columns = ("topic", "partition", "base_offset", "decision", "size_bytes", "expires_at_ms")
+    columns = ("topic", "partition", "base_offset", "decision", "size_bytes", "deletes_at_ms")
     rows = decisions.select(*columns, "reason").take(MOST_ROWS_SHOWN + 1)
-    table = RichTable(box=None, pad_edge=False)
-    for name in ("topic-partition", "base offset", "decision", "bytes", "expires (UTC)", "reason"):
-        table.add_column(name, justify="right" if name in ("base offset", "bytes") else "left")
+    table = made_table(
+        "topic-partition", "base offset>", "decision", "bytes>", "goes (UTC)", "reason"
+    )
     for row in rows[:MOST_ROWS_SHOWN]:
         table.add_row(
             escape(f"{row['topic']}-{row['partition']}"),
             str(row["base_offset"]),
             row["decision"],
             str(row["size_bytes"]),
-            utc(row["expires_at_ms"]),
+            "never" if row["deletes_at_ms"] is None else utc(row["deletes_at_ms"]),
             row["reason"],
         )
+    print_table(table, len(rows))
+
+
+def print_comparison(comparison: DataFrame, output: str) -> None:
+    """Print what other settings would leave of each topic, beside what today's leave."""
+    comparison = comparison.orderBy("cluster", "topic", "setting")
+    if output != "table":
+        print_rows(comparison, output)
+        return
+    rows = comparison.take(MOST_ROWS_SHOWN + 1)
+    names = ("segments>", "bytes>", "oldest offset>", "time span>")
+    table = made_table("topic", "setting", *names)
+    shown = None
+    for row in rows[:MOST_ROWS_SHOWN]:
+        if shown != (row["cluster"], row["topic"]):
+            shown = (row["cluster"], row["topic"])
+            table.add_row(escape(row["topic"]), "as it is today", *_left(row, "today_"))
+        table.add_row("", escape(row["setting"]), *_left(row, ""))
+    print_table(table, len(rows))
+
+
+def _left(row: Row, prefix: str) -> tuple[str, ...]:
+    oldest = row[f"{prefix}oldest_offset"]
+    return (
+        str(row[f"{prefix}segments"]),
+        str(row[f"{prefix}size_bytes"]),
+        "-" if oldest is None else str(oldest),
+        duration(row[f"{prefix}span_ms"]),
+    )
+
+
+def duration(ms: int | None) -> str:
+    """Write a span of time in its two greatest units."""
+    if ms is None:
+        return "-"
+    if ms < _MINUTE_MS:
+        return f"{ms / 1000:.3f} s"
+    if ms < _HOUR_MS:
+        return f"{ms // _MINUTE_MS} min {ms % _MINUTE_MS // 1000} s"
+    if ms < _DAY_MS:
+        return f"{ms // _HOUR_MS} h {ms % _HOUR_MS // _MINUTE_MS} min"
+    return f"{ms // _DAY_MS} d {ms % _DAY_MS // _HOUR_MS} h"
+
+
+def made_table(*names: str) -> RichTable:
+    """Make a table; a name that ends in > stands over numbers."""
+    table = RichTable(box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left")
+    return table
+
+
+def print_table(table: RichTable, found: int) -> None:
+    """Print a table, and that there is more where it holds fewer rows than were found."""
     console().print(table)
-    if len(rows) > MOST_ROWS_SHOWN:
+    if found > MOST_ROWS_SHOWN:
         sys.stdout.write("… and more: --output csv prints them all\n")

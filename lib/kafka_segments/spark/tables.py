@@ -57,6 +57,7 @@ UNRECOGNIZED_FILES = Table("unrecognized_files", 1, ("cluster", "broker_id", "pa
 RUNS = Table("runs", 1, ("run_id",))
 RETENTION_DECISIONS = Table("retention_decisions", 1, ("run_id", *SEGMENT_KEYS))
 INDEX_AUDITS = Table("index_audits", 1, ("run_id", "path"))
+RETENTION_PLANS = Table("retention_plans", 1, ("plan_id", *SEGMENT_KEYS))
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
 
 

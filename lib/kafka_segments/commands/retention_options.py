@@ -1,0 +1,91 @@
+"""Options that a retention decision takes, read into ``RetentionOptions``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafka_segments.commands.shared import clock, shared_options
+from kafka_segments.decide.retention_rules import LATEST
+from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.settings import Settings
+
+if TYPE_CHECKING:
+    from kafka_segments.pipelines.retention import RetentionOptions
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every retention decision takes."""
+    command = shared_options(command)
+    for option in reversed(
+        [
+            click.option(
+                "--topic-configs",
+                type=_FILE,
+                metavar="FILE",
+                help="What `kafka-configs --describe` printed of topics and brokers.",
+            ),
+            click.option(
+                "--server-properties",
+                type=_FILE,
+                metavar="FILE",
+                help="The brokers' server.properties, for the topics' defaults.",
+            ),
+            click.option(
+                "--remote-offsets",
+                type=_FILE,
+                metavar="FILE",
+                help="What `kafka-get-offsets --time latest-tiered` printed, for tiered topics.",
+            ),
+            click.option(
+                "--kafka-version",
+                default=LATEST,
+                show_default=True,
+                metavar="VERSION",
+                help="The release whose rules hold, 0.8 and later.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def retention_options(
+    *,
+    warehouse: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    topic_configs: Path | None,
+    server_properties: Path | None,
+    remote_offsets: Path | None,
+    kafka_version: str,
+    **_: Any,
+) -> "RetentionOptions":
+    """Read what was given into ``RetentionOptions``."""
+    from kafka_segments.decide.retention_rules import RetentionRules  # noqa: PLC0415
+    from kafka_segments.pipelines.retention import RetentionOptions  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
+    from kafka_segments.wire.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
+
+    offsets = []
+    if remote_offsets is not None:
+        try:
+            offsets = parse_tiered_offsets(str(remote_offsets), remote_offsets.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, CorruptTextError) as error:
+            raise UsageError(f"{remote_offsets}: {error}") from None
+    return RetentionOptions(
+        warehouse=absolute_uri(warehouse),
+        configs=TopicConfigs.load(
+            Settings.load(conf, pairs),
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+        ),
+        rules=RetentionRules.of(kafka_version),
+        now_ms=clock() if now_ms is None else now_ms,
+        remote_offsets=tuple(offsets),
+    )

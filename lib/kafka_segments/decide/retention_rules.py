@@ -1,0 +1,64 @@
+"""What retention does in which release of Kafka."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from kafka_segments.errors import UsageError
+
+LATEST = "4.3"
+LOG_START_OFFSET, SIZE, TIME = "log_start_offset", "retention_bytes", "retention_ms"
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class RetentionRules:
+    """The rules of one release.
+
+    Attributes:
+        passes: The passes in their order.
+        heeds_high_watermark: What reaches above the high watermark stays.
+        needs_high_watermark: Nothing goes while it is not known.
+        by_mtime: The file's mtime is the clock, whatever the records say.
+        negative_is_unlimited: A negative retention.ms is no limit; else all is past it.
+        starts_without_delete: The pass by log start offset runs whatever the cleanup.policy.
+        is_tiered: There is remote storage.
+        empty_policy_is_tiered: An empty cleanup.policy runs all passes on a tiered topic.
+
+    Source: Log.deleteOldSegments of the releases, UnifiedLog.deleteOldSegments (4.3.1).
+    """
+
+    passes: tuple[str, ...]
+    heeds_high_watermark: bool
+    needs_high_watermark: bool
+    by_mtime: bool
+    negative_is_unlimited: bool
+    starts_without_delete: bool
+    is_tiered: bool
+    empty_policy_is_tiered: bool
+
+    @classmethod
+    def of(cls, version: str) -> Self:
+        """Give the rules of a release such as 4.3, 3.9.1 or 0.10.2.
+
+        Raises:
+            UsageError: no version, or one before 0.8.
+        """
+        if not _VERSION.fullmatch(version):
+            raise UsageError(f"--kafka-version {version}: a version such as {LATEST} expected")
+        release = tuple(map(int, version.split(".")))
+        if release < (0, 8):
+            raise UsageError(f"--kafka-version {version}: 0.8 and later are known")
+        passes: tuple[str, ...] = (LOG_START_OFFSET, SIZE, TIME)
+        if release < (3, 0):
+            passes = (TIME, SIZE, LOG_START_OFFSET) if release >= (0, 11) else (TIME, SIZE)
+        return cls(
+            passes=passes,
+            heeds_high_watermark=release >= (1, 0),
+            needs_high_watermark=(1, 0) <= release < (2, 4),
+            by_mtime=release < (0, 10, 1),
+            negative_is_unlimited=release >= (0, 9),
+            starts_without_delete=release >= (2, 1),
+            is_tiered=release >= (3, 6),
+            empty_policy_is_tiered=release >= (4, 2),
+        )

@@ -1,0 +1,19 @@
+"""What a timestamp can be meant to be, where it is no time in milliseconds."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+YEAR_2000_S, YEAR_2100_S = 946_684_800, 4_102_444_800
+PER_SECOND = {"s": 1, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def guess_unit(timestamp_ms: Column) -> Column:
+    """Guess the unit of a timestamp that is no plausible ms: ``s``, ``us``, ``ns``, else null.
+
+    Plausible is what falls into the years 2000 to 2100: other numbers in each unit.
+    """
+    guess = F.lit(None).cast("string")
+    for unit, per_second in PER_SECOND.items():
+        is_unit = timestamp_ms.between(YEAR_2000_S * per_second, YEAR_2100_S * per_second)
+        guess = F.when(is_unit, unit).otherwise(guess)
+    return guess

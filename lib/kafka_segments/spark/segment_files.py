@@ -1,0 +1,80 @@
+"""The files of segments, listed in the executors, one folder at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.storage.set_aside import files_of_segments
+
+_FILES = "array<struct<name: string, size_bytes: bigint, mtime_ns: bigint>>"
+_ROWS = 1000
+
+
+def with_segment_files(segments: DataFrame) -> DataFrame:
+    """Add ``files`` and ``unlisted`` (why its folder cannot be read; null: it can be).
+
+    Needs: path (of a local .log), base_offset. A path occurs once.
+    """
+    folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
+    listed = (
+        segments.groupBy(folder.alias("folder"))
+        .agg(F.sort_array(F.collect_list("base_offset")).alias("base_offsets"))
+        .mapInArrow(_list, f"folder string, base_offset bigint, files {_FILES}, unlisted string")
+    )
+    keys = ["_folder", "base_offset"]
+    return (
+        segments.withColumn("_folder", folder)
+        .join(listed.withColumnRenamed("folder", "_folder"), keys, how="left")
+        .drop("_folder")
+    )
+
+
+def _list(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema(
+        [
+            ("folder", pa.string()),
+            ("base_offset", pa.int64()),
+            (
+                "files",
+                pa.list_(
+                    pa.struct(
+                        [
+                            ("name", pa.string()),
+                            ("size_bytes", pa.int64()),
+                            ("mtime_ns", pa.int64()),
+                        ]
+                    )
+                ),
+            ),
+            ("unlisted", pa.string()),
+        ]
+    )
+    for batch in batches:
+        for group in batch.to_pylist():
+            rows = list(_rows_of(group["folder"], group["base_offsets"]))
+            for start in range(0, len(rows), _ROWS):
+                yield pa.RecordBatch.from_pylist(rows[start : start + _ROWS], schema)
+
+
+def _rows_of(folder: str, base_offsets: list[int]) -> Iterator[dict[str, object]]:
+    unlisted = None
+    files: dict[int, list[dict[str, object]]] = {base: [] for base in base_offsets}
+    try:
+        for base_offset, name, size_bytes, mtime_ns in files_of_segments(
+            Path(folder), base_offsets
+        ):
+            files[base_offset].append(
+                {"name": name, "size_bytes": size_bytes, "mtime_ns": mtime_ns}
+            )
+    except OSError as error:
+        unlisted = str(error)
+    for base_offset, found in files.items():
+        yield {
+            "folder": folder,
+            "base_offset": base_offset,
+            "files": found,
+            "unlisted": unlisted,
+        }

@@ -1,0 +1,136 @@
+"""Configurations as Kafka's files and tools write them: server.properties, kafka-configs.
+
+Values stay text here; keys are turned into the topic's own, with ``_`` for ``.``. Sources:
+ServerTopicConfigSynonyms, AbstractKafkaConfig.logRetentionTimeMillis, ConfigCommand.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import javaproperties
+
+from kafka_segments.errors import CorruptTextError
+
+BROKER_KEYS = {
+    "log.retention.bytes": "retention_bytes",
+    "log.cleanup.policy": "cleanup_policy",
+    "log.segment.delete.delay.ms": "file_delete_delay_ms",
+    "log.local.retention.ms": "local_retention_ms",
+    "log.local.retention.bytes": "local_retention_bytes",
+}
+TOPIC_KEYS = {
+    "retention.ms": "retention_ms",
+    "retention.bytes": "retention_bytes",
+    "cleanup.policy": "cleanup_policy",
+    "file.delete.delay.ms": "file_delete_delay_ms",
+    "local.retention.ms": "local_retention_ms",
+    "local.retention.bytes": "local_retention_bytes",
+    "remote.storage.enable": "remote_storage_enable",
+    "remote.log.copy.disable": "remote_log_copy_disable",
+}
+_MS_OF = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_HEADER = re.compile(
+    r"(?:(?:Dynamic|All|Default) configs?|Configs) for "
+    r"(?P<entity>brokers in the cluster|[a-z-]+)(?:[ :]'?(?P<name>[^' ]+)'?)? are:? ?(?P<inline>.*)"
+)
+_ENTRY = re.compile(r"\s+(\S+?)=(.*?)(?: sensitive=(?:true|false) synonyms=\{.*\})?")
+_NEXT_INLINE = re.compile(r",(?=[a-z][a-z.]*=)")
+_UNSET = "null"
+
+
+class DescribedConfigs(NamedTuple):
+    """What ``kafka-configs --describe`` prints of a topic or a broker.
+
+    ``topic`` is None for brokers; ``broker_id`` is None for the defaults of the whole cluster.
+    """
+
+    topic: str | None
+    broker_id: int | None
+    configs: dict[str, str]
+
+
+def parse_server_properties(name: str, text: str) -> dict[str, str]:
+    """Read the topic defaults of a server.properties file, as text; other keys are left out.
+
+    Raises:
+        CorruptTextError: no Java properties, or a retention that a broker refuses at start.
+    """
+    try:
+        properties = javaproperties.loads(text)
+    except javaproperties.InvalidUEscapeError as error:
+        raise CorruptTextError(name, str(error)) from None
+    return _topic_defaults(name, properties)
+
+
+def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
+    """Read what ``kafka-configs --describe`` printed, for topics, brokers or both.
+
+    Raises:
+        CorruptTextError: not that tool's output, or a retention that a broker refuses.
+    """
+    found = []
+    for number, header, entries in _blocks(name, text):
+        entity, subject = header["entity"], header["name"]
+        if entity == "topic":
+            configs = {
+                TOPIC_KEYS[key]: value for key, value in entries.items() if key in TOPIC_KEYS
+            }
+            found.append(DescribedConfigs(subject, None, configs))
+        elif entity == "broker" and not subject.isdecimal():
+            raise CorruptTextError(name, f"{subject!r} is no broker id (line {number})")
+        elif entity in ("broker", "brokers in the cluster"):
+            broker_id = int(subject) if subject else None
+            found.append(DescribedConfigs(None, broker_id, _topic_defaults(name, entries)))
+    if not found:
+        raise CorruptTextError(
+            name, "no configs of a topic or broker, as `kafka-configs --describe` prints them"
+        )
+    return found
+
+
+def _blocks(name: str, text: str) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
+    """Give each header with its line's number and the entries below or behind it."""
+    block: tuple[int, re.Match[str], dict[str, str]] | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        header = _HEADER.fullmatch(line.rstrip())
+        if header is not None:
+            if block is not None:
+                yield block
+            inline = _NEXT_INLINE.split(header["inline"]) if header["inline"] else []
+            pairs = (entry.partition("=") for entry in inline)
+            block = number, header, {key: value for key, _, value in pairs}
+            continue
+        entry = _ENTRY.fullmatch(line.rstrip())
+        if entry is None or block is None:
+            raise CorruptTextError(
+                name, f"{line.strip()[:80]!r} is no line of `kafka-configs --describe`: {number}"
+            )
+        if entry[2] != _UNSET:
+            block[2][entry[1]] = entry[2]
+    if block is not None:
+        yield block
+
+
+def _topic_defaults(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    found = {
+        topic_key: properties[key] for key, topic_key in BROKER_KEYS.items() if key in properties
+    }
+    for key, unit_ms in _MS_OF.items():  # the first that is set wins
+        if key in properties:
+            found["retention_ms"] = str(_retention_ms(name, key, properties[key], unit_ms))
+            break
+    return found
+
+
+def _retention_ms(name: str, key: str, text: str, unit_ms: int) -> int:
+    kind, bits = ("LONG", 64) if unit_ms == 1 else ("INT", 32)
+    value = int(text) if _NUMBER.fullmatch(text.strip()) else 2**bits
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise CorruptTextError(name, f"{key} is {text!r}: not a number of type {kind}")
+    if value == 0:
+        raise CorruptTextError(name, f"{key} is 0: -1 (unlimited) or 1 and more expected")
+    return value * unit_ms if value > 0 else -1

@@ -1,0 +1,119 @@
+"""Retention as a transform against Kafka's own, and against the broker's loops of each release."""
+
+import os
+import random
+from collections import Counter
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_referee import Referee
+from kafka_segments.decide.retention import decide_retention
+from kafka_segments.decide.retention_rules import RetentionRules
+from plain_retention import NOW_MS, Log, draw_log, run_retention
+
+LOGS = int(os.environ.get("REFEREE_LOGS", "250"))
+VERSIONS = ("0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.1", "2.8", "3.5", "3.9.1", "4.3.1")
+COLUMNS = (
+    "cluster string, broker_id int, log_dir string, topic string, partition int,"
+    " base_offset long, size_bytes long, next_offset long, max_timestamp_ms long,"
+    " offset_of_max_timestamp long, last_modified_ms long, largest_timestamp_ms long,"
+    " largest_timestamp_source string, is_active boolean, high_watermark long,"
+    " log_start_offset long, highest_remote_offset long, retention_ms long, retention_bytes long,"
+    " cleanup_policy string, local_retention_ms long, local_retention_bytes long,"
+    " remote_storage_enable boolean, remote_log_copy_disable boolean, file_delete_delay_ms long"
+)
+
+
+def frame(spark: SparkSession, logs: list[Log]) -> DataFrame:
+    """Give the segments of logs as rows; the number of a log is its partition."""
+    rows = [
+        (
+            *("c", 1, "/d", "t", number, part.base, part.bytes, part.next),
+            *(part.timestamp, part.base, part.mtime, part.largest),
+            "record" if part.timestamp >= 0 else "last_modified",
+            part is log.segments[-1],
+            *(log.high_watermark, log.log_start, log.highest_remote, *log.config.values(), 60_000),
+        )
+        for number, log in enumerate(logs)
+        for part in log.segments
+    ]
+    return spark.createDataFrame(rows, COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def logs() -> list[Log]:
+    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
+    print(f"REFEREE_SEED={seed}")
+    return [draw_log(random.Random(seed + number)) for number in range(LOGS)]
+
+
+def test_kafkas_own_log_keeps_what_we_keep(
+    spark: SparkSession, referee: Referee, logs: list[Log]
+) -> None:
+    decide = decide_retention(now_ms=NOW_MS, rules=RetentionRules.of("4.3"))
+    decided = frame(spark, logs).transform(decide)
+    left: dict[int, list[int]] = {number: [] for number in range(len(logs))}
+    found = Counter()
+    for row in decided.orderBy("partition", "base_offset").collect():
+        log, end = logs[row["partition"]], logs[row["partition"]].segments[-1].next
+        if row["decision"] == "keep":
+            left[row["partition"]].append(row["base_offset"])
+        if row["rolls"]:
+            left[row["partition"]].append(end)
+        found[row["reason_code"]] += 1
+        found[f"rolls, {row['decision']}"] += row["rolls"]
+        found[f"{log.config['cleanup_policy']}: {row['decision']}"] += 1
+
+    kafkas = referee.retention(log.request() for log in logs)
+
+    print(sorted(found.items()))
+    different = [n for n in left if left[n] != kafkas[n]]
+    assert [(logs[n], left[n], kafkas[n]) for n in different[:3]] == []
+    for code in ("log_start_offset", "retention_bytes", "retention_ms", "high_watermark"):
+        assert found[code]
+    for code in ("active_empty", "not_uploaded", "cleanup_policy", "blocked", "future_timestamp"):
+        assert found[code]
+    assert found["rolls, delete"]
+    assert found["rolls, keep"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_release_deletes_what_its_loops_delete(
+    spark: SparkSession, logs: list[Log], version: str
+) -> None:
+    rules = RetentionRules.of(version)
+    decided = frame(spark, logs).transform(decide_retention(now_ms=NOW_MS, rules=rules))
+
+    rows = decided.where("decision = 'delete' OR rolls").collect()
+
+    found = {(row["partition"], row["base_offset"]): row["rule"] for row in rows if row["rule"]}
+    rolled = {row["partition"] for row in rows if row["rolls"]}
+    release = tuple(map(int, version.split(".")))
+    outcomes = [run_retention(log, release) for log in logs]
+    assert found == {
+        (number, base): rule
+        for number, (deleted, _) in enumerate(outcomes)
+        for base, rule in deleted.items()
+    }
+    assert rolled == {number for number, (_, was_rolled) in enumerate(outcomes) if was_rolled}
+
+
+def test_what_stays_goes_at_the_moment_that_is_given_and_not_before(
+    spark: SparkSession, logs: list[Log]
+) -> None:
+    rules = RetentionRules.of("4.3")
+    decided = frame(spark, logs).transform(decide_retention(now_ms=NOW_MS, rules=rules))
+    kept = decided.where("decision = 'keep'").where(F.col("deletes_at_ms") < NOW_MS * 10).collect()
+    assert kept
+    for row in kept[:200]:
+        log = logs[row["partition"]]
+        moments = (row["deletes_at_ms"] - 1, row["deletes_at_ms"])
+        log_later = [
+            run_retention(
+                Log(log.segments, None, log.log_start, 10**9, log.config, now=moment), (4, 3)
+            )[0]
+            for moment in moments
+        ]
+        assert [row["base_offset"] in deleted for deleted in log_later] == [False, True]

@@ -1,0 +1,207 @@
+"""Topic configs: levels, Kafka's parsing, what kafka-configs and server.properties print."""
+
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
+from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
+
+DESCRIBED = """\
+Dynamic configs for topic orders are:
+  retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=86400000,\
+ STATIC_BROKER_CONFIG:log.retention.ms=5, DEFAULT_CONFIG:log.retention.hours=168}
+  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=c}
+  segment.bytes=7 sensitive=false synonyms={}
+Dynamic configs for topic empty are:
+Configs for topic 'old' are retention.ms=5,cleanup.policy=compact,delete,retention.bytes=-9
+
+All configs for broker 3 are:
+  log.retention.ms=null sensitive=false synonyms={}
+  log.retention.minutes=3 sensitive=false synonyms={}
+  log.retention.hours=168 sensitive=false synonyms={}
+Default configs for brokers in the cluster are:
+  log.retention.ms=7 sensitive=false synonyms={}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path):
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text(text, "utf-8")
+        return path
+
+    return write
+
+
+def test_topics_brokers_and_the_clusters_defaults_are_read_as_kafka_configs_prints_them():
+    found = parse_described_configs("f", DESCRIBED)
+
+    assert found == [
+        ("orders", None, {"retention_ms": "86400000", "cleanup_policy": "compact,delete"}),
+        ("empty", None, {}),
+        (
+            "old",
+            None,
+            {"retention_ms": "5", "cleanup_policy": "compact,delete", "retention_bytes": "-9"},
+        ),
+        (None, 3, {"retention_ms": "180000"}),
+        (None, None, {"retention_ms": "7"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f: no configs of a topic or broker, as `kafka-configs --describe` prints them"),
+        ("  a=b\n", "f: 'a=b' is no line of `kafka-configs --describe`: 1"),
+        ("Dynamic configs for topic t are:\nError: x\n", "f: 'Error: x' is no line of `kafka-"),
+        ("Dynamic configs for broker x are:\n", "f: 'x' is no broker id (line 1)"),
+    ],
+)
+def test_what_kafka_configs_does_not_print_is_refused_by_line(text, message):
+    with pytest.raises(CorruptTextError) as raised:
+        parse_described_configs("f", text)
+
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "retention_ms"),
+    [
+        ("log.retention.hours=1", "3600000"),
+        ("log.retention.hours=1\nlog.retention.minutes=5", "300000"),
+        ("log.retention.minutes=5\nlog.retention.ms= +9 ", "9"),
+        ("log.retention.minutes=2147483647", "128849018820000"),
+        ("log.retention.hours=-1", "-1"),
+        ("log.retention.ms=-5", "-1"),
+        ("retention.ms=5", None),
+    ],
+)
+def test_the_smallest_unit_that_is_set_wins_in_server_properties(text, retention_ms):
+    assert parse_server_properties("f", text).get("retention_ms") == retention_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("log.retention.ms=0", "f: log.retention.ms is 0: -1 (unlimited) or 1 and more expected"),
+        ("log.retention.hours=1.5", "f: log.retention.hours is '1.5': not a number of type INT"),
+        (
+            "log.retention.hours=99999999999",
+            "f: log.retention.hours is '99999999999': not a number of type INT",
+        ),
+        (
+            "log.retention.ms=\nlog.retention.hours=2",
+            "f: log.retention.ms is '': not a number of type LONG",
+        ),
+        ("a=\\uZ", "f: Invalid \\u escape sequence"),
+    ],
+)
+def test_a_retention_that_a_broker_refuses_at_start_is_refused(text, message):
+    with pytest.raises(CorruptTextError) as raised:
+        parse_server_properties("f", text)
+
+    assert str(raised.value).startswith(message)
+
+
+def test_the_levels_win_in_kafkas_order_and_each_value_knows_its_own(file):
+    conf = file("c.toml", 'retention_bytes = 5\n[topics."orders"]\nretention_ms = 99\n')
+    configs = TopicConfigs.load(
+        Settings.load(conf, ["file.delete.delay.ms=1"]),
+        topic_configs=file("d", DESCRIBED),
+        server_properties=file("s", "log.retention.ms=1\nlog.cleanup.policy=delete , compact"),
+    )
+
+    assert configs.resolve("orders", 3)["retention_ms"] == (99, "topic")
+    assert configs.resolve("orders", 3)["cleanup_policy"] == ("compact,delete", "topic")
+    assert configs.resolve("other", 3)["retention_ms"] == (180_000, "broker's dynamic")
+    assert configs.resolve("other", 1)["retention_ms"] == (7, "cluster-wide dynamic")
+    assert configs.resolve("other", 1)["cleanup_policy"] == ("compact,delete", "server.properties")
+    assert configs.resolve("old", 1)["retention_bytes"] == (-9, "topic")
+    assert configs.resolve("empty", 1)["retention_bytes"].value == 5
+    assert configs.resolve("empty", 1)["local_retention_ms"] == (-2, "Kafka's default")
+
+
+def test_a_value_that_kafka_refuses_is_named_with_its_topic(file):
+    described = file("d", "Dynamic configs for topic t are:\n  cleanup.policy=Delete\n")
+
+    with pytest.raises(UsageError) as raised:
+        TopicConfigs.load(Settings.load(None, []), topic_configs=described)
+
+    assert str(raised.value) == (
+        f"{described}, topic t: cleanup_policy is 'Delete':"
+        " compact, delete, both with a comma, or nothing expected"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("retention_ms", " +5 ", 5),
+        ("retention_bytes", "-9", -9),
+        ("cleanup_policy", "", ""),
+        ("cleanup_policy", "delete,delete", "delete"),
+        ("cleanup_policy", " delete , compact ", "compact,delete"),
+        ("remote_storage_enable", "TRUE", True),
+    ],
+)
+def test_values_are_read_as_kafka_reads_them(key, text, value):
+    assert getattr(TopicConfig.model_validate({key: text}), key) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("retention_ms", "-2"),
+        ("retention_ms", "1_000"),
+        ("retention_ms", "1.0"),
+        ("retention_ms", "9223372036854775808"),
+        ("local_retention_ms", "-3"),
+        ("file_delete_delay_ms", "-1"),
+        ("cleanup_policy", "delete,"),
+        ("remote_storage_enable", "yes"),
+    ],
+)
+def test_values_that_kafka_refuses_are_refused(key, text):
+    with pytest.raises(ValueError, match=key):
+        TopicConfig.model_validate({key: text})
+
+
+def test_several_values_and_keys_make_a_grid():
+    assert settings_grid([]) == []
+    assert settings_grid(["retention.ms=1,2", "retention_bytes=-1", "retention_ms=3"]) == [
+        {"retention_ms": 1, "retention_bytes": -1},
+        {"retention_ms": 2, "retention_bytes": -1},
+        {"retention_ms": 3, "retention_bytes": -1},
+    ]
+    assert settings_grid(["cleanup.policy=compact,delete"]) == [
+        {"cleanup_policy": "compact,delete"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (["retention_ms"], "--what-if retention_ms: key=value expected"),
+        (["segment_bytes=1"], "unknown setting segment_bytes"),
+        (["retention_ms=1,"], "retention_ms is '': not a number"),
+        (["retention_ms=" + ",".join(map(str, range(1001)))], "--what-if: 1001 combinations"),
+    ],
+)
+def test_a_grid_that_cannot_be_meant_is_refused(pairs, message):
+    with pytest.raises(UsageError, match=message):
+        settings_grid(pairs)
+
+
+def test_the_highest_offset_in_remote_storage_is_read_as_kafka_get_offsets_prints_it():
+    assert parse_tiered_offsets("f", "orders:0:41\na:b:1:-1\norders:2:\n") == [
+        ("orders", 0, 41),
+        ("a:b", 1, -1),
+    ]
+    with pytest.raises(CorruptTextError, match=r"'orders 0 1': topic:partition:offset .*line 1"):
+        parse_tiered_offsets("f", "orders 0 1\n")
