@@ -13,8 +13,8 @@ from kafka_segments.decide.retention import decide_retention
 from kafka_segments.decide.retention_rules import RetentionRules
 from plain_retention import NOW_MS, Log, draw_log, run_retention
 
-LOGS = int(os.environ.get("REFEREE_LOGS", "250"))
-VERSIONS = ("0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.1", "2.8", "3.5", "3.9.1", "4.3.1")
+LOGS = int(os.environ.get("REFEREE_LOGS", "200"))
+VERSIONS = ("0.8.2", "0.10.2", "2.3", "2.8", "3.5", "4.3.1")
 COLUMNS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int,"
     " base_offset long, size_bytes long, next_offset long, max_timestamp_ms long,"

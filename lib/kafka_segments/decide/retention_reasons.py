@@ -50,7 +50,8 @@ def words() -> Column:
 
 def remedy() -> Column:
     """Give the setting or action that would free the segment; null where it goes."""
-    return F.coalesce(*(F.when(reason.holds, reason.remedy) for reason in _reasons()))
+    ways = (F.when(reason.holds, reason.remedy) for reason in (*_of_held(), *_of_young()))
+    return F.when(F.col("rule").isNull(), F.coalesce(*ways))
 
 
 def _reasons() -> list[Reason]:

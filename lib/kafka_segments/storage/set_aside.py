@@ -139,7 +139,7 @@ def bring_back(folder: Path, aside: Path) -> int:
         else:
             _check(target, file, digest)
     (aside / MANIFEST).unlink(missing_ok=True)
-    for leftover in aside.glob(f"*{_TEMPORARY}"):
+    for leftover in (*aside.glob(f"*{_TEMPORARY}"), *folder.glob(f"*{_TEMPORARY}")):
         leftover.unlink()
     aside.rmdir()
     return len(files)

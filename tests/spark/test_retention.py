@@ -1,0 +1,293 @@
+"""Retention over a warehouse: reasons and blame, other settings, plans applied and rolled back."""
+
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.decide.retention import decide_retention
+from kafka_segments.decide.retention_rules import RetentionRules
+from kafka_segments.errors import UsageError
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.pipelines.retention import (
+    RetentionOptions,
+    compare_settings,
+    explain_log,
+    run_retention,
+    segments_to_decide,
+)
+from kafka_segments.pipelines.retention_plan import apply_plan, plan_retention, roll_plan_back
+from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.topic_configs import TopicConfigs
+from plain_retention import HOUR_MS, NOW_MS
+
+DAY_MS = 24 * HOUR_MS
+LATER_MS = 1_795_000_000_000  # all of the broker's CreateTime segments have expired
+COLUMNS = (
+    "cluster string, broker_id int, log_dir string, topic string, partition int,"
+    " base_offset long, size_bytes long, next_offset long, max_timestamp_ms long,"
+    " offset_of_max_timestamp long, last_modified_ms long, largest_timestamp_ms long,"
+    " largest_timestamp_source string, is_active boolean, high_watermark long,"
+    " log_start_offset long, highest_remote_offset long"
+)
+
+
+def _rows(number: int, segments: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    rows = []
+    for position, segment in enumerate(segments):
+        timestamp = segment.get("timestamp", -1)
+        mtime = segment.get("mtime", NOW_MS - 2 * DAY_MS)
+        base, count = position * 10, 10
+        rows.append(
+            (
+                *("c", 1, "/d", "t", number, base, segment.get("size", 100)),
+                None if segment.get("unreadable") else base + count,
+                *(timestamp, base + 5, mtime, timestamp if timestamp >= 0 else mtime),
+                "record" if timestamp >= 0 else "last_modified",
+                position == len(segments) - 1,
+                segment.get("high_watermark"),
+                0,
+                segment.get("highest_remote"),
+            )
+        )
+    return rows
+
+
+def _decide(
+    spark: SparkSession,
+    *logs: list[dict[str, Any]],
+    version: str = "4.3",
+    configs: list[dict[str, Any]] | None = None,
+) -> list[list[Row]]:
+    """Decide for logs of segments of ten offsets; each segment a dict of what matters."""
+    settings = [
+        TopicConfig(**{"retention_ms": DAY_MS, **config}).model_dump()
+        for config in configs or [{}] * len(logs)
+    ]
+    rows = [
+        (*row, *settings[number].values())
+        for number, segments in enumerate(logs)
+        for row in _rows(number, segments)
+    ]
+    kinds = {int: "long", str: "string", bool: "boolean"}
+    columns = [f"{key} {kinds[type(value)]}" for key, value in settings[0].items()]
+    frame = spark.createDataFrame(rows, ", ".join((COLUMNS, *columns)))
+    decide = decide_retention(now_ms=NOW_MS, rules=RetentionRules.of(version))
+    decided = frame.transform(decide).orderBy("partition", "base_offset").collect()
+    return [[row for row in decided if row["partition"] == number] for number in range(len(logs))]
+
+
+OLD, YOUNG, AHEAD = NOW_MS - 2 * DAY_MS, NOW_MS - HOUR_MS, NOW_MS + DAY_MS
+TIERED = {"remote_storage_enable": True, "local_retention_ms": 0}
+
+
+CASES: list[tuple[dict[str, Any], dict[str, Any], str, str | None]] = [
+    ({"timestamp": NOW_MS // 1000}, {}, "retention_ms", "s"),
+    ({"timestamp": YOUNG}, {}, "not_expired", None),
+    ({"timestamp": AHEAD}, {}, "future_timestamp", None),
+    ({"timestamp": NOW_MS * 1000}, {}, "wrong_unit", "us"),
+    ({"timestamp": NOW_MS * 1_000_000}, {}, "wrong_unit", "ns"),
+    ({"timestamp": 2**63 - 1}, {}, "future_timestamp", None),
+    ({"mtime": YOUNG}, {}, "mtime_reset", None),
+    ({"timestamp": OLD, "unreadable": True}, {}, "unreadable", None),
+    ({"timestamp": OLD, "high_watermark": 9}, {}, "high_watermark", None),
+    ({"timestamp": OLD}, {"cleanup_policy": "compact"}, "cleanup_policy", None),
+    ({"timestamp": OLD}, TIERED, "upload_unknown", None),
+    ({"timestamp": OLD, "highest_remote": 3}, TIERED, "not_uploaded", None),
+    ({"timestamp": OLD, "highest_remote": 9}, TIERED, "retention_ms", None),
+]
+
+
+def test_the_reason_and_the_guessed_unit_of_an_oldest_segment(spark: SparkSession) -> None:
+    old = {"timestamp": OLD}
+    logs = [[segment, old, old] for segment, *_ in CASES]
+    decided = _decide(spark, *logs, configs=[config for _, config, *_ in CASES])
+
+    found = [(rows[0]["reason_code"], rows[0]["timestamp_unit"]) for rows in decided]
+    assert found == [(code, unit) for *_, code, unit in CASES]
+    for first, second, _ in decided:
+        assert (first["remedy"] is None) == (first["decision"] == "delete")
+        assert first["blocked_by_base_offset"] is None
+        if second["reason_code"] == "blocked":
+            assert (second["blocked_by_base_offset"], second["pinned_by_offset"]) == (0, 5)
+            assert first["waiting_bytes"] == 200
+
+
+def test_to_blame_is_the_older_segment_that_goes_last_and_bytes_wait_behind_it(
+    spark: SparkSession,
+) -> None:
+    young, ahead, old = {"timestamp": YOUNG}, {"timestamp": AHEAD}, {"timestamp": OLD}
+    logs = [old, young, ahead, old, young, old]
+    (rows,) = _decide(spark, logs, configs=[{"file_delete_delay_ms": 7}])
+
+    goes = [NOW_MS, YOUNG + DAY_MS + 1, *[AHEAD + DAY_MS + 1] * 4]
+    assert [row["deletes_at_ms"] for row in rows] == goes
+    assert [row["frees_disk_at_ms"] - row["deletes_at_ms"] for row in rows] == [7] * 6
+    assert [row["blocked_by_base_offset"] for row in rows] == [None, None, None, 20, 20, 20]
+    assert [row["pinned_by_timestamp_ms"] for row in rows[1:]] == [YOUNG, *[AHEAD] * 4]
+    assert [row["waiting_bytes"] for row in rows] == [None, 200, 200, 100, 100, 0]
+    assert rows[3]["reason"] == "expired, but the older segment 20 stays"
+    assert rows[3]["remedy"] == "free segment 20 first"
+
+
+def test_size_goes_first_and_the_end_of_time_never_comes(spark: SparkSession) -> None:
+    old, far = [{"timestamp": OLD}] * 3, [{"timestamp": 2**63 - 1}] * 3
+    rows, kept = _decide(spark, old, far, configs=[{"retention_bytes": 200}, {}])
+
+    assert [row["decision"] for row in rows] == ["delete"] * 3
+    assert [row["rule"] for row in rows] == ["retention_bytes", "retention_ms", "retention_ms"]
+    assert [row["rolls"] for row in rows] == [False, False, True]
+    assert [row["deletes_at_ms"] for row in kept] == [None] * 3
+
+
+def test_before_kip_33_the_mtime_of_a_restored_file_keeps_it_and_is_blamed(
+    spark: SparkSession,
+) -> None:
+    restored = [{"timestamp": OLD - number, "mtime": YOUNG} for number in range(2)]
+
+    codes = {
+        version: {row["reason_code"] for row in _decide(spark, restored, version=version)[0]}
+        for version in ("0.10.0", "4.3")
+    }
+
+    assert codes == {"0.10.0": {"mtime_reset"}, "4.3": {"retention_ms"}}
+
+
+@pytest.fixture(scope="module")
+def built(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """Give a log directory with two partitions and a warehouse built of it."""
+    root = tmp_path_factory.mktemp("retention")
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1", "txn-0"):
+        shutil.copytree(broker / "logs" / name, root / "logs" / name)
+    (root / "logs" / ".lock").touch()
+    options = BuildOptions(
+        (str(root / "logs"),), str(root / "warehouse"), RecoveryOptions(), LATER_MS
+    )
+    Build(spark, options).run()
+    return root / "logs", root / "warehouse"
+
+
+def _options(warehouse: Path, *pairs: str, conf: Path | None = None) -> RetentionOptions:
+    return RetentionOptions(
+        warehouse=str(warehouse),
+        configs=TopicConfigs.load(Settings.load(conf, ["retention_ms=2592000000", *pairs])),
+        rules=RetentionRules.of("4.3"),
+        now_ms=LATER_MS,
+    )
+
+
+def test_each_topic_is_decided_by_its_own_settings(
+    spark: SparkSession, built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    conf = tmp_path / "c.toml"
+    conf.write_text('[topics."ct-two-partitions"]\nretention_ms = -1\n', "utf-8")
+
+    decided = run_retention(spark, _options(built[1], conf=conf), dry_run=True)
+
+    kept = {row["topic"]: row["retention_ms"] for row in decided.collect()}
+    assert kept == {"ct-two-partitions": -1, "txn": 2_592_000_000}
+    explained = explain_log(spark, _options(built[1], conf=conf), topic="txn", partition=0)
+    assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
+
+
+def test_other_settings_leave_what_deciding_by_them_leaves(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    grid = settings_grid(["retention_ms=1,-1", "retention_bytes=1000000"])
+    compared = compare_settings(spark, _options(built[1]), grid).collect()
+
+    @cache
+    def left(*pairs: str) -> dict[str, tuple[int, int]]:
+        decided = run_retention(spark, _options(built[1], *pairs), dry_run=True)
+        kept = decided.groupBy("topic").agg(
+            F.count_if(F.col("decision") == "keep").alias("segments"),
+            F.sum(F.when(F.col("decision") == "keep", F.col("size_bytes"))).alias("bytes"),
+        )
+        return {row["topic"]: (row["segments"], row["bytes"] or 0) for row in kept.collect()}
+
+    assert len(compared) == 4
+    for row in compared:
+        topic, today = row["topic"], left()
+        assert (row["segments"], row["size_bytes"]) == left(*row["setting"].split())[topic]
+        assert (row["today_segments"], row["today_size_bytes"]) == today[topic]
+
+
+def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns)
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_a_plan_moves_what_goes_and_can_be_rolled_back(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    log_dir, warehouse = built
+    before = _state(log_dir)
+    plan_id, planned = plan_retention(spark, _options(warehouse), dry_run=False)
+    assert planned.where("problem IS NOT NULL").isEmpty()
+
+    def moves(act: Any, *, execute: bool) -> list[tuple[str, int, str]]:
+        found = act(spark, str(warehouse), plan_id, aside=None, execute=execute)
+        return [(Path(move.log).name, move.segments, move.status) for move in found]
+
+    names = ("ct-two-partitions-0", "ct-two-partitions-1", "txn-0")
+    assert moves(apply_plan, execute=False) == [(name, 1, "would move") for name in names]
+    assert _state(log_dir) == before
+    os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, 0))
+    assert [status for _, _, status in moves(apply_plan, execute=True)] == [
+        "moved",
+        "moved",
+        "refused",
+    ]
+    os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, before[f"txn-0/{0:020d}.log"][1]))
+    assert [status for _, _, status in moves(apply_plan, execute=True)] == ["moved"] * 3
+    assert len(_state(log_dir)) < len(before)
+    assert [status for _, _, status in moves(roll_plan_back, execute=True)] == ["brought back"] * 3
+    assert _state(log_dir) == before
+    assert [status for _, _, status in moves(roll_plan_back, execute=True)] == ["untouched"] * 3
+
+
+def test_an_unknown_plan_and_a_target_inside_the_logs_are_refused(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    plan_id, _ = plan_retention(spark, _options(built[1]), dry_run=False)
+
+    with pytest.raises(UsageError, match="has no plan nothing"):
+        list(apply_plan(spark, str(built[1]), "nothing", aside=None, execute=True))
+    with pytest.raises(UsageError, match="lies in the log directory"):
+        list(apply_plan(spark, str(built[1]), plan_id, aside=built[0] / "x", execute=True))
+
+
+def test_a_segment_that_changed_since_the_build_is_planned_with_its_problem(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    file = built[0] / "txn-0" / f"{0:020d}.log"
+    mtime_ns = file.stat().st_mtime_ns
+    os.utime(file, ns=(0, 0))
+    try:
+        _, planned = plan_retention(spark, _options(built[1]), dry_run=True)
+        problems = planned.where("problem IS NOT NULL").select("topic", "problem").collect()
+    finally:
+        os.utime(file, ns=(mtime_ns, mtime_ns))
+
+    assert [row["topic"] for row in problems] == ["txn"]
+    assert problems[0]["problem"].startswith("it has changed since it was read: run `kafka-")
+
+
+def test_an_active_segment_counts_with_the_bytes_that_recovery_keeps(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    segments = segments_to_decide(spark, _options(built[1]))
+
+    assert segments.where("is_active AND size_bytes <> valid_bytes").isEmpty()

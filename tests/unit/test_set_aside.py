@@ -1,0 +1,232 @@
+"""Segments set aside and brought back: a kill at every step, files that are not as planned."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.set_aside import (
+    MANIFEST,
+    SegmentFile,
+    bring_back,
+    check_planned,
+    files_of_segments,
+    held_lock,
+    read_manifest,
+    set_aside,
+)
+
+LIB = Path(__file__).resolve().parents[2] / "lib"
+BASES = (0, 10)
+SUFFIXES = ("log", "index")
+# Ends the process at its n-th change of the file system; renames between folders fail as
+# between file systems where asked.
+KILLED = """
+import errno, os, sys
+from pathlib import Path
+from kafka_segments.storage import set_aside as module
+
+action, folder, aside, step, across = sys.argv[1:]
+steps = int(step)
+
+def counted(function):
+    def call(*arguments, **options):
+        global steps
+        if steps == 0:
+            os._exit(9)
+        steps -= 1
+        if function is replace and across == "1":
+            if os.path.dirname(arguments[0]) != os.path.dirname(arguments[1]):
+                raise OSError(errno.EXDEV, "another file system")
+        return function(*arguments, **options)
+    return call
+
+replace = os.replace
+for name in ("replace", "fsync", "unlink", "rmdir", "utime", "chown", "mkdir"):
+    setattr(os, name, counted(getattr(os, name)))
+folder, aside = Path(folder), Path(aside)
+if action == "apply":
+    files = module.files_of_segments(folder, (0, 10))
+    if (aside / module.MANIFEST).exists():
+        files = [file for file, _ in module.read_manifest(aside)]
+    module.set_aside(folder, aside, files)
+else:
+    module.bring_back(folder, aside)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs" / "t-0"
+    folder.mkdir(parents=True)
+    for base in (*BASES, 20):
+        for suffix in SUFFIXES:
+            file = folder / f"{base:020d}.{suffix}"
+            file.write_bytes(f"{base} {suffix}".encode() * 9)
+            os.utime(file, ns=(1_600_000_000_123_456_789, 1_600_000_000_987_654_321 + base))
+    (folder / "leader-epoch-checkpoint").write_text("0\n0\n")
+    return folder
+
+
+def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+
+
+def _run(action: str, folder: Path, aside: Path, *, step: int, across: bool) -> bool:
+    """Run until the process is killed at a step; tell whether it came to its end."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-S",
+            "-c",
+            KILLED,
+            action,
+            folder,
+            aside,
+            str(step),
+            "1" if across else "0",
+        ],
+        env={"PYTHONPATH": str(LIB)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 9), done.stderr
+    return done.returncode == 0
+
+
+def _is_without_hole(folder: Path) -> bool:
+    """Tell whether the logs left are the youngest ones, and no index is without its log."""
+    logs = sorted(int(file.stem) for file in folder.glob("*.log"))
+    indexes = {int(file.stem) for file in folder.glob("*.index")}
+    return logs == [0, 10, 20][-len(logs) :] and indexes <= set(logs)
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["one file system", "two file systems"])
+def test_a_kill_at_any_step_leaves_a_log_without_a_hole_and_all_can_be_brought_back(
+    folder: Path, tmp_path: Path, *, across: bool
+) -> None:
+    before, aside = _state(folder), tmp_path / "aside" / "t-0"
+    step, ended = 0, False
+    while not ended:
+        ended = _run("apply", folder, aside, step=step, across=across)
+        assert _is_without_hole(folder)
+        if step % 2 and aside.exists():
+            bring_back(folder, aside)
+            assert _state(folder) == before
+        set_aside(folder, aside, _planned(folder, aside))
+        assert sorted(file.name for file in folder.glob("*.log")) == [f"{20:020d}.log"]
+        ended &= _run("rollback", folder, aside, step=step, across=across)
+        assert _is_without_hole(folder)
+        if aside.exists():
+            bring_back(folder, aside)
+        assert _state(folder) == before
+        step += 1
+    assert step > 10
+
+
+def _planned(folder: Path, aside: Path) -> list[SegmentFile]:
+    if (aside / MANIFEST).exists():
+        return [file for file, _ in read_manifest(aside)]
+    return files_of_segments(folder, BASES)
+
+
+def test_the_files_that_a_broker_deletes_go_and_no_others(folder: Path, tmp_path: Path) -> None:
+    set_aside(folder, tmp_path / "aside", files_of_segments(folder, BASES))
+
+    assert len(list((tmp_path / "aside").iterdir())) == 5
+    assert {file.name for file in folder.iterdir()} == {
+        "leader-epoch-checkpoint",
+        *(f"{20:020d}.{suffix}" for suffix in SUFFIXES),
+    }
+
+
+def _touch(folder: Path) -> None:
+    os.utime(folder / f"{10:020d}.log", ns=(0, 5))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_touch, f"{10:020d}.log has 54 bytes and mtime 5 ns, 54 and 1600000000987654331 when"),
+        (lambda folder: (folder / f"{0:020d}.log").unlink(), f"{0:020d}.log is gone since"),
+        (
+            lambda folder: (folder / f"{0:020d}.txnindex").touch(),
+            f"{0:020d}.txnindex was not there when it was planned",
+        ),
+        (
+            lambda folder: (folder / f"{5:020d}.log").touch(),
+            "segment 5 is older than 10 and not in the plan",
+        ),
+        (lambda folder: (folder / f"{20:020d}.log").unlink(), "segment 10 is the last one"),
+    ],
+)
+def test_a_plan_older_than_the_data_is_refused(folder, tmp_path, change, message):
+    planned = files_of_segments(folder, BASES)
+    change(folder)
+
+    with pytest.raises(SetAsideError, match=message):
+        check_planned(folder, tmp_path / "aside", planned)
+
+
+def test_a_file_that_took_the_place_of_one_set_aside_is_not_overwritten(folder, tmp_path):
+    aside = tmp_path / "aside"
+    set_aside(folder, aside, files_of_segments(folder, BASES))
+    other = folder / f"{10:020d}.index"
+    other.write_bytes(b"rebuilt")
+
+    with pytest.raises(SetAsideError, match="another file took its place: move it away"):
+        bring_back(folder, aside)
+
+    assert other.read_bytes() == b"rebuilt"
+
+
+def test_a_file_that_was_changed_in_the_set_aside_folder_is_not_brought_back(folder, tmp_path):
+    aside = tmp_path / "aside"
+    set_aside(folder, aside, files_of_segments(folder, BASES))
+    file = aside / f"{10:020d}.log"
+    stat = file.stat()
+    file.write_bytes(b"x" * stat.st_size)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    with pytest.raises(SetAsideError, match="its sha256 is not the one of the manifest"):
+        bring_back(folder, aside)
+
+
+def test_a_lock_that_a_broker_holds_is_refused_and_ours_keeps_a_broker_out(tmp_path):
+    lock = tmp_path / ".lock"
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX |"
+        " fcntl.LOCK_NB); print('held', flush=True); sys.stdin.read()"
+    )
+    with held_lock(lock):
+        pass
+    lock.touch()
+    with held_lock(lock):
+        beside = subprocess.run(
+            [sys.executable, "-c", code, lock],
+            input="",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert "BlockingIOError" in beside.stderr
+    broker = subprocess.Popen(
+        [sys.executable, "-c", code, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        with (
+            pytest.raises(SetAsideError, match=r"its \.lock is held: stop its broker first"),
+            held_lock(lock),
+        ):
+            pass
+    finally:
+        broker.communicate()
+    with lock.open("r+") as stream:
+        fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
