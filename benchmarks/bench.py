@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from decisions import bench_decisions
 from segments import batch, v1_message, v1_wrapper, write_segment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -262,6 +263,7 @@ def main() -> None:
         bench_job(referee, folder / "logs", job_size, report)
     bench_many(folder / "many", many, report)
     shutil.rmtree(folder)
+    report += bench_decisions(most=50_000 if quick else 5_000_000)
     target = ROOT / "build" / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
     target.write_text("\n".join(report), "utf-8")
     print(f"written: {target}")
