@@ -38,11 +38,17 @@ def crc32c_in_pieces(data: bytes, cuts: list[int], *, by_instruction: bool) -> i
     return int(running) ^ crc.CRC_START
 
 
-def crc32_in_pieces(data: bytes, cuts: list[int]) -> int:
+CRC32_WAYS = [
+    pytest.param(crc.crc32_update, id="multiplication"),
+    pytest.param(crc.crc32_by_tables, id="tables"),
+]
+
+
+def crc32_in_pieces(data: bytes, cuts: list[int], update=crc.crc32_update) -> int:
     running = np.uint64(crc.CRC_START)
     view = np.frombuffer(data, dtype=np.uint8)
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
-        running = np.uint64(crc.crc32_update(view, start, end, running))
+        running = np.uint64(update(view, start, end, running))
     return int(running) ^ crc.CRC_START
 
 
@@ -99,20 +105,25 @@ def test_crc32c_in_pieces_is_the_whole_ones(length, shares, by_instruction):
 
 
 @settings(deadline=None)
-@given(length=st.integers(0, 5000), shares=st.lists(st.floats(0, 1), max_size=4))
-def test_crc32_in_pieces_is_zlibs(length, shares):
+@given(
+    length=st.integers(0, 5000),
+    shares=st.lists(st.floats(0, 1), max_size=4),
+    update=st.sampled_from([crc.crc32_update, crc.crc32_by_tables]),
+)
+def test_crc32_in_pieces_is_zlibs(length, shares, update):
     data = BYTES[:length]
     cuts = sorted(int(share * length) for share in shares)
 
-    found = crc32_in_pieces(data, cuts)
+    found = crc32_in_pieces(data, cuts, update)
 
     assert found == zlib.crc32(data)
 
 
-def test_crc32_of_every_length_up_to_1200_is_zlibs():
+@pytest.mark.parametrize("update", CRC32_WAYS)
+def test_crc32_of_every_length_up_to_1200_is_zlibs(update):
     expected = [zlib.crc32(BYTES[:length]) for length in range(1201)]
 
-    found = [crc32_in_pieces(BYTES[:length], []) for length in range(1201)]
+    found = [crc32_in_pieces(BYTES[:length], [], update) for length in range(1201)]
 
     assert found == expected
 
