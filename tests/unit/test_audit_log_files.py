@@ -62,19 +62,28 @@ def test_a_spoiled_snapshot_is_corrupt(broker: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "reason", "effect"),
     [
-        ("1\n0\n", "version is '1', 0 expected"),
-        ("0\n2\n3 1000\n", "1 entries, line 2 says 2"),
-        ("0\n2\n5 1000\n3 1006\n", "epoch 3 at offset 1006 follows epoch 5 at 1000"),
-        ("0\n2\n3 1000\n5 1000\n", "epoch 5 at offset 1000 follows epoch 3 at 1000"),
+        ("1\n0\n", "version is '1', 0 expected", "fails_to_start"),
+        ("0\n2\n3 1000\n", "1 entries, line 2 says 2", "fails_to_start"),
+        (
+            "0\n2\n5 1000\n3 1006\n",
+            "epoch 3 at offset 1006 follows epoch 5 at 1000",
+            "wrong_lookups",
+        ),
+        (
+            "0\n2\n3 1000\n5 1000\n",
+            "epoch 5 at offset 1000 follows epoch 3 at 1000",
+            "wrong_lookups",
+        ),
     ],
 )
-def test_epochs_that_cannot_be_read_or_go_back(text: str, reason: str) -> None:
+def test_epochs_that_cannot_be_read_or_go_back(text: str, reason: str, effect: str) -> None:
     found = judge_log_file(EPOCHS, text.encode(), V4_3)
 
     assert (found.judgement.verdict, found.base_offset) == ("corrupt", None)
     assert reason in found.judgement.message
+    assert found.consequence.effect == effect
 
 
 def test_releases_without_such_files_ignore_them() -> None:

@@ -83,29 +83,33 @@ def _bad_snapshot(data: bytes) -> str | None:
 
 
 def _judge_epochs(data: bytes, version: Version) -> LogFile:
-    reason = _bad_epochs(data)
+    kind, reason = _bad_epochs(data)
     if version < _SINCE:
         return _ignored(LEADER_EPOCHS, None, LEADER_EPOCHS, reason, version)
     if reason is None:
         return _sound(LEADER_EPOCHS, None, LEADER_EPOCHS, "epochs and offsets ascend")
-    judgement = Judgement(LEADER_EPOCHS, Verdict.CORRUPT, Kind.BAD_CONTENT, reason)
-    text = "the broker cannot read it and does not load the log"
+    judgement = Judgement(LEADER_EPOCHS, Verdict.CORRUPT, kind, reason)
+    effect, text = Effect.FAILS, "the broker cannot read it and does not load the log"
+    if kind == Kind.OUT_OF_ORDER:
+        effect, text = Effect.WRONG_LOOKUPS, "entries before one that goes back are dropped:"
+        text += " a replica may be truncated at a wrong offset"
     action = "with the broker stopped put a rebuilt or saved one in its place"
-    return LogFile(LEADER_EPOCHS, None, judgement, Consequence(Effect.FAILS, text, action))
+    return LogFile(LEADER_EPOCHS, None, judgement, Consequence(effect, text, action))
 
 
-def _bad_epochs(data: bytes) -> str | None:
+def _bad_epochs(data: bytes) -> tuple[Kind | None, str | None]:
     try:
         entries = parse_leader_epochs(data.decode("utf-8"))
     except (CorruptTextError, UnicodeDecodeError) as error:
-        return str(error)
+        return Kind.BAD_CONTENT, str(error)
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
             return (
+                Kind.OUT_OF_ORDER,
                 f"epoch {after.epoch} at offset {after.start_offset} follows epoch"
-                f" {before.epoch} at {before.start_offset}"
+                f" {before.epoch} at {before.start_offset}",
             )
-    return None
+    return None, None
 
 
 def _sound(name: str, base_offset: int | None, suffix: str, message: str) -> LogFile:
