@@ -245,6 +245,17 @@ class Referee:
         truncated: list[Answer] = answer["truncated"]
         return truncated
 
+    def roll(self, directory: Path, base: int, cases: Sequence[Answer]) -> list[bool]:
+        """Tell for each case whether a recovered segment rolls at an append.
+
+        A case holds ``segment_index_bytes``, ``segment_bytes``, ``segment_ms``, ``jitter_ms``,
+        ``created_ms``, ``now_ms``, ``append_bytes``, ``append_timestamp_ms`` and
+        ``append_last_offset``. The directory is only read.
+        """
+        answer = self._ask("roll", dir=str(directory), base=base, cases=list(cases))
+        rolls: list[bool] = answer["rolls"]
+        return rolls
+
     def load_log(
         self, directory: Path, *, is_clean: bool, recovery_point: int = 0, truncate_to: int = -1
     ) -> Answer:

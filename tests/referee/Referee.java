@@ -88,6 +88,10 @@ public final class Referee {
                 integer(request, "set_batches"),
                 required(request, "first_offsets").booleanValue(),
                 required(request, "record_offsets").booleanValue());
+            case "roll" -> RollRuns.run(
+                directory(request),
+                required(request, "base").asLong(),
+                required(request, "cases"));
             case "load" -> history(request).load();
             case "records" -> RecordLines.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));

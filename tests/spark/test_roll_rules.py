@@ -1,0 +1,247 @@
+"""Roll decisions as a transform against Kafka's own LogSegment.shouldRoll."""
+
+import os
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from kafka_referee import Referee
+from kafka_segments.decide.roll_rules import RollRules
+from kafka_segments.decide.rolls import decide_rolls
+from kafka_segments.errors import UsageError
+
+PARTITIONS = int(os.environ.get("ROLL_PARTITIONS", "8"))
+CASES = int(os.environ.get("ROLL_CASES", "40"))
+NOW_MS = 1_700_003_600_000
+LONG_MAX = 2**63 - 1
+LATEST = RollRules()
+RULES = (
+    "segment_bytes",
+    "segment_ms",
+    "offset_index_full",
+    "time_index_full",
+    "offset_overflow",
+)
+COLUMNS = {
+    "cluster": "string",
+    "broker_id": "int",
+    "log_dir": "string",
+    "topic": "string",
+    "partition": "int",
+    "base_offset": "long",
+    "size_bytes": "long",
+    "next_offset": "long",
+    "first_batch_timestamp_ms": "long",
+    "max_timestamp_ms": "long",
+    "created_ms": "long",
+    "index_entries": "long",
+    "time_index_entries": "long",
+    "segment_bytes": "long",
+    "segment_ms": "long",
+    "segment_jitter_ms": "long",
+    "segment_index_bytes": "long",
+    "max_compaction_lag_ms": "long",
+    "cleanup_policy": "string",
+    "append_bytes": "long",
+    "append_timestamp_ms": "long",
+    "append_last_offset": "long",
+}
+SEGMENT: dict[str, Any] = {
+    "cluster": "c",
+    "broker_id": 1,
+    "log_dir": "/d",
+    "topic": "t",
+    "partition": 0,
+    "base_offset": 0,
+    "size_bytes": 900,
+    "next_offset": 10,
+    "first_batch_timestamp_ms": 1_000,
+    "max_timestamp_ms": 2_000,
+    "created_ms": 5_000,
+    "index_entries": 0,
+    "time_index_entries": 1,
+    "segment_bytes": 1_000,
+    "segment_ms": 604_800_000,
+    "segment_jitter_ms": 0,
+    "segment_index_bytes": 10_485_760,
+    "max_compaction_lag_ms": LONG_MAX,
+    "cleanup_policy": "delete",
+    "append_bytes": 100,
+    "append_timestamp_ms": 2_000,
+    "append_last_offset": 10,
+}
+
+
+def _rows(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    return spark.createDataFrame([tuple(row[name] for name in COLUMNS) for row in rows], schema)
+
+
+def _decide(
+    spark: SparkSession, rules: RollRules = LATEST, now_ms: int = NOW_MS, **changes: Any
+) -> Row:
+    rows = _rows(spark, [SEGMENT | changes])
+    return rows.transform(decide_rolls(now_ms=now_ms, rules=rules)).collect()[0]
+
+
+def _draw(choice: random.Random, number: int, segment: dict[str, Any]) -> dict[str, Any]:
+    """Draw settings and an append, mostly at the edge of a rule."""
+    base, size = segment["baseOffset"], segment["validBytes"]
+    first = segment["firstBatchTimestamp"]
+    append_bytes = choice.choice([61, 100, 16_384])
+    segment_ms = choice.choice([1, 1_000, 604_800_000, LONG_MAX])
+    jitter_ms = choice.choice([0, 0, 1, 500, LONG_MAX])
+    created = NOW_MS - choice.choice([0, 1_000, 1_001, 1_002, 604_800_001])
+    near = choice.choice([-1, 0, 1, 2])
+    timestamps = [first, NOW_MS, first + min(segment_ms, 2**40) + near, -1]
+    needed = max(8 * segment["indexEntries"], 12 * segment["timeIndexEntries"], 8)
+    near_full = [
+        8 * segment["indexEntries"] + choice.choice([0, 7, 8]),
+        12 * segment["timeIndexEntries"] + choice.choice([0, 12, 23, 24]),
+    ]
+    reach = base + 2**31 - 1 + choice.choice([0, 1])
+    return SEGMENT | {
+        "partition": number,
+        "base_offset": base,
+        "size_bytes": size,
+        "next_offset": segment["nextOffset"],
+        "first_batch_timestamp_ms": first,
+        "max_timestamp_ms": segment["largestTimestamp"],
+        "created_ms": created,
+        "index_entries": segment["indexEntries"],
+        "time_index_entries": segment["timeIndexEntries"],
+        "segment_bytes": choice.choice([2**30, 2**30, max(14, size + append_bytes + near)]),
+        "segment_ms": segment_ms,
+        "segment_jitter_ms": jitter_ms,
+        "segment_index_bytes": max(needed, choice.choice([10_485_760, 10_485_760, *near_full])),
+        "append_bytes": append_bytes,
+        "append_timestamp_ms": choice.choice(timestamps),
+        "append_last_offset": choice.choice([segment["nextOffset"]] * 4 + [reach]),
+    }
+
+
+def _kafkas(referee: Referee, folder: Path, rows: list[dict[str, Any]]) -> list[str]:
+    """Ask Kafka with no jitter and with the greatest that it can draw."""
+
+    def rolls(jitters: list[int]) -> list[bool]:
+        cases = [
+            row | {"jitter_ms": jitter, "now_ms": NOW_MS}
+            for row, jitter in zip(rows, jitters, strict=True)
+        ]
+        return referee.roll(folder, rows[0]["base_offset"], cases)
+
+    most = [max(min(row["segment_jitter_ms"], row["segment_ms"], 2**31) - 1, 0) for row in rows]
+    return [
+        "roll" if late else "jitter" if early else "keep"
+        for late, early in zip(rolls([0] * len(rows)), rolls(most), strict=True)
+    ]
+
+
+def test_random_segments_roll_as_kafkas_do(
+    spark: SparkSession, referee: Referee, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
+    print(f"REFEREE_SEED={seed}")
+    choice = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    expected: list[str] = []
+    for number in range(PARTITIONS):
+        kind = ("v2", "legacy", "mixed", "transactions")[number % 4]
+        folder = referee.generate(tmp_path / f"{number}", seed + number, kind)  # type: ignore[arg-type]
+        interval = choice.choice([0, 64, 4096])
+        for segment in referee.recover(folder, index_interval_bytes=interval):
+            drawn = [_draw(choice, len(rows) + case, segment) for case in range(CASES)]
+            expected += _kafkas(referee, folder, drawn)
+            rows += drawn
+
+    decided = _rows(spark, rows).transform(decide_rolls(now_ms=NOW_MS, rules=RollRules()))
+
+    found = {row["partition"]: row for row in decided.collect()}
+    differences = [
+        (rows[number], found[number], answer)
+        for number, answer in enumerate(expected)
+        if found[number]["decision"] != answer
+    ]
+    alone = Counter(row["rules"][0] for row in found.values() if len(row["rules"]) == 1)
+    print(f"{len(rows)} cases, {Counter(expected)}, one rule alone: {alone}")
+    assert differences == []
+    assert set(alone) == set(RULES)
+    assert set(expected) == {"roll", "jitter", "keep"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"append_bytes": 100}, None),
+        ({"append_bytes": 101}, "segment_bytes"),
+        ({"append_timestamp_ms": 604_801_000}, None),
+        ({"append_timestamp_ms": 604_801_001}, "segment_ms"),
+        ({"append_timestamp_ms": 604_801_001, "size_bytes": 0}, None),
+        ({"first_batch_timestamp_ms": -1}, "segment_ms"),
+        ({"append_last_offset": 2**31}, "offset_overflow"),
+    ],
+)
+def test_the_specifications_examples(
+    spark: SparkSession, changes: dict[str, Any], rule: str | None
+) -> None:
+    assert _decide(spark, now_ms=604_805_001, **changes)["rule"] == rule
+
+
+def test_older_rules_count_from_other_clocks(spark: SparkSession) -> None:
+    changes = {"segment_ms": 10_000, "max_timestamp_ms": 9_000, "append_timestamp_ms": 2_000}
+
+    def rule(version: tuple[int, ...], time: str | None, now_ms: int) -> object:
+        return _decide(spark, RollRules.of(version, time), now_ms, **changes)["rule"]
+
+    assert rule((4, 3), None, 99_000) is None  # the append's timestamp counts
+    assert rule((4, 3), "first-message", 99_000) is None
+    assert rule((4, 3), "largest-timestamp", 19_000) is None
+    assert rule((4, 3), "largest-timestamp", 19_001) == "segment_ms"
+    assert rule((0, 10, 0), None, 15_000) is None
+    assert rule((0, 10, 0), None, 15_001) == "segment_ms"
+    with pytest.raises(UsageError, match="rule last"):
+        RollRules.of((4, 3), "last")
+
+
+def test_releases_differ_in_full_time_indexes_overflow_and_compaction_lag(
+    spark: SparkSession,
+) -> None:
+    full = {"segment_index_bytes": 24}
+    far = {"append_last_offset": 2**31}
+    lag = {
+        "cleanup_policy": "compact,delete",
+        "max_compaction_lag_ms": 100,
+        "append_timestamp_ms": 1_101,
+    }
+
+    assert _decide(spark, RollRules.of((0, 10, 1)), **full)["rule"] == "time_index_full"
+    assert _decide(spark, RollRules.of((0, 10, 0)), 5_000, **full)["rule"] is None
+    assert _decide(spark, RollRules.of((0, 10, 2)), **far)["rule"] == "offset_overflow"
+    assert _decide(spark, RollRules.of((0, 10, 1)), **far)["rule"] is None
+    assert _decide(spark, RollRules.of((2, 3)), **lag)["rule"] == "segment_ms"
+    assert _decide(spark, RollRules.of((2, 2)), **lag)["rule"] is None
+
+
+def test_moments_hold_both_bounds_of_the_jitter(spark: SparkSession) -> None:
+    row = _decide(spark, segment_ms=5_000, segment_jitter_ms=1_000)
+
+    assert (row["rolls_from_ms"], row["rolls_by_ms"]) == (1_000 + 5_001 - 999, 1_000 + 5_001)
+    assert row["projected_full_ms"] == 2_000 + 111
+    assert (row["nearest_rule"], row["bytes_left"]) == ("segment_bytes", 100)
+    assert _decide(spark, segment_ms=LONG_MAX)["rolls_by_ms"] is None
+
+
+def test_a_segment_that_no_broker_loads_is_unknown(spark: SparkSession) -> None:
+    row = _decide(spark, index_entries=None, time_index_entries=None)
+
+    assert (row["decision"], row["rule"], row["bytes_left"]) == ("unknown", None, None)
+
+
+def test_absurd_timestamps_are_no_failure(spark: SparkSession) -> None:
+    row = _decide(spark, first_batch_timestamp_ms=LONG_MAX, max_timestamp_ms=LONG_MAX, now_ms=2**62)
+
+    assert (row["decision"], row["rolls_by_ms"]) == ("keep", None)
