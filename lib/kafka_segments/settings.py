@@ -74,6 +74,7 @@ class Settings(TopicConfig, BaseSettings):
 
     index_interval_bytes: int = Field(default=4096, ge=0, le=2**31 - 1)
     segment_index_bytes: int = Field(default=10 * 1024 * 1024, ge=4, le=2**31 - 1)
+    producer_id_expiration_ms: int = Field(default=86_400_000, ge=1, le=2**31 - 1)
     topics: dict[str, TopicConfig] = Field(default_factory=dict)
 
     @classmethod

@@ -44,7 +44,7 @@ def _index_files(folder: Path) -> dict[str, bytes]:
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for file in folder.rglob("*")
-        if file.suffix in (".index", ".timeindex")
+        if file.suffix in (".index", ".timeindex", ".txnindex")
     }
 
 

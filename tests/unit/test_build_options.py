@@ -155,7 +155,7 @@ def test_options_that_change_no_result_keep_the_fingerprint():
     first = options("/a", now_ms=1, full=True).fingerprint_of_options()
     second = options("/b", now_ms=2, recovery=RecoveryOptions(by_instruction=False))
 
-    assert second.fingerprint_of_options() == first == "kafka/4096/10485760/full/tables"
+    assert second.fingerprint_of_options() == first == "kafka/4096/10485760/full/segment/tables"
 
 
 def test_a_log_directory_whose_broker_runs_is_refused(tmp_path):

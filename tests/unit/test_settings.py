@@ -26,6 +26,7 @@ def conf(tmp_path):
 
 def test_the_defaults_are_the_brokers():
     assert Settings.load(None, []).model_dump() == {
+        "producer_id_expiration_ms": 86_400_000,
         "retention_ms": 604_800_000,
         "retention_bytes": -1,
         "cleanup_policy": "delete",

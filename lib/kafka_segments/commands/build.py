@@ -51,6 +51,15 @@ from kafka_segments.settings import Settings
     show_default=True,
     help="every-n: offsets that are multiples of N, or each N-th message of a segment.",
 )
+@click.option(
+    "--recovery",
+    "mode",
+    type=click.Choice(["segment", "loader-unclean", "loader-missing"]),
+    default="segment",
+    show_default=True,
+    help="Each segment on its own, or a whole log as a broker loads it: after an unclean stop, or"
+    " with all index files missing. The loads also give .snapshot and leader-epoch-checkpoint.",
+)
 @click.option("--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096.")
 @click.option("--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760.")
 @click.option(
@@ -91,6 +100,7 @@ def _build(
     index_interval_bytes: int | None,
     segment_index_bytes: int | None,
     check: str,
+    mode: str,
     index_format: str,
     without_timestamps: str,
     minute_variant: str,
@@ -101,6 +111,7 @@ def _build(
     from kafka_segments.index.every_n_index import EveryNRule  # noqa: PLC0415
     from kafka_segments.index.formats import FormatOptions, IndexFormat  # noqa: PLC0415
     from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
+    from kafka_segments.index.log_recovery import RecoveryMode  # noqa: PLC0415
     from kafka_segments.index.minute_index import MinuteVariant  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.pipelines.build import Build  # noqa: PLC0415
@@ -125,6 +136,8 @@ def _build(
             segment_index_bytes=settings.segment_index_bytes,
             check_crc=check == "full",
         ),
+        mode=RecoveryMode(mode),
+        producer_id_expiration_ms=settings.producer_id_expiration_ms,
         now_ms=clock() if now_ms is None else now_ms,
         index_format=FormatOptions(
             name=IndexFormat(index_format),

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from kafka_segments.storage import listing
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
-SEGMENT_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition", "base_offset")
+LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
+SEGMENT_KEYS = (*LOG_KEYS, "base_offset")
 Transform = Callable[[DataFrame], DataFrame]
 
 

@@ -85,6 +85,10 @@ class ProducerSummary(NamedTuple):
     producers: Table
     steps: Table
 
+    def has_transactions(self) -> bool:
+        """Tell whether a step is more than the first batch of a producer without transactions."""
+        return bool((self.steps[:, STEP_KIND] != CHECK).any())
+
 
 def empty_summary() -> ProducerSummary:
     """Give the summary of a segment without producers."""

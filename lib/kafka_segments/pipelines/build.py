@@ -15,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments import __version__
-from kafka_segments.decide import build_plan
+from kafka_segments.decide import build_plan, log_folding
 from kafka_segments.errors import SourceError
 from kafka_segments.index.formats import IndexFormat
+from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
+from kafka_segments.pipelines.log_folding import fold_changed_logs
 from kafka_segments.spark import rows, tables
 from kafka_segments.spark.entry_files import read_entries
 from kafka_segments.spark.listing import list_sources
@@ -61,6 +63,7 @@ class _Totals(NamedTuple):
     findings: int = 0
     bytes: int = 0
     entry_parts: tuple[str, ...] = ()
+    has_transactions: bool = False
 
 
 class _Plan(NamedTuple):
@@ -91,7 +94,9 @@ class Build:
     1. The sources are listed, folder level by folder level, in the executors.
     2. Held against table ``segments``: segments that are new or changed are to be read.
     3. They are packed into tasks by bytes, recovered there, their index files written.
-    4. Entries go to the tables first, segments after them: a run that dies in between is
+    4. Logs in which something changed are folded: what crosses segments is written, and segments
+       that a broker would refuse or remove lose their index files.
+    5. Entries go to the tables first, segments after them: a run that dies in between is
        repeated by the next one.
     """
 
@@ -120,7 +125,13 @@ class Build:
             scanned = self._scan(plan, caches) if plan.to_scan else None
             totals = _Totals() if scanned is None else _totals(scanned)
             self._note("read")
-            self._write(plan, scanned, totals.entry_parts, pool)
+            verdicts = self._fold(plan, scanned, totals, caches)
+            if scanned is not None:
+                scanned = scanned.transform(log_folding.with_verdicts(verdicts))
+            if scanned is not None and verdicts is not None:
+                totals = _totals(scanned)
+                self._note("fold")
+            self._write(plan, scanned, verdicts, totals.entry_parts, pool)
             self._note("tables")
             summary = self._summary(plan, totals)
             self._append_run(summary)
@@ -216,16 +227,42 @@ class Build:
     def _scan(self, plan: _Plan, caches: ExitStack) -> DataFrame:
         tasks = count_tasks(plan.load, cores=self._spark.sparkContext.defaultParallelism)
         to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
-        options = ScanOptions(
+        scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(
+            scan_segments(self._scan_options())
+        )
+        return _cached(scanned, caches)
+
+    def _scan_options(self) -> ScanOptions:
+        return ScanOptions(
             recovery=self._options.recovery,
             output=self._options.index_output(self._run_id),
             index_format=self._options.index_format,
             entries=self._entries_folder(),
         )
-        scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(
-            scan_segments(options)
+
+    def _fold(
+        self, plan: _Plan, scanned: DataFrame | None, totals: _Totals, caches: ExitStack
+    ) -> DataFrame | None:
+        """Fold the logs in which something changed; None where nothing crosses segments."""
+        is_load = self._options.mode != RecoveryMode.SEGMENT
+        has_changed = plan.to_scan > 0 or plan.vanished_count > 0
+        if not has_changed or not (is_load or totals.has_transactions or plan.known is not None):
+            return None
+        if scanned is None:
+            scanned = plan.planned.where(F.lit(False)).transform(
+                scan_segments(self._scan_options())
+            )
+        verdicts = fold_changed_logs(
+            scanned=scanned,
+            known=plan.known,
+            planned=plan.planned,
+            vanished=plan.vanished,
+            listed=plan.listed,
+            options=self._options,
+            run_id=self._run_id,
+            caches=caches,
         )
-        return _cached(scanned, caches)
+        return None if verdicts.isEmpty() else verdicts
 
     # -- tables ------------------------------------------------------------------------------
 
@@ -233,6 +270,7 @@ class Build:
         self,
         plan: _Plan,
         scanned: DataFrame | None,
+        verdicts: DataFrame | None,
         entry_parts: Sequence[str],
         pool: ThreadPoolExecutor,
     ) -> None:
@@ -242,21 +280,31 @@ class Build:
             where = self._pruning(plan)
             for table in (tables.OFFSET_INDEX, tables.TIME_INDEX):
                 entries = read_entries(self._spark, self._entries_folder(), table.name, entry_parts)
-                futures.append(pool.submit(self._write_entries, plan, table, entries, where))
+                if verdicts is not None:
+                    entries = entries.join(
+                        F.broadcast(log_folding.withheld(verdicts)),
+                        list(tables.SEGMENT_KEYS),
+                        how="left_anti",
+                    )
+                futures.append(
+                    pool.submit(self._write_entries, plan, verdicts, table, entries, where)
+                )
         if plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
             futures.append(pool.submit(self._write_unrecognized, plan))
         _wait(futures)
-        self._write_segments(plan, scanned)
+        self._write_segments(plan, scanned, verdicts)
 
-    def _write_segments(self, plan: _Plan, scanned: DataFrame | None) -> None:
+    def _write_segments(
+        self, plan: _Plan, scanned: DataFrame | None, verdicts: DataFrame | None
+    ) -> None:
         changed = []
         if scanned is not None:
             to_segments = rows.to_segments(
                 index_format=self._options.index_format.name, run_id=self._run_id, now=self._now
             )
             changed.append(scanned.transform(to_segments))
-        if plan.known is not None and plan.retouched:
-            changed.append(plan.known.transform(build_plan.retouched(plan.planned)))
+        if plan.known is not None:
+            changed += self._touched(plan, plan.known, verdicts)
         if plan.vanished is not None and plan.vanished_count:
             self._remove_minute_indexes(plan.vanished)
             changed.append(plan.vanished)
@@ -276,21 +324,44 @@ class Build:
         made = vanished.where(F.col("index_format") == IndexFormat.MINUTE)
         made.transform(remove_index_files(output, (MINUTE_INDEX_SUFFIX,))).count()
 
+    def _touched(
+        self, plan: _Plan, known: DataFrame, verdicts: DataFrame | None
+    ) -> list[DataFrame]:
+        """Give the rows of segments that were not read, and are no longer what they were."""
+        retouched = known.transform(build_plan.retouched(plan.planned))
+        if verdicts is None:
+            return [retouched] if plan.retouched else []
+        rejudged = known.transform(log_folding.rejudged(verdicts))
+        if not plan.retouched:
+            return [rejudged]
+        keys = list(tables.SEGMENT_KEYS)
+        return [
+            retouched.transform(log_folding.with_new_verdicts(verdicts)),
+            rejudged.join(retouched.select(*keys), keys, how="left_anti"),
+        ]
+
     def _write_entries(
-        self, plan: _Plan, table: Table, entries: DataFrame, where: str | None
+        self,
+        plan: _Plan,
+        verdicts: DataFrame | None,
+        table: Table,
+        entries: DataFrame,
+        where: str | None,
     ) -> None:
         if plan.known is None:
             self._warehouse.fill(table, entries, where=self._scope("log_dir"))
             return
         entries = entries.withColumn("is_gone", F.lit(False))
-        if plan.rescanned:
-            rescanned = plan.planned.where(F.col("is_known") & (F.col("plan") == build_plan.SCAN))
+        if plan.rescanned or verdicts is not None:
+            rescanned = plan.planned.where(
+                F.col("is_known") & (F.col("plan") == build_plan.SCAN)
+            ).select(*tables.SEGMENT_KEYS)
+            if verdicts is not None:
+                rescanned = rescanned.union(log_folding.withheld(verdicts)).distinct()
             before = self._warehouse.read(table)
             gone = (
                 (before if where is None else before.alias("t").where(where))
-                .join(
-                    rescanned.select(*tables.SEGMENT_KEYS), list(tables.SEGMENT_KEYS), "left_semi"
-                )
+                .join(rescanned, list(tables.SEGMENT_KEYS), "left_semi")
                 .join(entries, list(table.keys), "left_anti")
             )
             entries = entries.unionByName(gone.withColumn("is_gone", F.lit(True)))
@@ -428,8 +499,9 @@ def _totals(scanned: DataFrame) -> _Totals:
         F.count_if(rows.is_finding()).alias("findings"),
         F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes"),
         F.collect_set("entry_part").alias("entry_parts"),  # at most one a task
+        F.coalesce(F.bool_or(log_folding.has_transactions()), F.lit(False)).alias("transactions"),
     ).first()
     if row is None:
         return _Totals()
-    damaged, findings, size_bytes, entry_parts = row
-    return _Totals(damaged, findings, size_bytes, tuple(entry_parts))
+    damaged, findings, size_bytes, entry_parts, has_transactions = row
+    return _Totals(damaged, findings, size_bytes, tuple(entry_parts), has_transactions)

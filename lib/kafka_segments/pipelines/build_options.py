@@ -9,6 +9,7 @@ from typing import Any
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
 from kafka_segments.storage.listing import join_uri
@@ -31,6 +32,8 @@ class BuildOptions:
     index_dir: str | None = None
     in_place: bool = False
     index_format: FormatOptions = field(default_factory=FormatOptions)
+    mode: RecoveryMode = RecoveryMode.SEGMENT
+    producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS
     set_aside: str | None = None
     cluster: str | None = None
     broker_id: int | None = None
@@ -80,6 +83,7 @@ class BuildOptions:
                 str(recovery.index_interval_bytes),
                 str(recovery.segment_index_bytes),
                 check,
+                self.mode,
                 target,
             )
         )
@@ -112,6 +116,8 @@ class BuildOptions:
             "index_format": str(self.index_format),
             "index_interval_bytes": self.recovery.index_interval_bytes,
             "segment_index_bytes": self.recovery.segment_index_bytes,
+            "recovery": self.mode.value,
+            "producer_id_expiration_ms": self.producer_id_expiration_ms,
             "check": "full" if self.recovery.check_crc else "headers",
             "full": self.full,
         }

@@ -36,6 +36,7 @@ def segments_of_run(spark: SparkSession, warehouse: str, run_id: str, output: st
         Warehouse(spark, warehouse)
         .read(tables.SEGMENTS)
         .where(F.col("run_id") == run_id)
+        .drop("producers", "transaction_steps")
         .orderBy("log_dir", "topic", "partition", "base_offset")
     )
     if output == "table":

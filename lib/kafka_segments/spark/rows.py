@@ -15,6 +15,7 @@ Transform = Callable[[DataFrame], DataFrame]
 
 _NS_A_MS = 1_000_000
 _READ_AGAIN = (DamageKind.CHANGED, DamageKind.VANISHED, DamageKind.UNREADABLE)
+"""Damage after which the next run reads the segment again; ``with_verdicts`` has more."""
 
 
 def _published(rows: DataFrame, name: str) -> DataFrame:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -25,12 +24,13 @@ from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.index.recovery import (
     Damage,
     DamageKind,
-    Entries,
     RecoveryOptions,
     SegmentRecoverer,
     SegmentRecovery,
 )
 from kafka_segments.spark.entry_files import EntryFiles
+from kafka_segments.spark.nested_tables import to_nested
+from kafka_segments.spark.schemas import schema
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.storage.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
@@ -44,6 +44,7 @@ _MEASURED = (
     "valid_bytes",
     "truncated_bytes",
     "next_offset",
+    "producer_end_offset",
     "batch_count",
     "record_count",
     "first_batch_timestamp_ms",
@@ -56,6 +57,7 @@ _MEASURED = (
     "index_entries",
     "time_index_entries",
 )
+_NESTED = ("leader_epochs", "producers", "transaction_steps")
 _DAMAGE = StructType(
     [
         StructField("kind", StringType(), False),
@@ -82,18 +84,7 @@ SCANNED_COLUMNS = (
     StructField("magics", ArrayType(IntegerType(), False)),
     StructField("codecs", ArrayType(StringType(), False)),
     StructField("timestamp_types", ArrayType(StringType(), False)),
-    StructField(
-        "leader_epochs",
-        ArrayType(
-            StructType(
-                [
-                    StructField("epoch", IntegerType(), False),
-                    StructField("start_offset", LongType(), False),
-                ]
-            ),
-            False,
-        ),
-    ),
+    *(StructField(name, schema("segments.v1")[name].dataType) for name in _NESTED),
     StructField("damage", _DAMAGE),
     StructField("entry_part", StringType()),
 )
@@ -164,6 +155,8 @@ class SegmentScanner:
             return Scanned(None, damage)
         if self._publisher is not None:
             removed: Files = dict.fromkeys(gone)
+            if not recovery.producers.has_transactions():  # else the fold over its log decides
+                removed[".txnindex"] = None
             self._publisher.publish(source, relative_path, base_offset, removed | files)
         unread = damage is not None and damage.kind == DamageKind.TOO_LARGE
         return Scanned(None if unread else recovery, damage)
@@ -178,6 +171,7 @@ def _measured(scanned: Scanned) -> tuple[int | None, ...]:
         found.valid_bytes,
         found.truncated_bytes,
         found.next_offset,
+        found.producer_end_offset,
         found.batch_count,
         found.record_count,
         found.first_batch_timestamp,
@@ -196,25 +190,8 @@ def _names(values: tuple[int, ...] | None, names: tuple[str, ...]) -> list[str] 
     return None if values is None else [names[value] for value in values]
 
 
-def _entry_array(parts: Sequence[Entries | None], arrow_type: pa.ListType) -> pa.Array:
-    """Build an array of lists of two-field structs from one (n, 2) array a row."""
-    lengths = [0 if part is None else len(part) for part in parts]
-    ends = np.zeros(len(parts) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=ends[1:])
-    known = [part for part in parts if part is not None and len(part)]
-    rows = np.concatenate(known) if known else np.empty((0, 2), dtype=np.int64)
-    fields = [arrow_type.value_type.field(i) for i in range(2)]
-    columns = [
-        pa.array(np.ascontiguousarray(rows[:, i])).cast(field.type)
-        for i, field in enumerate(fields)
-    ]
-    structs = pa.StructArray.from_arrays(columns, fields=fields)
-    missing = pa.array([part is None for part in parts], type=pa.bool_())
-    return pa.ListArray.from_arrays(pa.array(ends), structs, type=arrow_type, mask=missing)
-
-
 def _values(scanned: Scanned, entry_part: str | None) -> tuple[Any, ...]:
-    """Give the values of ``SCANNED_COLUMNS``; leader epochs as they are, an (n, 2) array."""
+    """Give the values of ``SCANNED_COLUMNS``; tables as they are, numpy arrays."""
     found, damage = scanned
     return (
         *_measured(scanned),
@@ -222,6 +199,8 @@ def _values(scanned: Scanned, entry_part: str | None) -> tuple[Any, ...]:
         found and _names(found.codecs, CODECS),
         found and _names(found.timestamp_types, TIMESTAMP_TYPES),
         found and found.leader_epochs,
+        found and found.producers.producers,
+        found and found.producers.steps,
         damage and {**vars(damage), "kind": damage.kind.value},
         entry_part,
     )
@@ -235,8 +214,8 @@ def _to_batch(
     arrays = [
         carried.column(field.name)
         if field.name in CARRIED
-        else _entry_array(columns[field.name], field.type)
-        if field.name == "leader_epochs"
+        else to_nested(columns[field.name], field.type)
+        if field.name in _NESTED
         else pa.array(columns[field.name], type=field.type)
         for field in arrow_schema
     ]

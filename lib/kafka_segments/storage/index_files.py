@@ -1,12 +1,12 @@
 """Publish a segment's index files: whole or not at all, and nothing replaced without a way back."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pyarrow import fs
 
-from kafka_segments.storage.files import Place, place, publish
+from kafka_segments.storage.files import Place, list_folder, place, publish
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.wire.names import file_name
 
@@ -63,9 +63,16 @@ class IndexPublisher:
         Raises:
             OSError: the folder cannot be made or written to.
         """
+        named = {file_name(base_offset, suffix): data for suffix, data in files.items()}
+        self.publish_named(source, relative_path, named)
+
+    def publish_named(
+        self, source: str, relative_path: str, files: Mapping[str, bytes | None]
+    ) -> None:
+        """Publish files of a partition by their names, as ``publish`` does."""
         folder = self._output.folder(source, relative_path)
-        for suffix, data in files.items():
-            target = place(folder).child(file_name(base_offset, suffix))
+        for name, data in files.items():
+            target = place(folder).child(name)
             found = self._found(target)
             if data == found or (data is None and self._output.index_dir is None):
                 continue
@@ -76,6 +83,44 @@ class IndexPublisher:
                 publish(target, data)
             else:
                 target.filesystem.delete_file(target.path)
+
+    def withdraw(
+        self,
+        source: str,
+        relative_path: str,
+        base_offset: int,
+        suffixes: Sequence[str],
+        *,
+        is_new: bool,
+    ) -> None:
+        """Remove index files of a segment that a broker would not load after all.
+
+        ``is_new``: this run wrote them, and has set aside what it replaced. Others go to the
+        set-aside folder first, and beside the segments they stay.
+        """
+        if not is_new:
+            self.publish(source, relative_path, base_offset, dict.fromkeys(suffixes))
+            return
+        folder = place(self._output.folder(source, relative_path))
+        for suffix in suffixes:
+            target = folder.child(file_name(base_offset, suffix))
+            if target.filesystem.get_file_info(target.path).type == fs.FileType.File:
+                target.filesystem.delete_file(target.path)
+
+    def remove_others(
+        self, source: str, relative_path: str, suffix: str, *, keep: Collection[str]
+    ) -> None:
+        """Remove what earlier runs left of one kind; it goes to the set-aside folder.
+
+        Beside the segments nothing is removed.
+        """
+        if self._output.index_dir is None:
+            return
+        folder = place(self._output.folder(source, relative_path))
+        if folder.filesystem.get_file_info(folder.path).type != fs.FileType.Directory:
+            return
+        found = (entry.name for entry in list_folder(folder) if entry.name.endswith(suffix))
+        self.publish_named(source, relative_path, dict.fromkeys(set(found).difference(keep)))
 
     def _found(self, target: Place) -> bytes | None:
         if isinstance(target.filesystem, fs.LocalFileSystem):

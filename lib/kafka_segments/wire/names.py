@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 LOG_SUFFIX = ".log"
+SNAPSHOT_SUFFIX = ".snapshot"
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _MOVED = re.compile(r"(\S+-\S+)\.\S+-(delete|stray|future)", re.ASCII)
 _LIVE = re.compile(r"(.+)-([0-9]{1,10})", re.ASCII | re.DOTALL)

@@ -1,0 +1,175 @@
+"""What crosses segments, on a real Spark: transactions, snapshots, epochs, the loader modes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.pipelines.build import Build, BuildSummary
+from kafka_segments.pipelines.build_options import BuildOptions
+
+NOW_MS = 1_700_003_600_000  # the referee's clock
+SPLIT = "v2-offset-overflow"  # a load splits its segment, a rebuild does not
+TRANSACTIONS = "v2-txn-interleaved-multi-segment"
+CORRUPT = "multi-segment-corrupt-middle"
+
+
+@pytest.fixture
+def build(spark: SparkSession, tmp_path: Path) -> Callable[..., BuildSummary]:
+    def run(source: Path, mode: RecoveryMode, **options: object) -> BuildSummary:
+        merged = {"index_dir": str(tmp_path / "indexes"), **options}
+        given = BuildOptions(
+            (str(source),),
+            str(tmp_path / "warehouse"),
+            recovery=RecoveryOptions(),
+            now_ms=NOW_MS,
+            mode=mode,
+            **merged,  # type: ignore[arg-type]
+        )
+        return Build(spark, given).run()
+
+    return run
+
+
+@pytest.fixture
+def segments(spark: SparkSession, tmp_path: Path) -> Callable[[], DataFrame]:
+    return lambda: spark.read.format("delta").load(str(tmp_path / "warehouse" / "segments"))
+
+
+def _comparable(folder: Path) -> dict[str, object]:
+    """All files but the logs; snapshots by content, an empty .txnindex as none."""
+    return {
+        str(file.relative_to(folder)): decode_snapshot(data) if file.suffix == ".snapshot" else data
+        for file in (folder.rglob("*") if folder.is_dir() else ())
+        if file.is_file() and file.suffix != ".log"
+        for data in [file.read_bytes()]
+    }
+
+
+def _cases(synthetic: Path) -> list[Path]:
+    default = {"index.interval.bytes": 4096, "segment.index.bytes": 10485760}
+    cases = sorted(path.parent for path in synthetic.glob("*/case.json"))
+    return [
+        case
+        for case in cases
+        if json.loads((case / "case.json").read_text())["config"] == default and case.name != SPLIT
+    ]
+
+
+@pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
+def test_every_file_of_every_synthetic_case_is_what_the_loader_leaves(
+    synthetic: Path, build: Callable[..., BuildSummary], tmp_path: Path, mode: RecoveryMode
+) -> None:
+    expected: dict[str, dict[str, object]] = {}
+    for case in _cases(synthetic):
+        shutil.copytree(case / "t-0", tmp_path / "cases" / case.name / "t-0")
+        expected[case.name] = _comparable(case / "expected" / mode)
+
+    build(tmp_path / "cases", mode)
+
+    indexes = tmp_path / "indexes"
+    assert {name: _comparable(indexes / name / "t-0") for name in expected} == expected
+
+
+def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(
+    synthetic: Path,
+    build: Callable[..., BuildSummary],
+    segments: Callable[[], DataFrame],
+    tmp_path: Path,
+) -> None:
+    case = synthetic / TRANSACTIONS
+    logs = tmp_path / "logs" / "t-0"
+    shutil.copytree(case / "t-0", logs)
+    last = max(logs.iterdir())
+    shutil.move(last, tmp_path / last.name)
+    build(tmp_path / "logs", RecoveryMode.LOADER_MISSING)
+    shutil.move(tmp_path / last.name, last)
+
+    summary = build(tmp_path / "logs", RecoveryMode.LOADER_MISSING)
+
+    expected = _comparable(case / "expected" / "loader-missing")
+    assert (summary.segments_scanned, summary.segments_unchanged) == (1, 2)
+    assert _comparable(tmp_path / "indexes" / "t-0") == expected
+    aborted = [
+        row[0] for row in segments().orderBy("base_offset").select("txn_index_entries").collect()
+    ]
+    files = sorted(name for name in expected if name.endswith(".txnindex"))
+    assert aborted == [len(expected[name]) // 34 for name in files]
+
+
+def test_an_earlier_segment_that_changes_changes_the_index_of_a_later_one(
+    synthetic: Path,
+    build: Callable[..., BuildSummary],
+    segments: Callable[[], DataFrame],
+    tmp_path: Path,
+) -> None:
+    logs = tmp_path / "logs" / "t-0"
+    shutil.copytree(synthetic / TRANSACTIONS / "t-0", logs)
+    build(tmp_path / "logs", RecoveryMode.SEGMENT)
+    before = _comparable(tmp_path / "indexes" / "t-0")
+    min(logs.iterdir()).unlink()
+
+    summary = build(tmp_path / "logs", RecoveryMode.SEGMENT)
+
+    after = _comparable(tmp_path / "indexes" / "t-0")
+    second = sorted(name for name in before if name.endswith(".txnindex"))[1]
+    assert (summary.segments_scanned, summary.segments_vanished) == (0, 1)
+    assert before[second] != after[second]
+    row = segments().where(f"base_offset = {int(second[:20])}").collect()[0]
+    assert row["txn_index_entries"] == len(after[second]) // 34
+
+
+def test_segments_after_a_truncated_one_are_rows_that_say_so_and_come_back_when_it_is_sound(
+    synthetic: Path,
+    build: Callable[..., BuildSummary],
+    segments: Callable[[], DataFrame],
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
+    logs = tmp_path / "logs" / "t-0"
+    shutil.copytree(synthetic / CORRUPT / "t-0", logs)
+    names = sorted(file.name for file in logs.iterdir())
+
+    summary = build(tmp_path / "logs", RecoveryMode.LOADER_UNCLEAN)
+    rows = segments().orderBy("base_offset").collect()
+    entries = spark.read.format("delta").load(str(tmp_path / "warehouse" / "offset_index"))
+    indexed = {row[0] for row in entries.select("base_offset").distinct().collect()}
+
+    assert summary.segments_damaged == 2
+    assert [row["damage"] and row["damage"]["kind"] for row in rows] == [
+        None,
+        "corrupt_batch",
+        "removed_after_truncation",
+    ]
+    assert rows[2]["index_entries"] is None
+    assert int(names[2][:20]) not in indexed
+
+    valid_bytes = rows[1]["valid_bytes"]
+    log = logs / names[1]
+    log.write_bytes(log.read_bytes()[:valid_bytes])
+    again = build(tmp_path / "logs", RecoveryMode.LOADER_UNCLEAN)
+
+    found = {row["base_offset"]: row["damage"] for row in segments().collect()}
+    assert again.segments_damaged == 0
+    assert set(found.values()) == {None}
+    assert (tmp_path / "indexes" / "t-0" / names[2]).with_suffix(".index").exists()
+
+
+def test_without_a_folder_for_files_the_tables_still_say_what_the_fold_found(
+    synthetic: Path,
+    build: Callable[..., BuildSummary],
+    segments: Callable[[], DataFrame],
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(synthetic / TRANSACTIONS / "t-0", tmp_path / "logs" / "t-0")
+
+    build(tmp_path / "logs", RecoveryMode.SEGMENT, index_dir=None)
+
+    counts = [row[0] for row in segments().select("txn_index_entries").collect()]
+    assert min(counts) > 0
