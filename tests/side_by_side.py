@@ -1,15 +1,27 @@
 """A partition's segments recovered by us and by Kafka's classes, in the same terms."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka_referee import Referee
+from kafka_referee import Referee, RefereeError
 from kafka_segments.index.log_recovery import LoadOptions, RecoveryMode, fold_of
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+
+
+def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:
+    with log.open("rb", buffering=0) as stream:
+        return recoverer.recover(
+            lambda position, view: os.preadv(stream.fileno(), [view], position),
+            size_bytes=log.stat().st_size,
+            base_offset=int(log.name[:20]),
+        )
 
 
 def recovered_by_us(folder: Path, options: RecoveryOptions) -> dict[int, dict[str, Any]]:
@@ -18,16 +30,7 @@ def recovered_by_us(folder: Path, options: RecoveryOptions) -> dict[int, dict[st
     found = {}
     for log in sorted(folder.glob("*.log")):
         base_offset = int(log.name[:20])
-        with log.open("rb", buffering=0) as stream:
-
-            def read_into(
-                position: int, view: memoryview, descriptor: int = stream.fileno()
-            ) -> int:
-                return os.preadv(descriptor, [view], position)
-
-            mine = recoverer.recover(
-                read_into, size_bytes=log.stat().st_size, base_offset=base_offset
-            )
+        mine = _recover(recoverer, log)
         verdict = fold.take(mine.summary(base_offset))
         if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
             found[base_offset] = {"threw": True}
@@ -71,3 +74,62 @@ def recovered_by_kafka(
             "txnindex": aborted.read_bytes() if aborted.exists() else b"",
         }
     return found
+
+
+def loaded_by_us(folder: Path, mode: RecoveryMode) -> dict[str, object]:
+    """Give the files that a load leaves, by name; empty where the log does not load."""
+    recoverer = SegmentRecoverer(RecoveryOptions())
+    fold = fold_of(mode, LoadOptions(now_ms=0))
+    files: dict[str, bytes | None] = {}
+    for log in sorted(folder.glob("*.log")):
+        base_offset = int(log.name[:20])
+        mine = _recover(recoverer, log)
+        verdict = fold.take(mine.summary(base_offset))
+        if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
+            continue
+        files |= {
+            f"{base_offset:020d}{suffix}": data
+            for suffix, data in {
+                ".index": encode_offset_index(mine.offset_entries, base_offset=base_offset),
+                ".timeindex": encode_time_index(mine.time_entries, base_offset=base_offset),
+                ".txnindex": encode_transaction_index(verdict.aborted),
+                ".snapshot": verdict.snapshot,
+            }.items()
+        }
+    ended = fold.finish()
+    if ended.leader_epochs is None:
+        return {}
+    files |= {f"{offset:020d}.snapshot": data for offset, data in ended.snapshots.items()}
+    files[LEADER_EPOCHS] = ended.leader_epochs
+    return _comparable(files)
+
+
+def loaded_by_kafka(referee: Referee, folder: Path, mode: RecoveryMode) -> dict[str, object]:
+    """Load a log in place with Kafka's classes; else as ``loaded_by_us``."""
+    if mode == RecoveryMode.LOADER_UNCLEAN:
+        for log in folder.glob("*.log"):
+            log.with_suffix(".index").touch()
+            log.with_suffix(".timeindex").touch()
+    try:
+        bases = referee.load_log(folder, is_clean=False)["base_offsets"]
+    except RefereeError:
+        return {}
+    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".log"}
+    gone = {
+        name
+        for name in files
+        if name.endswith(".deleted")
+        or (
+            name[:20].isdecimal() and not name.endswith(".snapshot") and int(name[:20]) not in bases
+        )
+    }
+    return _comparable({name: data for name, data in files.items() if name not in gone})
+
+
+def _comparable(files: Mapping[str, bytes | None]) -> dict[str, object]:
+    """Snapshots by content; an empty ``.txnindex`` is none."""
+    return {
+        name: decode_snapshot(data) if name.endswith(".snapshot") else data
+        for name, data in files.items()
+        if data is not None and (data or not name.endswith(".txnindex"))
+    }
