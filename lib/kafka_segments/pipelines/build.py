@@ -21,7 +21,7 @@ from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
-from kafka_segments.pipelines.log_folding import fold_changed_logs
+from kafka_segments.pipelines.log_folding import FoldedLogs, fold_changed_logs
 from kafka_segments.spark import rows, tables
 from kafka_segments.spark.entry_files import read_entries
 from kafka_segments.spark.listing import list_sources
@@ -125,13 +125,14 @@ class Build:
             scanned = self._scan(plan, caches) if plan.to_scan else None
             totals = _Totals() if scanned is None else _totals(scanned)
             self._note("read")
-            verdicts = self._fold(plan, scanned, totals, caches)
+            folded = self._fold(plan, scanned, totals, caches)
             if scanned is not None:
+                verdicts = None if folded is None else folded.verdicts
                 scanned = scanned.transform(log_folding.with_verdicts(verdicts))
-            if scanned is not None and verdicts is not None:
-                totals = _totals(scanned)
+                totals = totals if folded is None else _totals(scanned)
+            if folded is not None:
                 self._note("fold")
-            self._write(plan, scanned, verdicts, totals.entry_parts, pool)
+            self._write(plan, scanned, folded, totals.entry_parts, pool)
             self._note("tables")
             summary = self._summary(plan, totals)
             self._append_run(summary)
@@ -242,7 +243,7 @@ class Build:
 
     def _fold(
         self, plan: _Plan, scanned: DataFrame | None, totals: _Totals, caches: ExitStack
-    ) -> DataFrame | None:
+    ) -> FoldedLogs | None:
         """Fold the logs in which something changed; None where nothing crosses segments."""
         is_load = self._options.mode != RecoveryMode.SEGMENT
         has_changed = plan.to_scan > 0 or plan.vanished_count > 0
@@ -252,7 +253,7 @@ class Build:
             scanned = plan.planned.where(F.lit(False)).transform(
                 scan_segments(self._scan_options())
             )
-        verdicts = fold_changed_logs(
+        return fold_changed_logs(
             scanned=scanned,
             known=plan.known,
             planned=plan.planned,
@@ -262,7 +263,6 @@ class Build:
             run_id=self._run_id,
             caches=caches,
         )
-        return None if verdicts.isEmpty() else verdicts
 
     # -- tables ------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class Build:
         self,
         plan: _Plan,
         scanned: DataFrame | None,
-        verdicts: DataFrame | None,
+        folded: FoldedLogs | None,
         entry_parts: Sequence[str],
         pool: ThreadPoolExecutor,
     ) -> None:
@@ -280,22 +280,19 @@ class Build:
             where = self._pruning(plan)
             for table in (tables.OFFSET_INDEX, tables.TIME_INDEX):
                 entries = read_entries(self._spark, self._entries_folder(), table.name, entry_parts)
-                if verdicts is not None:
-                    entries = entries.join(
-                        F.broadcast(log_folding.withheld(verdicts)),
-                        list(tables.SEGMENT_KEYS),
-                        how="left_anti",
-                    )
+                if folded is not None and folded.withheld is not None:
+                    keys = list(tables.SEGMENT_KEYS)
+                    entries = entries.join(F.broadcast(folded.withheld), keys, how="left_anti")
                 futures.append(
-                    pool.submit(self._write_entries, plan, verdicts, table, entries, where)
+                    pool.submit(self._write_entries, plan, folded, table, entries, where)
                 )
         if plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
             futures.append(pool.submit(self._write_unrecognized, plan))
         _wait(futures)
-        self._write_segments(plan, scanned, verdicts)
+        self._write_segments(plan, scanned, folded)
 
     def _write_segments(
-        self, plan: _Plan, scanned: DataFrame | None, verdicts: DataFrame | None
+        self, plan: _Plan, scanned: DataFrame | None, folded: FoldedLogs | None
     ) -> None:
         changed = []
         if scanned is not None:
@@ -304,7 +301,7 @@ class Build:
             )
             changed.append(scanned.transform(to_segments))
         if plan.known is not None:
-            changed += self._touched(plan, plan.known, verdicts)
+            changed += self._touched(plan, plan.known, folded)
         if plan.vanished is not None and plan.vanished_count:
             self._remove_minute_indexes(plan.vanished)
             changed.append(plan.vanished)
@@ -324,26 +321,24 @@ class Build:
         made = vanished.where(F.col("index_format") == IndexFormat.MINUTE)
         made.transform(remove_index_files(output, (MINUTE_INDEX_SUFFIX,))).count()
 
-    def _touched(
-        self, plan: _Plan, known: DataFrame, verdicts: DataFrame | None
-    ) -> list[DataFrame]:
+    def _touched(self, plan: _Plan, known: DataFrame, folded: FoldedLogs | None) -> list[DataFrame]:
         """Give the rows of segments that were not read, and are no longer what they were."""
         retouched = known.transform(build_plan.retouched(plan.planned))
-        if verdicts is None:
+        if folded is None:
             return [retouched] if plan.retouched else []
-        rejudged = known.transform(log_folding.rejudged(verdicts))
+        rejudged = known.transform(log_folding.rejudged(folded.verdicts))
         if not plan.retouched:
             return [rejudged]
         keys = list(tables.SEGMENT_KEYS)
         return [
-            retouched.transform(log_folding.with_new_verdicts(verdicts)),
+            retouched.transform(log_folding.with_new_verdicts(folded.verdicts)),
             rejudged.join(retouched.select(*keys), keys, how="left_anti"),
         ]
 
     def _write_entries(
         self,
         plan: _Plan,
-        verdicts: DataFrame | None,
+        folded: FoldedLogs | None,
         table: Table,
         entries: DataFrame,
         where: str | None,
@@ -352,12 +347,13 @@ class Build:
             self._warehouse.fill(table, entries, where=self._scope("log_dir"))
             return
         entries = entries.withColumn("is_gone", F.lit(False))
-        if plan.rescanned or verdicts is not None:
+        withheld = None if folded is None else folded.withheld
+        if plan.rescanned or withheld is not None:
             rescanned = plan.planned.where(
                 F.col("is_known") & (F.col("plan") == build_plan.SCAN)
             ).select(*tables.SEGMENT_KEYS)
-            if verdicts is not None:
-                rescanned = rescanned.union(log_folding.withheld(verdicts)).distinct()
+            if withheld is not None:
+                rescanned = rescanned.union(withheld).distinct()
             before = self._warehouse.read(table)
             gone = (
                 (before if where is None else before.alias("t").where(where))

@@ -1,6 +1,7 @@
 """The step of a build that looks at whole logs: fold what was read, write what crosses segments."""
 
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +14,13 @@ from kafka_segments.spark.log_files import SUMMARY, FoldOptions, fold_logs
 from kafka_segments.storage import listing
 
 
+class FoldedLogs(NamedTuple):
+    """What ``fold_logs`` gives, and the keys of segments that lose their index files, if any do."""
+
+    verdicts: DataFrame
+    withheld: DataFrame | None
+
+
 def fold_changed_logs(
     *,
     scanned: DataFrame,
@@ -23,8 +31,8 @@ def fold_changed_logs(
     options: BuildOptions,
     run_id: str,
     caches: ExitStack,
-) -> DataFrame:
-    """Fold the logs in which something changed; gives what ``fold_logs`` gives, and is run.
+) -> FoldedLogs | None:
+    """Fold the logs in which something changed; None where there is none.
 
     With each segment on its own only logs with transactions are folded: in the others nothing
     crosses segments.
@@ -57,4 +65,8 @@ def fold_changed_logs(
     )
     verdicts = segments.transform(fold_logs(fold)).persist()
     caches.callback(verdicts.unpersist)
-    return verdicts
+    counts = verdicts.agg(F.count("*"), F.count("log_damage")).first()
+    segments_folded, withheld = counts or (0, 0)
+    if not segments_folded:
+        return None
+    return FoldedLogs(verdicts, log_folding.withheld(verdicts) if withheld else None)
