@@ -280,6 +280,24 @@ class Referee:
         """
         self._ask("records", log=str(log), target=str(target))
 
+    def write_commits(self, commits: Sequence[Answer], partitions: int = 50) -> list[Answer]:
+        """Write records of ``__consumer_offsets`` as the group coordinator does.
+
+        A commit holds ``group``, ``topic``, ``partition``, ``offset``, ``metadata``,
+        ``commit_timestamp_ms``, the ``version`` of its value, and ``leader_epoch``,
+        ``expire_timestamp_ms``, ``topic_id`` (hex) where that has them. A record holds ``key`` and
+        ``value`` in hex, and the ``partition`` of its group.
+        """
+        answer = self._ask("write_commits", commits=list(commits), partitions=partitions)
+        records: list[Answer] = answer["records"]
+        return records
+
+    def read_commits(self, records: Sequence[tuple[bytes, bytes]]) -> list[Answer]:
+        """Read keys and values as the group coordinator does; ``error`` where it refuses."""
+        asked = [{"key": key.hex(), "value": value.hex()} for key, value in records]
+        commits: list[Answer] = self._ask("read_commits", records=asked)["commits"]
+        return commits
+
     def time_recover(
         self,
         files: Sequence[Path],

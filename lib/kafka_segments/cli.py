@@ -5,7 +5,10 @@ import click
 from kafka_segments import __version__
 from kafka_segments.commands.audit import audit
 from kafka_segments.commands.build import build
+from kafka_segments.commands.lag import lag
+from kafka_segments.commands.latency import latency
 from kafka_segments.commands.retention import retention
+from kafka_segments.commands.search import search
 from kafka_segments.commands.sql import sql
 
 
@@ -19,7 +22,7 @@ def cli() -> None:
     """
 
 
-for verb in (audit, build, retention, sql):
+for verb in (audit, build, lag, latency, retention, search, sql):
     cli.add_command(verb)
 
 

@@ -96,6 +96,9 @@ public final class Referee {
             case "records" -> RecordLines.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
             case "retention" -> RetentionRuns.run(required(request, "logs"));
+            case "write_commits" -> Commits.write(
+                required(request, "commits"), integer(request, "partitions"));
+            case "read_commits" -> Commits.read(required(request, "records"));
             default -> BrokerCommands.run(command, request);
         };
     }

@@ -1,0 +1,60 @@
+"""``lag``: how far behind consumer groups are, in offsets and in time."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.commands.search import log_options
+from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.errors import UsageError
+from kafka_segments.wire.moments import parse_moment
+
+
+@click.command()
+@click.option(
+    "--at",
+    metavar="T",
+    help="A past moment: ms since 1970, ISO 8601 with zone, or -2h; default: now.",
+)
+@click.option("--group", "groups", multiple=True, help="Only this group; repeatable.")
+@log_options()
+def lag(**options: Any) -> None:
+    """Measure the lag of consumer groups, from the segments of __consumer_offsets.
+
+    Exit status 1: unread records of some group are gone, or its lag cannot be told.
+    """
+    run(lambda: _lag(**options), verbose=options["verbose"])
+
+
+def _lag(
+    *,
+    at: str | None,
+    groups: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    verbose: bool,
+    warehouse: str,
+    **choice: Any,
+) -> int:
+    from kafka_segments.pipelines.lag import measure_lag  # noqa: PLC0415
+    from kafka_segments.pipelines.search import LogChoice  # noqa: PLC0415
+    from kafka_segments.reports.lag import print_lag  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    now = clock() if now_ms is None else now_ms
+    at_ms = None if at is None else parse_moment(at, now_ms=now)
+    if at_ms is not None and at_ms < 0:
+        raise UsageError(f"--at {at}: a moment expected, not a name")
+    with spark_session("kafka-segments lag", root=ROOT) as spark:
+        lags = measure_lag(
+            spark,
+            absolute_uri(warehouse),
+            LogChoice(**choice),
+            groups=groups,
+            now_ms=now,
+            at_ms=at_ms,
+        )
+        found = print_lag(lags, output)
+    return FINDINGS if found else DONE

@@ -1,0 +1,35 @@
+"""``latency``: broker latency by topic and hour, from batch headers."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.commands.search import log_options
+from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, run
+
+
+@click.command()
+@log_options()
+def latency(**options: Any) -> None:
+    """Measure LAT - CT, append time less create time, by topic and hour.
+
+    It can be told where a topic has LogAppendTime, for the first record of each batch v2. Exit
+    status 1: there are negative ones, so some clock is wrong.
+    """
+    run(lambda: _latency(**options), verbose=options["verbose"])
+
+
+def _latency(
+    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
+) -> int:
+    from kafka_segments.pipelines.latency import measure_latency  # noqa: PLC0415
+    from kafka_segments.pipelines.search import LogChoice  # noqa: PLC0415
+    from kafka_segments.reports.latency import print_latency  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del now_ms, verbose
+    with spark_session("kafka-segments latency", root=ROOT) as spark:
+        measured = measure_latency(spark, absolute_uri(warehouse), LogChoice(**choice))
+        found = print_latency(measured, output)
+    return FINDINGS if found else DONE

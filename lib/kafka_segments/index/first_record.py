@@ -1,0 +1,119 @@
+"""The first record at or after a timestamp and an offset: headers first, then one batch's records.
+
+Source: FileRecords.searchForTimestamp, LogSegment.findOffsetByTimestamp.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire.codecs import DecompressionError
+from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.record_times import RecordTimesReader
+
+MAX_BATCH_BYTES = 256 * 1024 * 1024
+_WINDOW_BYTES = 8 * 1024
+
+
+class FoundRecord(NamedTuple):
+    """A record, and of its batch the leader epoch (-1: none), the place, the first offset."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+    position: int
+    batch_offset: int
+
+
+class FirstRecordFinder:
+    """Searches one segment after another; ``bytes_read`` counts what it read of them."""
+
+    def __init__(self) -> None:
+        self._reader = RecordTimesReader(max_batch_bytes=MAX_BATCH_BYTES)
+        self._window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
+        self._header = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
+        self.bytes_read = 0
+
+    def find(
+        self,
+        read_into: ReadInto,
+        *,
+        start: int,
+        end: int,
+        least_timestamp_ms: int,
+        least_offset: int,
+    ) -> FoundRecord | None:
+        """Find the first record at or after both, from the batch at byte ``start`` on.
+
+        1. Batches whose greatest timestamp or last offset lies below are passed over by their
+           headers; they are trusted, as Kafka trusts them.
+        2. The first of the others that holds such a record has the answer.
+        3. The search ends at byte ``end``, or where no batch can be.
+
+        Raises:
+            DecompressionError: a batch that may hold the record cannot be decoded.
+            FileChangedError: the file ends before ``end``.
+            OSError: whatever ``read_into`` raises.
+
+        Source: FileRecords.searchForTimestamp.
+        """
+        walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=True)
+        walk[wire.NEXT_POSITION] = start
+        walk[wire.LOW_TIMESTAMP], walk[wire.LOW_OFFSET] = least_timestamp_ms, least_offset
+        window, wanted = self._window, 0
+        while True:
+            position = int(walk[wire.NEXT_POSITION])
+            if wanted > len(window):
+                window = np.empty(wanted, dtype=np.uint8)
+            data = window[: max(min(len(window), end - position), 0)]
+            self._fill(read_into, position, data, end)
+            while wire.walk_batches(data, len(data), position, self._header, 0, walk):
+                found = self._first_of(data, position, least_timestamp_ms, least_offset)
+                if found is not None:
+                    return found
+            if walk[wire.STATUS] != wire.WANTS_BYTES:
+                return None
+            wanted = int(walk[wire.FOUND])
+
+    def _first_of(
+        self, data: wire.Bytes, data_position: int, least_timestamp_ms: int, least_offset: int
+    ) -> FoundRecord | None:
+        header = self._header
+        position = int(header[wire.POSITION, 0])
+        offsets, timestamps = self._records(data, data_position)
+        fits = np.flatnonzero((timestamps >= least_timestamp_ms) & (offsets >= least_offset))
+        if not len(fits):
+            return None
+        epoch = int(header[wire.LEADER_EPOCH, 0])
+        is_v2 = header[wire.MAGIC, 0] >= wire.MAGIC_V2
+        return FoundRecord(
+            offset=int(offsets[fits[0]]),
+            timestamp_ms=int(timestamps[fits[0]]),
+            leader_epoch=epoch,
+            position=position,
+            batch_offset=int(header[wire.BASE_OFFSET, 0] if is_v2 else offsets[0]),
+        )
+
+    def _records(
+        self, data: wire.Bytes, data_position: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Give offsets and timestamps of the batch's records."""
+        self._reader.undecodable = None
+        parts = list(self._reader.read(self._header, data, data_position))
+        if self._reader.undecodable is not None:
+            raise DecompressionError(self._reader.undecodable.reason)
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return (
+            np.concatenate([part.offset for part in parts]),
+            np.concatenate([part.timestamp for part in parts]),
+        )
+
+    def _fill(self, read_into: ReadInto, position: int, data: wire.Bytes, end: int) -> None:
+        read = read_into(position, memoryview(data)) if len(data) else 0
+        self.bytes_read += read
+        if read < len(data):
+            raise FileChangedError(position + read, end)

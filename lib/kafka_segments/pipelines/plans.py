@@ -1,0 +1,118 @@
+"""Plans: fail over to another cluster, cut for a restore."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.decide import locate
+from kafka_segments.decide.lag import COMMIT_KEY
+from kafka_segments.decide.plans import PARTITION, aim_failover, plan_restore
+from kafka_segments.decide.retention import LOG
+from kafka_segments.pipelines.lag import committed_offsets, one_replica
+from kafka_segments.pipelines.search import LogTables, search
+from kafka_segments.spark.table_reads import read_segments
+
+_LATEST_KAFKA = (4, 3)
+
+
+def restore_plan(tables: LogTables, *, at_ms: int) -> DataFrame:
+    """Plan the cut of every log to a moment; gives the columns of ``plan_restore``."""
+    asked = tables.logs.select(*LOG, F.col("log_start_offset").alias("least_offset")).withColumn(
+        "least_timestamp_ms", F.lit(at_ms + 1).cast("long")
+    )
+    found = tables.find(asked.transform(locate.choose_by_timestamp(tables.segments())))
+    return found.transform(plan_restore(tables.segments_as_built(), tables.logs))
+
+
+def failover_plan(
+    spark: SparkSession,
+    warehouse: str,
+    here: LogTables,
+    there: LogTables,
+    *,
+    cluster: str | None,
+    group: str,
+    max_latency_ms: int,
+    now_ms: int,
+) -> DataFrame:
+    """Plan where a group of one cluster goes on in another.
+
+    Gives: topic, partition, committed_offset, last_timestamp_ms (of the last message consumed),
+        least_unread_timestamp_ms, is_margin_enough, target_ms, to_offset (in the other cluster),
+        expected_duplicates (offsets there, up to the last message consumed), problem.
+    """
+    logs = one_replica(here.logs)
+    commits = (
+        committed_offsets(spark, warehouse, cluster=cluster, at_ms=now_ms)
+        .where(F.col("group_id") == group)
+        .where(F.col("committed_offset").isNotNull())
+        .select(*COMMIT_KEY, "committed_offset")
+        .join(logs, ["cluster", *PARTITION], how="inner")
+    )
+    aimed = _timestamps(here, commits).transform(aim_failover(max_latency_ms=max_latency_ms))
+    aimed = aimed.persist()
+    targets = one_replica(there.logs)
+    start = _offsets_there(there, targets, aimed.select(*PARTITION, "target_ms"), "to_offset")
+    after = aimed.select(*PARTITION, (F.col("last_timestamp_ms") + 1).alias("target_ms"))
+    last = _offsets_there(there, targets, after, "after_offset")
+    return (
+        aimed.join(start, list(PARTITION), how="left")
+        .join(last.drop("problem"), list(PARTITION), how="left")
+        .select(
+            *PARTITION,
+            "committed_offset",
+            "last_timestamp_ms",
+            "least_unread_timestamp_ms",
+            "is_margin_enough",
+            "target_ms",
+            "to_offset",
+            F.greatest(F.col("after_offset") - F.col("to_offset"), F.lit(0)).alias(
+                "expected_duplicates"
+            ),
+            "problem",
+        )
+    )
+
+
+def _timestamps(here: LogTables, commits: DataFrame) -> DataFrame:
+    """Read the timestamps of the last message consumed and of the oldest unread one.
+
+    All records of the segments from the one of the last message on are read. Where compaction
+    removed the last message, the last one before it in these segments stands for it.
+    """
+    segments = here.segments_as_built().join(
+        commits.select(*LOG, "committed_offset"), list(LOG), how="inner"
+    )
+    unread = segments.where(F.col("next_offset") >= F.col("committed_offset"))
+    records = unread.transform(
+        read_segments(
+            rows="records",
+            columns=("path", "offset", "timestamp_ms", "is_control", "error"),
+            check="full",
+        )
+    ).where(~F.coalesce("is_control", F.lit(False)))
+    is_consumed = F.col("offset") < F.col("committed_offset")
+    is_record = F.col("error").isNull()
+    is_unread = is_record & ~is_consumed & (F.col("timestamp_ms") >= 0)
+    by_log = (
+        records.join(unread.select(*LOG, "path", "committed_offset"), "path", how="inner")
+        .groupBy(*LOG)
+        .agg(
+            F.max_by(
+                F.when(is_record & is_consumed, F.col("timestamp_ms")),
+                F.when(is_record & is_consumed, F.col("offset")),
+            ).alias("last_timestamp_ms"),
+            F.min(F.when(is_unread, F.col("timestamp_ms"))).alias("least_unread_timestamp_ms"),
+        )
+    )
+    return commits.join(by_log, list(LOG), how="left").select(
+        *PARTITION, "committed_offset", "last_timestamp_ms", "least_unread_timestamp_ms"
+    )
+
+
+def _offsets_there(there: LogTables, logs: DataFrame, targets: DataFrame, name: str) -> DataFrame:
+    """Find the offsets of timestamps in the other cluster; its end where there is none."""
+    asked = targets.where(F.col("target_ms").isNotNull()).join(logs, list(PARTITION), how="inner")
+    questions = asked.withColumn("question", F.lit(name))
+    return search(there, questions, kafka_version=_LATEST_KAFKA).select(
+        *PARTITION, F.coalesce("true_offset", "log_end_offset").alias(name), "problem"
+    )

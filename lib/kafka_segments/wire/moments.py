@@ -1,0 +1,77 @@
+"""Moments as a person gives them: names of Kafka, ms, ISO 8601 with zone, or back from now.
+
+The names and their numbers are those of ListOffsets. Source: ListOffsetsRequest, OffsetSpec.
+"""
+
+import re
+from datetime import datetime, timedelta
+
+from kafka_segments.errors import UsageError
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
+NAMED = {
+    "LATEST": LATEST,
+    "EARLIEST": EARLIEST,
+    "MAX_TIMESTAMP": MAX_TIMESTAMP,
+    "EARLIEST_LOCAL": EARLIEST_LOCAL,
+    "LATEST_TIERED": LATEST_TIERED,
+    "EARLIEST_PENDING_UPLOAD": EARLIEST_PENDING_UPLOAD,
+}
+_MS = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+_SPAN = re.compile(r"([0-9]{1,15})(ms|s|m|h|d|w)", re.ASCII)
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+_MAX_INT64 = 2**63 - 1
+
+
+def parse_span(text: str) -> int:
+    """Give a length of time such as ``90s``, ``5m``, ``2h``, ``3d``, ``1w``, ``250ms``, in ms.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is no length of time: 250ms, 90s, 5m, 2h, 3d or 1w expected")
+    return int(match[1]) * _MS[match[2]]
+
+
+def parse_moment(text: str, *, now_ms: int) -> int:
+    """Give a moment in ms since 1970, or the negative number of one of Kafka's names.
+
+    Raises:
+        UsageError: it is none, has no zone, or lies before 1970.
+    """
+    if text.upper() in NAMED:
+        return NAMED[text.upper()]
+    if re.fullmatch("[0-9]{1,19}", text, re.ASCII) and int(text) <= _MAX_INT64:
+        return int(text)
+    if text in map(str, NAMED.values()):
+        return int(text)
+    if text.startswith("-"):
+        return _not_before_1970(text, now_ms - parse_span(text[1:]))
+    if text.lower() == "now":
+        return now_ms
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is no moment: ms since 1970, 2026-01-31T14:00:00+01:00, -2h, now,"
+            f" or one of {', '.join(NAMED)} expected"
+        ) from None
+    if moment.tzinfo is None:
+        raise UsageError(f"{text!r} has no zone: end it with Z or +01:00")
+    return _not_before_1970(text, (moment - _EPOCH) // timedelta(milliseconds=1))
+
+
+def _not_before_1970(text: str, moment_ms: int) -> int:
+    if moment_ms < 0:
+        raise UsageError(f"{text!r} lies before 1970, at {moment_ms} ms")
+    return moment_ms

@@ -1,0 +1,164 @@
+"""Lag, from logs and from commits that the group coordinator's own code wrote."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_referee import Referee
+from kafka_segments.errors import UsageError
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.pipelines.lag import measure_lag
+from kafka_segments.pipelines.search import LogChoice
+from strategies import CONTROL, TRANSACTIONAL, v2_batch
+
+NOW_MS = 10_000
+COMMIT_MARKER, ABORT_MARKER = bytes.fromhex("00000001"), bytes.fromhex("00000000")
+LOG = (
+    v2_batch(10, [(1000, None, b"a"), (1100, None, b"b"), (1200, None, b"c")])
+    + v2_batch(13, [(1300, None, b"d"), (1600, None, b"e")], offset_deltas=[0, 3])
+    + v2_batch(17, [(1700, None, b"f"), (1800, None, b"g")])
+)
+COMMITS = [  # group, topic, offset, time of the commit, producer of the transaction
+    ("behind", "t", 11, 2000, None),
+    ("up to date", "t", 19, 2000, None),
+    ("expired", "t", 5, 2000, None),
+    ("compacted", "t", 14, 2000, None),
+    ("ahead", "t", 25, 2000, None),
+    ("twice", "t", 11, 1250, None),
+    ("twice", "t", 17, 2000, None),
+    ("deleted", "t", 11, 1250, None),
+    ("elsewhere", "unknown", 3, 2000, None),
+    ("committed", "t", 11, 2000, 7),
+    ("aborted", "t", 11, 2000, 8),
+    ("open", "t", 11, 2000, 9),
+]
+
+
+def _offsets_log(referee: Referee) -> bytes:
+    commits = [
+        {
+            "group": group,
+            "topic": topic,
+            "partition": 0,
+            "offset": offset,
+            "metadata": "",
+            "commit_timestamp_ms": time,
+            "leader_epoch": 0,
+            "version": 3,
+        }
+        for group, topic, offset, time, _ in COMMITS
+    ]
+    written = referee.write_commits(commits, partitions=1)
+    records = [(bytes.fromhex(each["key"]), bytes.fromhex(each["value"])) for each in written]
+    batches = [
+        {"records": [(commit[3], *record)], "producer": commit[4]}
+        for commit, record in zip(COMMITS, records, strict=True)
+    ]
+    deleted = records[[commit[0] for commit in COMMITS].index("deleted")][0]
+    batches.append({"records": [(2100, deleted, None)], "producer": None})
+    for producer, key in ((7, COMMIT_MARKER), (8, ABORT_MARKER)):
+        batches.append({"records": [(2200, key, bytes(6))], "producer": producer, "flags": CONTROL})
+    return b"".join(_batches(batches))
+
+
+def _batches(batches: list[dict[str, Any]]) -> Iterator[bytes]:
+    for offset, batch in enumerate(batches):
+        if batch["producer"] is None:
+            yield v2_batch(offset, batch["records"])
+        else:
+            yield v2_batch(
+                offset,
+                batch["records"],
+                producer_id=batch["producer"],
+                producer_epoch=0,
+                base_sequence=-1 if batch.get("flags") else 0,
+                flags=TRANSACTIONAL | batch.get("flags", 0),
+            )
+
+
+@pytest.fixture(scope="module")
+def warehouse(
+    spark: SparkSession, referee: Referee, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    folder = tmp_path_factory.mktemp("lag")
+    for name, base_offset, data in (
+        ("t-0", 10, LOG),
+        ("__consumer_offsets-0", 0, _offsets_log(referee)),
+    ):
+        (folder / "logs" / name).mkdir(parents=True)
+        (folder / "logs" / name / f"{base_offset:020d}.log").write_bytes(data)
+    options = BuildOptions(
+        (str(folder / "logs"),), str(folder / "wh"), RecoveryOptions(), now_ms=NOW_MS
+    )
+    Build(spark, options).run()
+    return str(folder / "wh")
+
+
+def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
+    spark: SparkSession, warehouse: str
+) -> None:
+    rows = measure_lag(spark, warehouse, LogChoice(), now_ms=NOW_MS).collect()
+
+    assert {
+        row["group_id"]: (
+            row["status"],
+            row["offset_lag"],
+            row["time_lag_ms"],
+            row["gone_offsets"],
+            row["is_time_lag_least"],
+        )
+        for row in rows
+    } == {
+        "behind": ("behind", 8, 8_900, 0, False),
+        "up to date": ("up to date", 0, 0, 0, False),
+        "expired": ("unread records deleted", 14, 9_000, 5, True),
+        "compacted": ("unread records compacted away", 5, 8_400, 2, True),
+        "ahead": ("ahead of the log's end", 0, 0, 0, False),
+        "twice": ("behind", 2, 8_300, 0, False),
+        "elsewhere": ("log not in the tables", None, None, 0, False),
+        "committed": ("behind", 8, 8_900, 0, False),
+    }
+
+
+def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
+    spark: SparkSession, warehouse: str
+) -> None:
+    rows = measure_lag(
+        spark,
+        warehouse,
+        LogChoice(topics=("t",)),
+        now_ms=NOW_MS,
+        at_ms=1450,
+        groups=("twice", "deleted", "behind"),
+    ).collect()
+
+    assert {
+        row["group_id"]: (row["status"], row["offset_lag"], row["time_lag_ms"]) for row in rows
+    } == {
+        "twice": ("behind", 5, 350),
+        "deleted": ("behind", 5, 350),
+        "behind": ("no commit left from that time", None, None),
+    }
+
+
+def test_without_consumer_offsets_it_is_said_what_is_missing(
+    spark: SparkSession, warehouse: str
+) -> None:
+    with pytest.raises(UsageError, match="has no segments of __consumer_offsets: give"):
+        measure_lag(spark, warehouse, LogChoice(cluster="nowhere"), now_ms=NOW_MS)
+
+
+def test_spans_are_written_by_their_two_greatest_units() -> None:
+    from kafka_segments.reports.lag import span
+
+    assert [span(ms) for ms in (0, 999, 61_000, 90_061_000, -1_500)] == [
+        "0 ms",
+        "999 ms",
+        "1 min 1 s",
+        "1 d 1 h",
+        "-1 s",
+    ]

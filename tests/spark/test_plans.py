@@ -1,0 +1,188 @@
+"""Failover, restore and latency, on logs written by hand."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_referee import Referee
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.pipelines.latency import measure_latency
+from kafka_segments.pipelines.plans import failover_plan, restore_plan
+from kafka_segments.pipelines.search import LogChoice, LogTables
+from plain_decoder import plain_records
+from strategies import CONTROL, LOG_APPEND_TIME, v2_batch
+
+HERE, THERE, GROUP = "here", "there", "g"
+NOW_MS = 100_000_000
+MAX_LATENCY_MS = 500
+PARTITIONS = 6
+LATE = 5  # partition with a message older than the margin allows
+COMMITTED = 60
+HOUR_MS = 3_600_000
+
+
+def _messages(seed: int) -> list[tuple[int, bytes]]:
+    """Draw the create times and values of 100 messages."""
+    draw = random.Random(seed)
+    return [(10_000 + 100 * number + draw.randrange(90), b"%d" % number) for number in range(100)]
+
+
+def _shuffled(messages: Sequence[tuple[int, bytes]], seed: int) -> list[tuple[int, bytes]]:
+    """Let each message arrive up to half the greatest latency late."""
+    draw = random.Random(seed)
+    late = [(time + draw.randrange(MAX_LATENCY_MS // 2), time, value) for time, value in messages]
+    return [(time, value) for _, time, value in sorted(late)]
+
+
+def _log(messages: Sequence[tuple[int, bytes]], batch: int = 3) -> bytes:
+    return b"".join(
+        v2_batch(first, [(time, None, value) for time, value in messages[first : first + batch]])
+        for first in range(0, len(messages), batch)
+    )
+
+
+def _build(spark: SparkSession, warehouse: Path, logs: Path, cluster: str) -> None:
+    options = BuildOptions(
+        (str(logs),), str(warehouse), RecoveryOptions(), now_ms=NOW_MS, cluster=cluster
+    )
+    Build(spark, options).run()
+
+
+def _write(folder: Path, data: bytes, base_offset: int = 0) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{base_offset:020d}.log").write_bytes(data)
+
+
+@pytest.fixture(scope="module")
+def clusters(
+    spark: SparkSession, referee: Referee, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Two clusters with the same messages in another order, and a group in the first."""
+    folder = tmp_path_factory.mktemp("clusters")
+    for partition in range(PARTITIONS):
+        messages = _messages(partition)
+        if partition == LATE:
+            messages.insert(80, (9_000, b"late"))
+        first = _shuffled(_messages(partition), partition)
+        if partition == LATE:
+            first.append((9_000, b"late"))
+        _write(folder / HERE / f"t-{partition}", _log(first))
+        _write(folder / THERE / f"t-{partition}", _log(_shuffled(messages, partition + 100)))
+    commits = [
+        {
+            "group": GROUP,
+            "topic": "t",
+            "partition": partition,
+            "offset": COMMITTED,
+            "metadata": "",
+            "commit_timestamp_ms": 50_000,
+            "leader_epoch": 0,
+            "version": 4,
+        }
+        for partition in range(PARTITIONS)
+    ]
+    records = [
+        (50_000, bytes.fromhex(record["key"]), bytes.fromhex(record["value"]))
+        for record in referee.write_commits(commits, partitions=1)
+    ]
+    _write(folder / HERE / "__consumer_offsets-0", v2_batch(0, records))
+    # append times: 25 ms after the create time, in the next hour 0 and -40 ms; a control batch
+    _write(
+        folder / THERE / "lat-0",
+        v2_batch(0, [(1_000, None, b"")], max_timestamp=1_025, flags=LOG_APPEND_TIME)
+        + v2_batch(1, [(HOUR_MS, None, b"")], max_timestamp=HOUR_MS, flags=LOG_APPEND_TIME)
+        + v2_batch(
+            2, [(HOUR_MS + 60, None, b"")], max_timestamp=HOUR_MS + 20, flags=LOG_APPEND_TIME
+        )
+        + v2_batch(
+            3,
+            [(HOUR_MS, bytes.fromhex("00000001"), bytes(6))],
+            max_timestamp=HOUR_MS + 999,
+            flags=LOG_APPEND_TIME | CONTROL,
+        ),
+    )
+    _build(spark, folder / "wh-here", folder / HERE, HERE)
+    _build(spark, folder / "wh-there", folder / THERE, THERE)
+    return folder
+
+
+def test_a_group_that_moves_to_another_cluster_skips_no_message(
+    spark: SparkSession, clusters: Path
+) -> None:
+    tables = {
+        name: LogTables(spark, str(clusters / f"wh-{name}"), LogChoice(topics=("t",)))
+        for name in (HERE, THERE)
+    }
+    plan = failover_plan(
+        spark,
+        str(clusters / "wh-here"),
+        tables[HERE],
+        tables[THERE],
+        cluster=None,
+        group=GROUP,
+        max_latency_ms=MAX_LATENCY_MS,
+        now_ms=NOW_MS,
+    ).collect()
+
+    assert len(plan) == PARTITIONS
+    for row in plan:
+        name = f"t-{row['partition']}/{0:020d}.log"
+        here = list(plain_records((clusters / HERE / name).read_bytes()))
+        there = list(plain_records((clusters / THERE / name).read_bytes()))
+        unread = {record.value for record in here[COMMITTED:]}
+        skipped = {record.value for record in there[: row["to_offset"]]}
+        again = {record.value for record in there[row["to_offset"] :]} - unread
+        assert not unread & skipped
+        assert row["is_margin_enough"] == (row["partition"] != LATE)
+        assert len(again) <= row["expected_duplicates"]
+        assert row["last_timestamp_ms"] == here[COMMITTED - 1].timestamp
+
+
+def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
+    spark: SparkSession, clusters: Path
+) -> None:
+    at_ms = 14_000
+    tables = LogTables(spark, str(clusters / "wh-here"), LogChoice(topics=("t",)))
+
+    plan = restore_plan(tables, at_ms=at_ms).collect()
+
+    assert len(plan) == PARTITIONS
+    for row in plan:
+        log = clusters / HERE / f"t-{row['partition']}" / f"{0:020d}.log"
+        records = list(plain_records(log.read_bytes()))
+        first = next(record for record in records if record.timestamp > at_ms)
+        kept = [r.offset for r in records if r.batch_position < first.batch_position]
+        assert (row["cut_position"], row["bytes_needed"]) == (first.batch_position,) * 2
+        assert row["last_offset_kept"] == kept[-1]
+        assert row["early_records"] == first.offset - kept[-1] - 1
+        assert (row["file"], row["segments_needed"], row["problem"]) == (str(log), 1, None)
+
+
+def test_a_log_without_a_later_record_is_kept_whole(spark: SparkSession, clusters: Path) -> None:
+    tables = LogTables(spark, str(clusters / "wh-here"), LogChoice(topics=("t",), partitions=(0,)))
+
+    (row,) = restore_plan(tables, at_ms=NOW_MS).collect()
+
+    size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
+    assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)
+
+
+def test_latency_is_that_of_batches_that_keep_both_times(
+    spark: SparkSession, clusters: Path
+) -> None:
+    rows = measure_latency(spark, str(clusters / "wh-there"), LogChoice()).collect()
+
+    shown = sorted(
+        (row["hour_ms"], row["batches"], row["p50_ms"], row["max_ms"], row["equal_batches"])
+        for row in rows
+    )
+    negative = {row["hour_ms"]: row["most_negative_ms"] for row in rows}
+    assert {row["topic"] for row in rows} == {"lat"}
+    assert shown == [(0, 1, 25, 25, 0), (HOUR_MS, 0, None, None, 1)]
+    assert negative == {0: None, HOUR_MS: -40}
+    assert [each["batches"] for each in rows[0]["histogram"]].count(1) <= 1

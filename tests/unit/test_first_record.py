@@ -1,0 +1,108 @@
+"""The first record at or after a timestamp and an offset, against a plain loop over records."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.first_record import FirstRecordFinder
+from kafka_segments.wire.codecs import DecompressionError
+from kafka_segments.wire.reading import ReadInto
+from plain_decoder import plain_records, positions
+
+FROM_THE_START = -(2**63)
+SOUND = (
+    "v0-v1-v2-in-one-segment",
+    "v1-gzip-createtime",
+    "v2-mixed-codecs",
+    "v1-compacted-gaps",
+    "fuzz-00",
+    "v0-lz4",
+)
+
+
+def reader(data: bytes) -> ReadInto:
+    def read_into(position: int, view: memoryview) -> int:
+        piece = data[position : position + len(view)]
+        view[: len(piece)] = piece
+        return len(piece)
+
+    return read_into
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_it_is_the_one_that_a_loop_over_all_records_finds(
+    synthetic: Path, data: st.DataObject
+) -> None:
+    case = data.draw(st.sampled_from(SOUND))
+    log = data.draw(st.sampled_from(sorted((synthetic / case / "t-0").glob("*.log")))).read_bytes()
+    records = list(plain_records(log))
+    near = data.draw(st.sampled_from(records))
+    least_timestamp_ms = near.timestamp + data.draw(st.sampled_from([-1, 0, 1]))
+    least_offset = data.draw(st.sampled_from([0, near.offset, near.offset + 1]))
+    starts = [start for start, _ in positions(log) if start <= near.batch_position]
+
+    found = FirstRecordFinder().find(
+        reader(log),
+        start=(start := data.draw(st.sampled_from(starts))),
+        end=len(log),
+        least_timestamp_ms=least_timestamp_ms,
+        least_offset=least_offset,
+    )
+
+    expected = next(
+        (
+            (record.offset, record.timestamp, record.batch_position)
+            for record in records
+            if record.batch_position >= start
+            and record.timestamp >= least_timestamp_ms
+            and record.offset >= least_offset
+        ),
+        None,
+    )
+    assert (found and (found.offset, found.timestamp_ms, found.position)) == expected
+
+
+def test_a_search_reads_the_batches_it_passes_and_no_further(synthetic: Path) -> None:
+    log = next((synthetic / "v2-mixed-codecs" / "t-0").glob("*.log")).read_bytes()
+    finder = FirstRecordFinder()
+
+    finder.find(
+        reader(log), start=0, end=len(log), least_timestamp_ms=FROM_THE_START, least_offset=0
+    )
+
+    first_end = next(end for _, end in positions(log))
+    assert finder.bytes_read <= 8192 + first_end < len(log)
+
+
+def test_nothing_is_found_past_the_end(synthetic: Path) -> None:
+    finder = FirstRecordFinder()
+
+    found = finder.find(reader(b""), start=10, end=0, least_timestamp_ms=0, least_offset=0)
+
+    assert (found, finder.bytes_read) == (None, 0)
+
+
+def test_a_file_shorter_than_the_table_says_is_named(synthetic: Path) -> None:
+    log = next((synthetic / "v2-mixed-codecs" / "t-0").glob("*.log")).read_bytes()
+
+    with pytest.raises(FileChangedError, match=f"ends at byte {len(log)}, it had {len(log) + 50}"):
+        FirstRecordFinder().find(
+            reader(log), start=0, end=len(log) + 50, least_timestamp_ms=2**62, least_offset=0
+        )
+
+
+def test_records_that_cannot_be_decoded_are_said() -> None:
+    batch = bytearray(61 + 9)
+    batch[8:12] = (49 + 9).to_bytes(4, "big")
+    batch[16] = 2
+    batch[57:61] = (1).to_bytes(4, "big")
+    batch[61:] = b"\xff" * 9
+
+    with pytest.raises(DecompressionError, match="varint"):
+        FirstRecordFinder().find(
+            reader(bytes(batch)), start=0, end=70, least_timestamp_ms=0, least_offset=0
+        )

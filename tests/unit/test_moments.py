@@ -1,0 +1,55 @@
+"""Moments as a person gives them."""
+
+import pytest
+
+from kafka_segments.errors import UsageError
+from kafka_segments.wire.moments import parse_moment, parse_span
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("0", 0),
+        ("1700000000000", 1_700_000_000_000),
+        ("9223372036854775807", 2**63 - 1),
+        ("-2h", NOW_MS - 7_200_000),
+        ("-250ms", NOW_MS - 250),
+        ("-1w", NOW_MS - 604_800_000),
+        ("now", NOW_MS),
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+        ("2023-11-14T23:13:20.0079+01:00", 1_700_000_000_007),
+        ("LATEST", -1),
+        ("earliest", -2),
+        ("-3", -3),
+        ("EARLIEST_PENDING_UPLOAD", -6),
+    ],
+)
+def test_a_moment_is_ms_iso_8601_back_from_now_or_a_name(text: str, moment: int) -> None:
+    assert parse_moment(text, now_ms=NOW_MS) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2023-11-14T22:13:20", "has no zone"),
+        ("yesterday", "is no moment"),
+        ("9223372036854775808", "is no moment"),
+        ("-7", "is no length of time"),
+        ("-2y", "is no length of time"),
+        ("-99999w", "lies before 1970"),
+        ("1969-12-31T23:59:59Z", "lies before 1970, at -1000 ms"),
+        ("", "is no moment"),
+        ("٣", "is no moment"),
+    ],
+)
+def test_what_is_no_moment_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_moment(text, now_ms=NOW_MS)
+
+
+def test_a_span_is_a_number_and_a_unit() -> None:
+    spans = [parse_span(text) for text in ("7ms", "90s", "5m", "6h", "3d", "2w")]
+
+    assert spans == [7, 90_000, 300_000, 21_600_000, 259_200_000, 1_209_600_000]
