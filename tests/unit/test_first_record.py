@@ -8,6 +8,10 @@ from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.first_record import FirstRecordFinder
+from kafka_segments.index.kip33_index import SegmentPlace, kip33_entries, lookup_kip33
+from kafka_segments.index.offset_index import lookup_offset
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.time_index import lookup_timestamp
 from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.reading import ReadInto
 from plain_decoder import plain_records, positions
@@ -106,3 +110,39 @@ def test_records_that_cannot_be_decoded_are_said() -> None:
         FirstRecordFinder().find(
             reader(bytes(batch)), start=0, end=70, least_timestamp_ms=0, least_offset=0
         )
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_search_by_kip33s_index_finds_the_same_record(
+    synthetic: Path, data: st.DataObject
+) -> None:
+    case = data.draw(st.sampled_from(SOUND))
+    file = data.draw(st.sampled_from(sorted((synthetic / case / "t-0").glob("*.log"))))
+    log, base_offset = file.read_bytes(), int(file.stem)
+    recovered = SegmentRecoverer(RecoveryOptions(index_interval_bytes=512)).recover(
+        reader(log), size_bytes=len(log), base_offset=base_offset
+    )
+    offsets, times = recovered.offset_entries, recovered.time_entries
+    assert offsets is not None and times is not None
+    place = SegmentPlace(base_offset, None, recovered.next_offset, 0)
+    target = data.draw(st.sampled_from(list(plain_records(log)))).timestamp + data.draw(
+        st.sampled_from([-1, 0, 1])
+    )
+    kip33 = lookup_kip33(
+        kip33_entries(offsets, times, place), target, base_offset=base_offset
+    ).offset
+    kafkas = lookup_timestamp(times, target, base_offset=base_offset).offset
+
+    found = [
+        FirstRecordFinder().find(
+            reader(log),
+            start=lookup_offset(offsets, offset, base_offset=base_offset).position,
+            end=len(log),
+            least_timestamp_ms=target,
+            least_offset=least_offset,
+        )
+        for offset, least_offset in ((kip33, kip33), (kafkas, base_offset))
+    ]
+
+    assert found[0] == found[1]
