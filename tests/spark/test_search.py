@@ -1,9 +1,12 @@
 """Search against the answers of a real broker and of Kafka's own loader."""
 
 import json
+import os
+import random
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -22,6 +25,7 @@ from kafka_segments.pipelines.search import (
 )
 from kafka_segments.wire.moments import NAMED
 from plain_decoder import PlainRecord, plain_records
+from strategies import v2_batch
 
 NOW_MS = 1_800_000_000_000
 LATEST_VERSION = (4, 3)
@@ -129,6 +133,105 @@ def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(
     differing = [row for row in rows if row["kafka_offset"] != _minus_1(row["true_offset"])]
     assert differing
     assert all(row["difference"] for row in differing)
+
+
+class _Segment(NamedTuple):
+    """A segment that a test drew: batches of (first offset, timestamps)."""
+
+    base_offset: int
+    batches: list[tuple[int, list[int]]]
+    last_modified_ms: int
+
+    def records(self) -> list[tuple[int, int]]:
+        return [
+            (first + index, timestamp)
+            for first, timestamps in self.batches
+            for index, timestamp in enumerate(timestamps)
+        ]
+
+    def largest_timestamp(self) -> int:
+        greatest = max((timestamp for _, timestamp in self.records()), default=-1)
+        return greatest if greatest >= 0 else self.last_modified_ms
+
+
+def _draw_log(draw: random.Random) -> list[_Segment]:
+    """Draw 1 to 4 segments with timestamps that go back, are equal or missing, and gaps."""
+    offset, segments = draw.randrange(50), []
+    for _ in range(draw.randint(1, 4)):
+        base_offset, batches = offset, []
+        choices = draw.choice([range(0, 40), range(20, 60), [7], [-1]])
+        for _ in range(draw.randint(1, 30)):
+            timestamps = [draw.choice(choices) for _ in range(draw.randint(1, 4))]
+            batches.append((offset, timestamps))
+            offset += len(timestamps) + draw.choice([0, 0, 3])
+        segments.append(_Segment(base_offset, batches, draw.choice([1_000, 60_000])))
+    return segments
+
+
+def _write_log(folder: Path, segments: list[_Segment]) -> None:
+    folder.mkdir(parents=True)
+    for segment in segments:
+        log = folder / f"{segment.base_offset:020d}.log"
+        batches = [
+            v2_batch(first, [(timestamp, None, bytes(500)) for timestamp in timestamps])
+            for first, timestamps in segment.batches
+        ]
+        log.write_bytes(b"".join(batches))
+        os.utime(log, ns=(segment.last_modified_ms * 10**6,) * 2)
+
+
+def _kafkas_answer(segments: list[_Segment], log_start: int, target: int) -> int | None:
+    """Do what UnifiedLog does: one segment, the first that reaches the timestamp."""
+    chosen = next((each for each in segments if each.largest_timestamp() >= target), None)
+    if chosen is None:
+        return None
+    return _first_record(chosen.records(), log_start, target)
+
+
+def _first_record(records: list[tuple[int, int]], log_start: int, target: int) -> int | None:
+    fits = [offset for offset, time in records if time >= target and offset >= log_start]
+    return fits[0] if fits else None
+
+
+def test_both_answers_are_those_of_a_plain_loop_wherever_the_log_starts(
+    spark: SparkSession, tmp_path: Path, build: Callable[[Path], str]
+) -> None:
+    draw = random.Random(8)
+    logs = [_draw_log(draw) for _ in range(40)]
+    starts = []
+    for partition, segments in enumerate(logs):
+        _write_log(tmp_path / f"t-{partition}", segments)
+        first, last = segments[0].base_offset, segments[-1].records()[-1][0]
+        starts.append(draw.choice([first, draw.randint(first, last)]))
+    lines = [f"t {partition} {start}" for partition, start in enumerate(starts)]
+    (tmp_path / "log-start-offset-checkpoint").write_text(
+        "\n".join(["0", str(len(lines)), *lines, ""])
+    )
+    targets = [*range(0, 61, 3), 7, 1_000, 1_001, 60_000, 60_001]
+    asked = {(str(partition), target): 0 for partition in range(40) for target in targets}
+
+    rows = _ask(spark, build(tmp_path), asked, F.col("partition").cast("string"))
+
+    ours = {
+        (row["partition"], row["target_ms"]): (row["kafka_offset"], row["true_offset"])
+        for row in rows
+    }
+    expected = {}
+    for partition, (segments, start) in enumerate(zip(logs, starts, strict=True)):
+        records = [record for segment in segments for record in segment.records()]
+        for target in targets:
+            kafkas = _kafkas_answer(segments, start, target)
+            expected[partition, target] = (
+                _minus_1(kafkas),
+                _first_record(records, start, target),
+            )
+    assert ours == expected
+    reasons = {(row["difference"] or "").partition(" alone")[2] for row in rows}
+    assert reasons == {
+        "",
+        ", which it chose by its mtime: no timestamp in it reaches T",
+        ", where all at or after T lies below the log start offset",
+    }
 
 
 def test_offsets_to_reset_a_group_to_are_lines_of_topic_partition_and_offset(

@@ -38,7 +38,8 @@ def failover_plan(
 
     Gives: topic, partition, committed_offset, last_timestamp_ms (of the last message consumed),
         least_unread_timestamp_ms, is_margin_enough, target_ms, to_offset (in the other cluster),
-        expected_duplicates (offsets there, up to the last message consumed), problem.
+        expected_duplicates (offsets there up to the last message consumed), most_duplicates (the
+        same, with the latency between the clusters on top), problem.
     """
     logs = one_replica(here.logs)
     commits = (
@@ -50,26 +51,18 @@ def failover_plan(
     )
     aimed = _timestamps(here, commits).transform(aim_failover(max_latency_ms=max_latency_ms))
     aimed = aimed.persist()
-    targets = one_replica(there.logs)
-    start = _offsets_there(there, targets, aimed.select(*PARTITION, "target_ms"), "to_offset")
-    after = aimed.select(*PARTITION, (F.col("last_timestamp_ms") + 1).alias("target_ms"))
-    last = _offsets_there(there, targets, after, "after_offset")
-    return (
-        aimed.join(start, list(PARTITION), how="left")
-        .join(last.drop("problem"), list(PARTITION), how="left")
-        .select(
-            *PARTITION,
-            "committed_offset",
-            "last_timestamp_ms",
-            "least_unread_timestamp_ms",
-            "is_margin_enough",
-            "target_ms",
-            "to_offset",
-            F.greatest(F.col("after_offset") - F.col("to_offset"), F.lit(0)).alias(
-                "expected_duplicates"
-            ),
-            "problem",
-        )
+    there_to = _offsets_there(there, aimed, max_latency_ms=max_latency_ms)
+    return aimed.join(there_to, list(PARTITION), how="left").select(
+        *PARTITION,
+        "committed_offset",
+        "last_timestamp_ms",
+        "least_unread_timestamp_ms",
+        "is_margin_enough",
+        "target_ms",
+        "to_offset",
+        (F.col("after_last") - F.col("to_offset")).alias("expected_duplicates"),
+        (F.col("after_margin") - F.col("to_offset")).alias("most_duplicates"),
+        "problem",
     )
 
 
@@ -109,10 +102,29 @@ def _timestamps(here: LogTables, commits: DataFrame) -> DataFrame:
     )
 
 
-def _offsets_there(there: LogTables, logs: DataFrame, targets: DataFrame, name: str) -> DataFrame:
-    """Find the offsets of timestamps in the other cluster; its end where there is none."""
-    asked = targets.where(F.col("target_ms").isNotNull()).join(logs, list(PARTITION), how="inner")
-    questions = asked.withColumn("question", F.lit(name))
-    return search(there, questions, kafka_version=_LATEST_KAFKA).select(
-        *PARTITION, F.coalesce("true_offset", "log_end_offset").alias(name), "problem"
+def _offsets_there(there: LogTables, aimed: DataFrame, *, max_latency_ms: int) -> DataFrame:
+    """Find the offsets of each partition's timestamps in the other cluster; else its end."""
+    last = F.col("last_timestamp_ms")
+    asked = {
+        "to_offset": F.col("target_ms"),
+        "after_last": last + 1,
+        "after_margin": last + 1 + max_latency_ms,
+    }
+    questions = F.array(
+        *(
+            F.struct(F.lit(name).alias("question"), target.alias("target_ms"))
+            for name, target in asked.items()
+        )
+    )
+    answers = search(
+        there,
+        aimed.select(*PARTITION, F.inline(questions))
+        .where(F.col("target_ms") >= 0)
+        .join(one_replica(there.logs), list(PARTITION), how="inner"),
+        kafka_version=_LATEST_KAFKA,
+    )
+    found = F.coalesce("true_offset", "log_end_offset")
+    return answers.groupBy(*PARTITION).agg(
+        *(F.max(F.when(F.col("question") == name, found)).alias(name) for name in asked),
+        F.max("problem").alias("problem"),
     )
