@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.as_of import last_at_or_below
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 
 SEGMENT = (*LOG, "base_offset")
 KAFKA, TRUE = "kafka", "true"

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.locate import TRUE
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 
 Transform = Callable[[DataFrame], DataFrame]
 PARTITION = ("topic", "partition")

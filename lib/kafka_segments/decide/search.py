@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.locate import KAFKA, TRUE
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.wire.moments import (
     EARLIEST,
     EARLIEST_LOCAL,

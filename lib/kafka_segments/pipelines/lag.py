@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.decide import locate
 from kafka_segments.decide.lag import decide_commits, decide_lag
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.errors import UsageError
 from kafka_segments.pipelines.search import LogChoice, LogTables, search
 from kafka_segments.spark.commits import OFFSETS_TOPIC, read_commits

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.latency import decide_latency
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.pipelines.lag import one_replica
 from kafka_segments.pipelines.search import LogChoice, LogTables
 from kafka_segments.spark.table_reads import read_segments

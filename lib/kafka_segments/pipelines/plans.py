@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.decide import locate
 from kafka_segments.decide.lag import COMMIT_KEY
 from kafka_segments.decide.plans import PARTITION, aim_failover, plan_restore
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.pipelines.lag import committed_offsets, one_replica
 from kafka_segments.pipelines.search import LogTables, search
 from kafka_segments.spark.table_reads import read_segments

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.decide import locate
-from kafka_segments.decide.retention import LOG
+from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.decide.search import Version, answer_named, compare_answers
 from kafka_segments.spark.log_reads import find_first_records
 from kafka_segments.spark.tables import (
