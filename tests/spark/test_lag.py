@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_referee import Referee
+from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
@@ -152,13 +154,11 @@ def test_without_consumer_offsets_it_is_said_what_is_missing(
         measure_lag(spark, warehouse, LogChoice(cluster="nowhere"), now_ms=NOW_MS)
 
 
-def test_spans_are_written_by_their_two_greatest_units() -> None:
-    from kafka_segments.reports.lag import span
+def test_the_lag_is_printed_with_the_longest_first(spark: SparkSession, warehouse: str) -> None:
+    done = CliRunner().invoke(
+        cli, ["lag", "--warehouse", warehouse, "--now-ms", str(NOW_MS), "--group", "expired"]
+    )
 
-    assert [span(ms) for ms in (0, 999, 61_000, 90_061_000, -1_500)] == [
-        "0 ms",
-        "999 ms",
-        "1 min 1 s",
-        "1 d 1 h",
-        "-1 s",
-    ]
+    assert done.exit_code == 1
+    assert "more than 9.000 s  unread records deleted: 5 offsets" in done.stdout
+    assert "1 commits, 1 that someone must look at" in done.stderr

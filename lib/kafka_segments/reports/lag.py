@@ -9,6 +9,7 @@ from rich.table import Table as RichTable
 
 from kafka_segments.decide.lag import BEHIND, UP_TO_DATE
 from kafka_segments.reports.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.reports.retention import duration
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 
@@ -55,21 +56,8 @@ def _time_lag(row: Row) -> str:
     if lag_ms is None:
         return "-"
     least = "more than " if row["is_time_lag_least"] else ""
-    return f"{least}{span(lag_ms)}"
-
-
-def span(ms: int) -> str:
-    """Write a length of time by its two greatest units."""
-    sign, ms = ("-" if ms < 0 else ""), abs(ms)
-    if ms < 1_000:
-        return f"{sign}{ms} ms"
-    units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)]
-    parts: list[str] = []
-    for name, size in units:
-        count, ms = divmod(ms, size)
-        if count or parts:
-            parts.append(f"{count} {name}")
-    return sign + " ".join(parts[:2])
+    sign = "-" if lag_ms < 0 else ""
+    return f"{least}{sign}{duration(abs(lag_ms))}"
 
 
 def _note(row: Row) -> str:
