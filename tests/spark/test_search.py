@@ -258,12 +258,15 @@ def test_offsets_to_reset_a_group_to_are_lines_of_topic_partition_and_offset(
         (["--time", "LATEST", "--output", "reset-offsets"], "takes one --time, and no name"),
         (["--questions", "nowhere.csv"], "nowhere.csv: no such file"),
         (["bootstrap", "--last", "6"], "is no length of time"),
+        (["failover", "--group", "g", "--max-latency", "5m"], "--to-cluster is needed"),
+        (
+            ["failover", "--group", "g", "--max-latency", "5m", "--to-cluster", "b"],
+            "--cluster is needed",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_status_2(arguments: list[str], reason: str) -> None:
-    subcommand = [arguments.pop(0)] if arguments[:1] == ["bootstrap"] else []
-
-    done = CliRunner().invoke(cli, ["search", *subcommand, "--warehouse", "wh", *arguments])
+    done = CliRunner().invoke(cli, ["search", *arguments, "--warehouse", "wh"])
 
     assert done.exit_code == 2
     assert reason in done.stderr
