@@ -242,9 +242,7 @@ def _failover(
     if to_warehouse is None and to_cluster is None:
         raise UsageError("--to-warehouse or --to-cluster is needed: which is the other cluster?")
     if to_warehouse is None and choice["cluster"] in (None, to_cluster):
-        raise UsageError(
-            "--cluster is needed, another than --to-cluster: both are in one warehouse"
-        )
+        raise UsageError("--cluster is needed, and not that of --to-cluster: they share tables")
     max_latency_ms = parse_span(max_latency)
     here = absolute_uri(warehouse)
     there = here if to_warehouse is None else absolute_uri(to_warehouse)
