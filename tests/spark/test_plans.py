@@ -1,4 +1,4 @@
-"""Failover, restore and latency, on logs written by hand."""
+"""Failover and restore, on logs written by hand."""
 
 import random
 from collections.abc import Sequence
@@ -11,11 +11,10 @@ from kafka_referee import Referee
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
 from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.latency import measure_latency
 from kafka_segments.pipelines.plans import failover_plan, restore_plan
 from kafka_segments.pipelines.search import LogChoice, LogTables
 from plain_decoder import plain_records
-from strategies import CONTROL, LOG_APPEND_TIME, v2_batch
+from strategies import v2_batch
 
 HERE, THERE, GROUP = "here", "there", "g"
 NOW_MS = 100_000_000
@@ -23,7 +22,6 @@ MAX_LATENCY_MS = 500
 PARTITIONS = 6
 LATE = 5  # partition with a message older than the margin allows
 COMMITTED = 60
-HOUR_MS = 3_600_000
 
 
 def _messages(seed: int) -> list[tuple[int, bytes]]:
@@ -91,21 +89,6 @@ def clusters(
         for record in referee.write_commits(commits, partitions=1)
     ]
     _write(folder / HERE / "__consumer_offsets-0", v2_batch(0, records))
-    # append times: 25 ms after the create time, in the next hour 0 and -40 ms; a control batch
-    _write(
-        folder / THERE / "lat-0",
-        v2_batch(0, [(1_000, None, b"")], max_timestamp=1_025, flags=LOG_APPEND_TIME)
-        + v2_batch(1, [(HOUR_MS, None, b"")], max_timestamp=HOUR_MS, flags=LOG_APPEND_TIME)
-        + v2_batch(
-            2, [(HOUR_MS + 60, None, b"")], max_timestamp=HOUR_MS + 20, flags=LOG_APPEND_TIME
-        )
-        + v2_batch(
-            3,
-            [(HOUR_MS, bytes.fromhex("00000001"), bytes(6))],
-            max_timestamp=HOUR_MS + 999,
-            flags=LOG_APPEND_TIME | CONTROL,
-        ),
-    )
     _build(spark, folder / "wh-here", folder / HERE, HERE)
     _build(spark, folder / "wh-there", folder / THERE, THERE)
     return folder
@@ -171,19 +154,3 @@ def test_a_log_without_a_later_record_is_kept_whole(spark: SparkSession, cluster
 
     size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
     assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)
-
-
-def test_latency_is_that_of_batches_that_keep_both_times(
-    spark: SparkSession, clusters: Path
-) -> None:
-    rows = measure_latency(spark, str(clusters / "wh-there"), LogChoice()).collect()
-
-    shown = sorted(
-        (row["hour_ms"], row["batches"], row["p50_ms"], row["max_ms"], row["equal_batches"])
-        for row in rows
-    )
-    negative = {row["hour_ms"]: row["most_negative_ms"] for row in rows}
-    assert {row["topic"] for row in rows} == {"lat"}
-    assert shown == [(0, 1, 25, 25, 0), (HOUR_MS, 0, None, None, 1)]
-    assert negative == {0: None, HOUR_MS: -40}
-    assert [each["batches"] for each in rows[0]["histogram"]].count(1) <= 1

@@ -107,3 +107,11 @@ def test_a_file_that_may_not_be_read_is_a_row_with_the_systems_reason(
     assert scanned.damage is not None
     assert scanned.damage.kind == DamageKind.UNREADABLE
     assert "Permission denied" in scanned.damage.message
+
+
+def test_timestamp_types_have_the_names_of_their_numbers() -> None:
+    assert scan._names((-1, 0, 1), scan.TIMESTAMP_TYPES) == [
+        "NoTimestampType",
+        "CreateTime",
+        "LogAppendTime",
+    ]

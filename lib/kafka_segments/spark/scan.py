@@ -1,7 +1,7 @@
 """Recover segments in the executors: paths in, index files written, rows out."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -35,8 +35,10 @@ from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.storage.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
-TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
+CODECS = dict(
+    enumerate(("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7"))
+)
+TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _OPENED_BY = ("source", "relative_path", "name", "base_offset")
 _AROUND = ("next_base_offset", "mtime_ns", "index_format_before")
 _NS_A_MS = 1_000_000
@@ -186,7 +188,7 @@ def _measured(scanned: Scanned) -> tuple[int | None, ...]:
     )
 
 
-def _names(values: tuple[int, ...] | None, names: tuple[str, ...]) -> list[str] | None:
+def _names(values: tuple[int, ...] | None, names: Mapping[int, str]) -> list[str] | None:
     return None if values is None else [names[value] for value in values]
 
 
