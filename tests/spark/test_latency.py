@@ -1,0 +1,59 @@
+"""Latency from batch headers, on logs written by hand."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.pipelines.latency import measure_latency
+from kafka_segments.pipelines.search import LogChoice
+from strategies import CONTROL, LOG_APPEND_TIME, v2_batch
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> str:
+    """A topic with CreateTime; one with append times 25, 0 and -40 ms after the create time."""
+    batches = [(1_000, 1_025, 0), (HOUR_MS, HOUR_MS, 0), (HOUR_MS + 60, HOUR_MS + 20, 0)]
+    batches.append((HOUR_MS, HOUR_MS + 999, CONTROL))
+    logs = {
+        "lat-0": [
+            v2_batch(
+                offset,
+                [(created, bytes.fromhex("00000001"), bytes(6))],
+                max_timestamp=appended,
+                flags=LOG_APPEND_TIME | flags,
+            )
+            for offset, (created, appended, flags) in enumerate(batches)
+        ],
+        "ct-0": [v2_batch(0, [(1_000, None, b"")])],
+    }
+    for name, written in logs.items():
+        folder = tmp_path / "logs" / name
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.log").write_bytes(b"".join(written))
+    options = BuildOptions(
+        (str(tmp_path / "logs"),), str(tmp_path / "wh"), RecoveryOptions(), now_ms=HOUR_MS
+    )
+    Build(spark, options).run()
+    return str(tmp_path / "wh")
+
+
+def test_latency_is_that_of_batches_that_keep_both_times(
+    spark: SparkSession, warehouse: str
+) -> None:
+    rows = measure_latency(spark, warehouse, LogChoice()).orderBy("hour_ms").collect()
+
+    assert [
+        (row["topic"], row["hour_ms"], row["batches"], row["p50_ms"], row["max_ms"]) for row in rows
+    ] == [("lat", 0, 1, 25, 25), ("lat", HOUR_MS, 0, None, None)]
+    assert [(row["equal_batches"], row["most_negative_ms"]) for row in rows] == [
+        (0, None),
+        (1, -40),
+    ]
+    first = {bar["below_ms"]: bar["batches"] for bar in rows[0]["histogram"]}
+    assert first == {10: 0, 100: 1, 1_000: 0, 10_000: 0, 60_000: 0, None: 0}
