@@ -7,6 +7,7 @@ from kafka_segments.commands.audit import audit
 from kafka_segments.commands.build import build
 from kafka_segments.commands.lag import lag
 from kafka_segments.commands.latency import latency
+from kafka_segments.commands.report import report
 from kafka_segments.commands.retention import retention
 from kafka_segments.commands.search import search
 from kafka_segments.commands.sql import sql
@@ -22,7 +23,7 @@ def cli() -> None:
     """
 
 
-for verb in (audit, build, lag, latency, retention, search, sql):
+for verb in (audit, build, lag, latency, report, retention, search, sql):
     cli.add_command(verb)
 
 

@@ -1,0 +1,47 @@
+"""``report``: one HTML page about a warehouse."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.commands.shared import DONE, ROOT, clock, run
+
+
+@click.command()
+@click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
+@click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
+@click.option(
+    "--now-ms",
+    type=click.IntRange(min=0),
+    metavar="MS",
+    help="The moment to take as now, in ms since 1970; default: the clock.",
+)
+@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+def report(**options: Any) -> None:
+    """Write one self-contained HTML page: spans, disk, damage, timestamps, indexes, retention.
+
+    The forecast and what retention blocks come from the last run of `kafka-segments retention`.
+    The page loads nothing from elsewhere.
+    """
+    run(lambda: _report(**options), verbose=options["verbose"])
+
+
+def _report(*, warehouse: str, out: str, now_ms: int | None, **_: Any) -> int:
+    from kafka_segments.pipelines.report import Report, ReportLimits  # noqa: PLC0415
+    from kafka_segments.reports.html import render_report  # noqa: PLC0415
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri, place, publish  # noqa: PLC0415
+
+    target = absolute_uri(out)
+    with spark_session("kafka-segments report", root=ROOT) as spark, progress(spark):
+        data = Report(
+            spark,
+            warehouse=absolute_uri(warehouse),
+            now_ms=clock() if now_ms is None else now_ms,
+            limits=ReportLimits(),
+        ).gather()
+    page = render_report(data).encode("utf-8")
+    publish(place(target), page)
+    click.echo(f"{target} ({len(page)} bytes)")
+    return DONE

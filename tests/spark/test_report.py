@@ -1,0 +1,238 @@
+"""The report: its figures by Spark, its page as text and in a browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plotly.offline import get_plotlyjs
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
+
+from kafka_segments.pipelines.report import Report, ReportData, ReportLimits
+from kafka_segments.reports.html import forecast_disk, render_report
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import RETENTION_DECISIONS, RUNS, SEGMENTS, Table, Warehouse
+
+DAY_MS = 86_400_000
+NOW_MS = 1_700_000_000_000
+EVIL = "/data/<script>alert(1)</script>&\"'"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+LIMITS = ReportLimits(
+    lanes=3, detailed_lanes=1, spans_of_detailed_lane=4, spans_of_other_lanes=6, rows=2
+)
+DAMAGE = {"kind": "corrupt_batch", "position": 7, "message": "</script><b>checksum"}
+
+
+def _segment(topic: str, base_offset: int, **given: Any) -> dict[str, Any]:
+    largest = given.get("largest_timestamp_ms", NOW_MS - DAY_MS)
+    return {
+        "log_dir": EVIL,
+        "topic": topic,
+        "base_offset": base_offset,
+        "size_bytes": 1000,
+        "valid_bytes": 4096,
+        "last_modified_ms": NOW_MS - 10 * DAY_MS,
+        "min_timestamp_ms": largest,
+        "max_timestamp_ms": largest,
+        "largest_timestamp_ms": largest,
+        "largest_timestamp_source": "record",
+        "index_entries": 1,
+        "time_index_entries": 0,
+        "scanned_at": datetime.fromtimestamp(NOW_MS / 1000),
+        **given,
+    }
+
+
+MANY = [_segment("many", n, largest_timestamp_ms=NOW_MS - (8 - n) * DAY_MS) for n in range(9)]
+SEGMENT_ROWS = [
+    *MANY,
+    _segment("absurd", 0, largest_timestamp_ms=2**63 - 1, min_timestamp_ms=0),
+    _segment("absurd", 5, largest_timestamp_ms=5, min_timestamp_ms=-(2**63)),
+    _segment(
+        "untimed",
+        0,
+        min_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+        largest_timestamp_source="last_modified",
+        largest_timestamp_ms=NOW_MS - 10 * DAY_MS,
+        damage=DAMAGE,
+        index_entries=None,
+    ),
+    _segment("tiny", 0, size_bytes=1),
+    _segment("tiny", 9, vanished_at=datetime.fromtimestamp(NOW_MS / 1000 - 43_200)),
+]
+
+
+def _decision(
+    segment: dict[str, Any], *, expires: int, goes: int, blocked_by: int | None = None
+) -> Any:
+    kept = ("log_dir", "topic", "base_offset", "size_bytes")
+    return {
+        **{name: segment[name] for name in kept},
+        "decision": "keep",
+        "expires_at_ms": expires,
+        "frees_disk_at_ms": goes,
+        "blocked_by_base_offset": blocked_by,
+        "run_id": "last",
+        "decided_at": datetime.fromtimestamp(NOW_MS / 1000),
+    }
+
+
+DECISIONS = [
+    {**_decision(MANY[0], expires=0, goes=0), "run_id": "old", "decided_at": datetime(2020, 1, 1)},
+    _decision(MANY[0], expires=NOW_MS - 1, goes=NOW_MS),
+    _decision(MANY[1], expires=NOW_MS + 2 * DAY_MS, goes=NOW_MS + 2 * DAY_MS),
+    _decision(MANY[2], expires=NOW_MS - 1, goes=NOW_MS + 2 * DAY_MS, blocked_by=1),
+    _decision(MANY[8], expires=NOW_MS + 3 * DAY_MS, goes=NOW_MS + 3 * DAY_MS),
+]
+
+
+def _fill(spark: SparkSession, warehouse: Warehouse, table: Table, rows: list[Any]) -> None:
+    """Append rows; columns that are not given are null, or empty where they must not be."""
+    empty = {"string": "", "integer": 0, "long": 0, "boolean": False, "timestamp": datetime.min}
+    fields = schema(f"{table.name}.v{table.version}")
+
+    def value(row: dict[str, Any], field: StructField) -> Any:
+        return row.get(field.name, None if field.nullable else empty[field.dataType.typeName()])
+
+    whole = [tuple(value(row, field) for field in fields) for row in rows]
+    warehouse.create(table)
+    warehouse.append(table, spark.createDataFrame(whole, fields))
+
+
+@pytest.fixture(scope="module")
+def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportData:
+    root = str(tmp_path_factory.mktemp("report") / "wh")
+    warehouse = Warehouse(spark, root)
+    _fill(spark, warehouse, SEGMENTS, SEGMENT_ROWS)
+    _fill(spark, warehouse, RETENTION_DECISIONS, DECISIONS)
+    warehouse.create(RUNS)
+    return Report(spark, warehouse=root, now_ms=NOW_MS, limits=LIMITS).gather()
+
+
+def test_totals_count_what_is_there(data: ReportData) -> None:
+    assert data.totals.asDict() == {
+        "logs": 4,
+        "segments": 13,
+        "size_bytes": 12_001,
+        "damaged": 1,
+        "in_future": 1,
+        "by_mtime": 1,
+    }
+    assert data.last_run_ms is None
+
+
+def test_the_largest_logs_have_lanes_with_as_many_spans_as_fit(data: ReportData) -> None:
+    spans = [(span["lane"], span["base_offset"], span["segments"]) for span in data.spans]
+    kinds = [span["kind"] for span in data.spans]
+
+    assert [lane["topic"] for lane in data.lanes] == ["many", "absurd", "untimed"]
+    assert spans == [(0, 0, 3), (0, 3, 2), (0, 5, 2), (0, 7, 2), (1, 0, 1), (1, 5, 1), (2, 0, 1)]
+    assert kinds == ["sound"] * 4 + ["in_future", "sound", "damaged"]
+
+
+def test_spans_stay_on_the_calendar(data: ReportData) -> None:
+    ends = {
+        (span["lane"], span["base_offset"]): (span["start_ms"], span["end_ms"])
+        for span in data.spans
+    }
+
+    assert ends[1, 0] == (0, 253_402_300_799_999)
+    assert ends[1, 5] == (5, 5)
+    assert ends[2, 0] == (NOW_MS - 10 * DAY_MS, NOW_MS - 10 * DAY_MS)
+
+
+def test_disk_ends_at_what_is_there_after_what_vanished(data: ReportData) -> None:
+    assert len(data.history_bytes) == LIMITS.history_bins
+    assert data.history_bytes[-1] == data.totals["size_bytes"]
+    assert data.history_bytes[-30:] == [12_001] * 14 + [11_001] * 15 + [12_001]
+    assert data.history_from_ms == NOW_MS - 10 * DAY_MS
+
+
+def test_damage_and_odd_timestamps_are_counted_and_sampled(data: ReportData) -> None:
+    assert [tuple(row) for row in data.damage_kinds] == [("corrupt_batch", 1, 1000)]
+    assert [row["message"] for row in data.damaged] == [DAMAGE["message"]]
+    assert {row["kind"]: row["segments"] for row in data.oddity_kinds} == {
+        "in the future": 1,
+        "older than Kafka 0.8 (2012)": 1,
+        "before the segment that precedes it": 1,
+        "no timestamps: mtime": 1,
+    }
+    assert len(data.odd) == LIMITS.rows
+
+
+def test_density_counts_segments_with_entries(data: ReportData) -> None:
+    assert [tuple(row) for row in data.offset_index_density] == [(48, 12)]
+    assert data.time_index_density == []
+
+
+def test_the_forecast_follows_the_last_decisions(data: ReportData) -> None:
+    forecast = data.forecast
+    assert forecast is not None
+    disk = forecast_disk(data)
+
+    assert forecast.freed_bytes[:4] == [1000, 0, 2000, 1000]
+    assert sum(forecast.freed_bytes) == 4000
+    assert (forecast.blocked_segments, forecast.blocked_bytes) == (1, 1000)
+    assert [row["blocked_by_base_offset"] for row in forecast.blocked] == [1]
+    assert forecast.inflow == [(3 * DAY_MS, 1000 / 7), (6 * DAY_MS - 1, 1000 / 7)]
+    assert disk["quiet"][:5] == [12_001, 11_001, 11_001, 9_001, 8_001]
+    assert disk["steady"][-1] == pytest.approx(8_001 + 9000 / 7)
+
+
+def test_a_warehouse_without_segments_or_decisions_gives_a_page(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for table in (SEGMENTS, RUNS):
+        Warehouse(spark, str(tmp_path)).create(table)
+
+    empty = Report(spark, warehouse=str(tmp_path), now_ms=NOW_MS, limits=LIMITS).gather()
+
+    assert (empty.totals["segments"], empty.lanes, empty.forecast) == (0, [], None)
+    assert "run <code>kafka-segments retention</code>" in render_report(empty)
+
+
+def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:
+    page = render_report(data)
+    without_scripts = re.sub(r"<script[ >].*?</script>", "", page, flags=re.DOTALL)
+    shown = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+
+    assert page.count("<script") - get_plotlyjs().count("<script") == 3
+    assert "alert(1)" in without_scripts
+    assert "<script" not in without_scripts
+    assert not re.search(r"(src|href|action)=|url\(|@import", without_scripts)
+    assert "default-src 'none'" in page
+    assert shown["lanes"][0][1].endswith(EVIL)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)")
+def test_a_browser_draws_every_plot_without_an_error(data: ReportData, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(render_report(data), "utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    profile = f"--user-data-dir={tmp_path}/profile"
+
+    shown = subprocess.run(
+        [
+            str(CHROMIUM),
+            *options,
+            profile,
+            "--virtual-time-budget=9000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    for plot in ("lanes", "disk", "blocked", "damage", "oddities", "density"):
+        assert re.search(rf'id="{plot}" class="plot js-plotly-plot"', shown.stdout), plot
+    assert "1 to 3 of 3 partitions" in shown.stdout
+    assert "CONSOLE" not in shown.stderr
