@@ -90,12 +90,13 @@ def _moments(now_ms: int) -> dict[str, Column]:
 def _blame() -> dict[str, Column]:
     """Find the older segment that goes last."""
     older = in_order(LOG).rowsBetween(Window.unboundedPreceding, -1)
+    offset = F.when(F.col("by_record"), F.col("offset_of_max_timestamp"))
     kept = F.when(
         F.col("rule").isNull(),
         F.struct(
             "_goes_at",
             (-F.col("base_offset")).alias("order"),
-            F.col("offset_of_max_timestamp").alias("offset"),
+            offset.alias("offset"),
             F.col("clock_ms").alias("timestamp"),
         ),
     )
@@ -104,9 +105,7 @@ def _blame() -> dict[str, Column]:
     is_other = F.col("rule").isNull() & F.coalesce(is_later, F.lit(False))
     return {
         "blocked_by_base_offset": F.when(is_other, -last["order"]),
-        "pinned_by_offset": F.when(is_other, last["offset"]).otherwise(
-            F.col("offset_of_max_timestamp")
-        ),
+        "pinned_by_offset": F.when(is_other, last["offset"]).otherwise(offset),
         "pinned_by_timestamp_ms": F.when(is_other, last["timestamp"]).otherwise(F.col("clock_ms")),
         "_blocked_until": F.when(is_other, last["_goes_at"]),
     }

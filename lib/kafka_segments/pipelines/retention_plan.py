@@ -3,7 +3,7 @@
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -125,6 +125,8 @@ def roll_plan_back(
         if not execute:
             return log.move("would bring back", f"from {log.aside}")
         set_aside.bring_back(log.folder, log.aside)
+        with suppress(OSError):  # other logs of the plan are still there
+            log.aside.parent.rmdir()
         return log.move("brought back", f"from {log.aside}")
 
     return _each_log(spark, warehouse, plan_id, aside, act)

@@ -8,6 +8,7 @@ from rich.table import Table as RichTable
 
 from kafka_segments.reports.output import MOST_ROWS_SHOWN, console, print_rows, utc
 
+_YEAR_10000_MS = 253_402_300_800_000
 _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 
 
@@ -28,7 +29,7 @@ def print_decisions(decisions: DataFrame, output: str) -> None:
             str(row["base_offset"]),
             row["decision"],
             str(row["size_bytes"]),
-            "never" if row["deletes_at_ms"] is None else utc(row["deletes_at_ms"]),
+            moment(row["deletes_at_ms"]),
             row["reason"],
         )
     print_table(table, len(rows))
@@ -60,6 +61,13 @@ def _left(row: Row, prefix: str) -> tuple[str, ...]:
         "-" if oldest is None else str(oldest),
         duration(row[f"{prefix}span_ms"]),
     )
+
+
+def moment(ms: int | None) -> str:
+    """Write when a segment goes."""
+    if ms is None:
+        return "never"
+    return utc(ms) if ms < _YEAR_10000_MS else "after the year 9999"
 
 
 def duration(ms: int | None) -> str:

@@ -6,7 +6,7 @@ from pyspark.sql import Row
 from rich.markup import escape
 
 from kafka_segments.reports.output import console, utc
-from kafka_segments.reports.retention import duration
+from kafka_segments.reports.retention import duration, moment
 from kafka_segments.topic_configs import Setting, TopicConfigs
 
 MOST_SEGMENTS = 200
@@ -70,21 +70,21 @@ def _segment(row: Row, now_ms: int) -> list[str]:
     if row["decision"] == "delete":
         lines.append(f"  its files are removed {utc(row['frees_disk_at_ms'])}")
         return lines
+    offset, pin = row["pinned_by_offset"], row["pinned_by_timestamp_ms"]
+    by = "its mtime" if offset is None else f"its offset {offset}"
     if row["blocked_by_base_offset"] is not None:
         lines.append(
-            f"  held by: segment {row['blocked_by_base_offset']}, whose offset"
-            f" {row['pinned_by_offset']} has time {utc(row['pinned_by_timestamp_ms'])}"
-            f" ({row['pinned_by_timestamp_ms']})"
+            f"  held by: segment {row['blocked_by_base_offset']}, by {by} of {utc(pin)} ({pin})"
         )
-    elif row["pinned_by_offset"] is not None and row["largest_timestamp_source"] == "record":
-        lines.append(f"  pinned by: its offset {row['pinned_by_offset']}")
+    else:
+        lines.append(f"  pinned by: {by}")
     if row["waiting_bytes"]:
         lines.append(f"  {row['waiting_bytes']} bytes of younger segments wait behind it")
     goes = row["deletes_at_ms"]
     lines.append(
         "  goes: never, as the log and its settings are"
         if goes is None
-        else f"  goes: {utc(goes)}, in {duration(goes - now_ms)}"
+        else f"  goes: {moment(goes)}, in {duration(goes - now_ms)}"
     )
     lines.append(f"  to free it: {row['remedy']}")
     return lines
