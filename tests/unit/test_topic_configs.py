@@ -199,7 +199,7 @@ def test_a_grid_that_cannot_be_meant_is_refused(pairs, message):
 
 
 def test_the_highest_offset_in_remote_storage_is_read_as_kafka_get_offsets_prints_it():
-    assert parse_tiered_offsets("f", "orders:0:41\na:b:1:-1\norders:2:\n") == [
+    assert parse_tiered_offsets("f", "orders:0:40\na:b:1:-1\norders:2:\norders:0:41\n") == [
         ("orders", 0, 41),
         ("a:b", 1, -1),
     ]

@@ -76,7 +76,9 @@ def retention_options(
     if remote_offsets is not None:
         try:
             offsets = parse_tiered_offsets(str(remote_offsets), remote_offsets.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, CorruptTextError) as error:
+        except CorruptTextError as error:
+            raise UsageError(str(error)) from None
+        except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{remote_offsets}: {error}") from None
     return RetentionOptions(
         warehouse=absolute_uri(warehouse),

@@ -11,12 +11,12 @@ _LINE = re.compile(r"(\S+):([0-9]{1,9}):(-?[0-9]{1,18})?", re.ASCII)
 def parse_tiered_offsets(name: str, text: str) -> list[PartitionOffset]:
     """Read the highest offset of each partition in remote storage; -1: none is there.
 
-    A partition without an offset (no leader) is left out.
+    A partition without an offset (no leader) is left out; of several lines the last counts.
 
     Raises:
         CorruptTextError: a line of another form.
     """
-    found = []
+    found: dict[tuple[str, int], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -26,5 +26,5 @@ def parse_tiered_offsets(name: str, text: str) -> list[PartitionOffset]:
                 name, f"{line.strip()[:80]!r}: topic:partition:offset expected (line {number})"
             )
         if match[3] is not None:
-            found.append(PartitionOffset(match[1], int(match[2]), int(match[3])))
-    return found
+            found[match[1], int(match[2])] = int(match[3])
+    return [PartitionOffset(*partition, offset) for partition, offset in found.items()]

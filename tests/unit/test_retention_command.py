@@ -1,0 +1,47 @@
+"""The verb retention: subcommands, a bare call that decides, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka_segments.commands.retention import retention
+
+
+def _refused(*arguments: object) -> str:
+    done = CliRunner().invoke(retention, list(map(str, arguments)))
+    assert done.exit_code == 2
+    return done.stderr.splitlines()[-1]
+
+
+def test_the_group_lists_its_subcommands_and_a_bare_call_decides() -> None:
+    listed = CliRunner().invoke(retention, ["--help"]).stdout
+
+    assert all(f"\n  {verb} " in listed for verb in ("apply", "decide", "explain", "plan"))
+    assert _refused() == "Error: Missing option '--warehouse'."
+    assert _refused("--what-if", "x") == "Error: Missing option '--warehouse'."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "a=1"], "kafka-segments: unknown setting a"),
+        (["--what-if", "segment_bytes=1"], "kafka-segments: unknown setting segment_bytes"),
+        (["--kafka-version", "4"], "kafka-segments: --kafka-version 4: a version such as 4.3"),
+        (["--kafka-version", "0.7.2"], "kafka-segments: --kafka-version 0.7.2: 0.8 and later"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: list[str], message: str) -> None:
+    assert _refused("--warehouse", "nowhere", *arguments).startswith(message)
+
+
+def test_files_that_are_not_what_they_should_be_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("x", "utf-8")
+
+    for option in ("--topic-configs", "--remote-offsets"):
+        line = _refused("--warehouse", "nowhere", option, file)
+        assert line.startswith(f"kafka-segments: {file}: 'x'")
+    assert _refused("explain", "orders", "--warehouse", "nowhere") == (
+        "kafka-segments: orders: topic-partition expected, such as orders-0"
+    )
