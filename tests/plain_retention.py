@@ -91,6 +91,21 @@ def draw_log(rng: random.Random) -> Log:
     )
 
 
+def rolled_by_size_then_gone_by_time() -> Log:
+    """Give a log that a random run found: the roll of one pass lets the next one delete."""
+    config = {
+        "retention_ms": 0,
+        "retention_bytes": 0,
+        "cleanup_policy": "delete",
+        "local_retention_ms": 0,
+        "local_retention_bytes": 0,
+        "remote_storage_enable": True,
+        "remote_log_copy_disable": False,
+    }
+    segment = Segment(7, 11, 200, NOW_MS - HOUR_MS, NOW_MS + HOUR_MS)
+    return Log([segment], high_watermark=10, log_start=11, highest_remote=None, config=config)
+
+
 def run_retention(log: Log, version: tuple[int, ...]) -> tuple[dict[int, str], bool]:
     """Do what a broker of ``version`` does: give the rule by deleted base offset, and the roll."""
     loop = _Loop(log, version)
@@ -166,14 +181,15 @@ class _Loop:
                 return
             if following is None and segment.bytes == 0:
                 return
-            if self.tiered and following is None:
+            goes = self._is_uploaded(upper, following)
+            if goes:
+                self.deleted[segment.base] = name
+                self.alive = rest
+            if following is None and (goes or self.tiered):
                 self.rolled = True
-            if not self._is_uploaded(upper, following):
+                self.alive = [*self.alive, Segment(self.end, self.end, 0, -1, self.log.now)]
+            if not goes:
                 return
-            if following is None:
-                self.rolled = True
-            self.deleted[segment.base] = name
-            self.alive = rest
 
     def _is_committed(self, upper: int) -> bool:
         if self.version < (1, 0):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from kafka_referee import Referee
 from kafka_segments.decide.retention import decide_retention
 from kafka_segments.decide.retention_rules import RetentionRules
-from plain_retention import NOW_MS, Log, draw_log, run_retention
+from plain_retention import NOW_MS, Log, draw_log, rolled_by_size_then_gone_by_time, run_retention
 
 LOGS = int(os.environ.get("REFEREE_LOGS", "200"))
 VERSIONS = ("0.8.2", "0.10.2", "2.3", "2.8", "3.5", "4.3.1")
@@ -46,7 +46,8 @@ def frame(spark: SparkSession, logs: list[Log]) -> DataFrame:
 def logs() -> list[Log]:
     seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
     print(f"REFEREE_SEED={seed}")
-    return [draw_log(random.Random(seed + number)) for number in range(LOGS)]
+    drawn = [draw_log(random.Random(seed + number)) for number in range(LOGS)]
+    return [rolled_by_size_then_gone_by_time(), *drawn]
 
 
 def test_kafkas_own_log_keeps_what_we_keep(

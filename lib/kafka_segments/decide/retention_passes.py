@@ -50,7 +50,8 @@ def mark_deleted(
     4. Time: ``now_ms - clock_ms > retention_ms``.
     5. A segment stays that reaches above the high watermark, that is not yet in the remote
        storage of a tiered topic, that could not be read; so does an empty active one.
-    6. An active segment that goes, or waits for its upload alone, is rolled first.
+    6. An active segment that goes, or waits for its upload alone, is rolled first; a later
+       pass then sees a next segment, which begins at the log's end.
 
     ``log`` names the columns of a log. Needs: those, base_offset, size_bytes, next_offset,
         largest_timestamp_ms, last_modified_ms (long; next_offset null: not read),
@@ -66,26 +67,29 @@ def mark_deleted(
         frame = segments.withColumns(_limits(rules)).withColumns(_bounds(rules, log))
         frame = frame.withColumns(_conditions(rules, now_ms))
         may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
-        frame = frame.withColumn("_may_go", may_go & F.col("is_uploaded"))
+        frame = frame.withColumn("_may_go", may_go)
         gone, rule = F.lit(False), F.lit(None).cast("string")
-        rolls = F.lit(False)
+        rolled = F.lit(False)  # the active segment, which then has a next one at the log's end
         for number, name in enumerate(rules.passes):
             frame = frame.withColumn(f"_meets_{number}", _predicate(name, gone, log))
-            goes = gone | (F.col(f"_meets_{number}") & F.col("_may_go"))
+            breached = F.col(f"_meets_{number}") & F.col("_may_go")
+            is_uploaded = F.col("is_uploaded") | (rolled & F.col("_starts_at_end"))
+            goes = gone | (breached & is_uploaded)
             frame = frame.withColumn(f"_gone_{number}", _all_so_far(goes, log))
             older = F.coalesce(F.lag(f"_gone_{number}").over(in_order(log)), F.lit(True))
-            waits = F.col("_tiered") & may_go & F.col(f"_meets_{number}") & older
-            rolls = rolls | F.col(f"_gone_{number}") | waits
             gone = F.col(f"_gone_{number}")
+            waits = F.col("_tiered") & breached & older
+            rolls = rolled | (F.col("_next_base").isNull() & (gone | waits))
+            frame = frame.withColumn(f"_rolls_{number}", rolls)
+            rolled = F.col(f"_rolls_{number}")
             rule = F.coalesce(rule, F.when(gone, name))
         return (
             frame.withColumn("rule", rule)
-            .withColumn("rolls", F.col("_next_base").isNull() & rolls)
+            .withColumn("rolls", rolled)
             .withColumn(
                 "is_beyond_size", F.col(f"_meets_{rules.passes.index(SIZE)}") & F.col("by_limits")
             )
-            .drop("_may_go", "_deletes", *(f"_gone_{n}" for n in range(len(rules.passes))))
-            .drop(*(f"_meets_{n}" for n in range(len(rules.passes))))
+            .drop(*(name for name in frame.columns if name.startswith("_")))
         )
 
     return transform
@@ -129,6 +133,7 @@ def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
         "is_readable": F.col("next_offset").isNotNull(),
         "is_committed": committed,
         "is_empty_active": next_base.isNull() & (F.col("size_bytes") == 0),
+        "_starts_at_end": F.coalesce(F.col("next_offset") <= log_start, F.lit(False)),
         "is_uploaded": ~F.col("_copies")
         | F.coalesce(is_remote, F.lit(False))
         | F.coalesce(starts_later, F.lit(False)),
