@@ -5,10 +5,12 @@ import click
 from kafka_segments import __version__
 from kafka_segments.commands.audit import audit
 from kafka_segments.commands.build import build
+from kafka_segments.commands.forensics import forensics
 from kafka_segments.commands.lag import lag
 from kafka_segments.commands.latency import latency
 from kafka_segments.commands.report import report
 from kafka_segments.commands.retention import retention
+from kafka_segments.commands.roll import roll
 from kafka_segments.commands.search import search
 from kafka_segments.commands.sql import sql
 
@@ -23,7 +25,7 @@ def cli() -> None:
     """
 
 
-for verb in (audit, build, lag, latency, report, retention, search, sql):
+for verb in (audit, build, forensics, lag, latency, report, retention, roll, search, sql):
     cli.add_command(verb)
 
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -67,14 +67,29 @@ class TopicConfig(BaseModel):
     remote_log_copy_disable: Boolean = False
 
 
-class Settings(TopicConfig, BaseSettings):
+class CutConfig(BaseModel):
+    """The configuration that a log is cut into segments by; defaults are Kafka's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    segment_bytes: Long = Field(default=1 << 30, ge=14, le=2**31 - 1)
+    segment_ms: Long = Field(default=604_800_000, ge=1)
+    index_interval_bytes: Long = Field(default=4096, ge=0, le=2**31 - 1)
+
+
+class Settings(TopicConfig, CutConfig, BaseSettings):
     """The settings of a log that the commands depend on; ``topics`` holds those of one topic."""
 
     model_config = SettingsConfigDict(env_prefix="KAFKA_SEGMENTS_", extra="forbid", frozen=True)
 
-    index_interval_bytes: int = Field(default=4096, ge=0, le=2**31 - 1)
     segment_index_bytes: int = Field(default=10 * 1024 * 1024, ge=4, le=2**31 - 1)
     producer_id_expiration_ms: int = Field(default=86_400_000, ge=1, le=2**31 - 1)
+    segment_jitter_ms: Long = Field(default=0, ge=0)
+    max_compaction_lag_ms: Long = Field(default=2**63 - 1, ge=1)
+    message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
+    message_timestamp_before_max_ms: Long = Field(default=2**63 - 1, ge=0)
+    message_timestamp_after_max_ms: Long = Field(default=3_600_000, ge=0)
+    message_timestamp_difference_max_ms: Long = Field(default=2**63 - 1, ge=0)
     topics: dict[str, TopicConfig] = Field(default_factory=dict)
 
     @classmethod
@@ -124,18 +139,20 @@ def describe_problem(problem: Any) -> str:
     return f"{key} is {problem['input']!r}: {problem['msg'].removeprefix('Value error, ')}"
 
 
-def settings_grid(pairs: Sequence[str]) -> list[dict[str, Any]]:
+def settings_grid(
+    pairs: Sequence[str], *, of: type[BaseModel] = TopicConfig
+) -> list[dict[str, Any]]:
     """Give all combinations of ``key=value,value``; a cleanup.policy keeps its comma.
 
     Raises:
-        UsageError: a key that is none of a topic's, a value out of range, too many combinations.
+        UsageError: a key that ``of`` does not have, a value out of range, too many combinations.
     """
     values: dict[str, list[Any]] = {}
     for pair in pairs:
         ((key, text),) = _parse_pairs([pair], "--what-if").items()
         for value in [text] if key == "cleanup_policy" else text.split(","):
             try:
-                checked = TopicConfig.model_validate({key: value}).model_dump(exclude_unset=True)
+                checked = of.model_validate({key: value}).model_dump(exclude_unset=True)
             except ValidationError as error:
                 raise UsageError("; ".join(map(describe_problem, error.errors()))) from None
             values.setdefault(key, []).append(checked[key])

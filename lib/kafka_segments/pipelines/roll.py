@@ -1,0 +1,120 @@
+"""Roll: decide over the tables, keep the decisions as a table; cut history anew."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.decide.recut import compare_cuts
+from kafka_segments.decide.roll_rules import RollRules
+from kafka_segments.decide.rolls import decide_rolls
+from kafka_segments.settings import CutConfig, Settings
+from kafka_segments.spark.tables import (
+    OFFSET_INDEX,
+    ROLL_DECISIONS,
+    SEGMENTS,
+    TIME_INDEX,
+    Warehouse,
+)
+
+_OF_TOPIC = (
+    "segment_bytes",
+    "segment_ms",
+    "segment_jitter_ms",
+    "segment_index_bytes",
+    "max_compaction_lag_ms",
+    "cleanup_policy",
+)
+
+
+@dataclass(frozen=True)
+class RollOptions:
+    """What a decision depends on besides the tables; ``now_ms`` is the run's clock.
+
+    Attributes:
+        append_bytes: Size of the append that the decision is for.
+        append_records: Its records.
+        append_timestamp_ms: Its greatest timestamp, -1 none; None: now.
+        opened_ms: When the broker opened the active segments; None: not after their mtime.
+    """
+
+    warehouse: str
+    settings: Settings
+    rules: RollRules
+    now_ms: int
+    append_bytes: int = 16_384
+    append_records: int = 1
+    append_timestamp_ms: int | None = None
+    opened_ms: int | None = None
+
+
+def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> DataFrame:
+    """Decide for every active segment of the warehouse; gives rows of ``roll_decisions``.
+
+    Raises:
+        UsageError: the warehouse has no segments.
+    """
+    tables = Warehouse(spark, options.warehouse)
+    decided = (
+        _present(tables)
+        .where("is_active")
+        .transform(_with_settings(options.settings))
+        .transform(_with_append(options))
+        .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
+        .withColumn("run_id", F.lit(uuid.uuid4().hex))
+        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
+    )
+    if not dry_run:
+        tables.create(ROLL_DECISIONS)
+        tables.append(ROLL_DECISIONS, decided)
+    return decided
+
+
+def compare_settings(
+    spark: SparkSession, options: RollOptions, grid: Sequence[Mapping[str, int]]
+) -> DataFrame:
+    """Cut every log's history anew under each of ``grid``; one row a log and setting.
+
+    Raises:
+        UsageError: the warehouse has no segments.
+    """
+    tables = Warehouse(spark, options.warehouse)
+    today = options.settings.model_dump(include=set(CutConfig.model_fields))
+    compare = compare_cuts(
+        offset_index=tables.read(OFFSET_INDEX),
+        time_index=tables.read(TIME_INDEX),
+        grid=[{**today, **row} for row in grid],
+    )
+    return _present(tables).transform(compare)
+
+
+def _present(tables: Warehouse) -> DataFrame:
+    valid = F.coalesce("valid_bytes", "size_bytes")
+    there = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    return there.withColumn("size_bytes", valid)
+
+
+def _with_settings(settings: Settings) -> Callable[[DataFrame], DataFrame]:
+    values = {key: F.lit(getattr(settings, key)) for key in _OF_TOPIC}
+    values["append_type"] = F.lit(settings.message_timestamp_type)
+    return lambda rows: rows.withColumns(values)
+
+
+def _with_append(options: RollOptions) -> Callable[[DataFrame], DataFrame]:
+    """Add the append, and since when a broker has the segment open.
+
+    Where the broker stamps the records, their timestamp is now.
+    """
+    asked = options.now_ms if options.append_timestamp_ms is None else options.append_timestamp_ms
+    is_stamped = F.col("append_type") == "LogAppendTime"
+    opened = F.col("last_modified_ms") if options.opened_ms is None else F.lit(options.opened_ms)
+    return lambda rows: rows.withColumns(
+        {
+            "append_bytes": F.lit(options.append_bytes),
+            "append_timestamp_ms": F.when(is_stamped, options.now_ms).otherwise(F.lit(asked)),
+            "append_last_offset": F.col("next_offset") + (options.append_records - 1),
+            "created_ms": opened.cast("long"),
+        }
+    )

@@ -1,0 +1,102 @@
+"""``roll`` and ``forensics`` over a broker's segments, on a real Spark."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from pyspark.testing import assertSchemaEqual
+
+from kafka_segments.cli import cli
+from kafka_segments.spark.datasource import register
+from kafka_segments.spark.schemas import schema
+
+NOW_MS = 1_800_000_000_000
+KEYS = ("topic", "partition")
+
+
+def _run(*arguments: object) -> tuple[int, list[dict[str, Any]]]:
+    result = CliRunner().invoke(cli, [*map(str, arguments), "--output", "json"])
+    assert result.exit_code in (0, 1), result.output
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def logs(broker: Path) -> Path:
+    return broker / "logs"
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("roll")
+    targets = ("--warehouse", folder / "w", "--index-dir", folder / "i")
+    _run("build", "--source", logs, *targets, "--now-ms", NOW_MS)
+    return folder / "w"
+
+
+def test_active_segments_are_decided_and_kept_as_a_table(
+    spark: SparkSession, warehouse: Path, logs: Path
+) -> None:
+    status, rows = _run("roll", "--warehouse", warehouse, "--now-ms", NOW_MS)
+
+    folders = [folder for folder in logs.iterdir() if any(folder.glob("*.log"))]
+    assert status == 0
+    assert len(rows) == len(folders)
+    assert {row["rule"] for row in rows} <= {"segment_ms", None}
+    table = spark.read.format("delta").load(str(warehouse / "roll_decisions"))
+    assert table.count() == len(rows)
+    assertSchemaEqual(table.schema, schema("roll_decisions.v1"), ignoreNullable=True)
+    result = CliRunner().invoke(cli, ["roll", "--warehouse", str(warehouse), "--dry-run"])
+    assert "older than segment.ms" in result.output
+
+
+def test_what_if_holds_against_the_batches_themselves(
+    spark: SparkSession, warehouse: Path, logs: Path
+) -> None:
+    _, rows = _run(
+        "roll", "--warehouse", warehouse, "--what-if", "segment.bytes=20000,200000,1073741824"
+    )
+
+    register(spark)
+    read = spark.read.format("kafka_segments").load(str(logs)).where("error IS NULL")
+    batches = read.orderBy(*KEYS, "segment_base_offset", "position").collect()
+    assert len(rows) == 3 * len({(row["topic"], row["partition"]) for row in rows})
+    for row in rows:
+        limit = int(row["setting"].split()[0].partition("=")[2])
+        week = int(row["setting"].split()[1].partition("=")[2])
+        cuts, size, first = 1, 0, -1
+        for batch in batches:
+            if (batch["topic"], batch["partition"]) != (row["topic"], row["partition"]):
+                continue
+            is_late = first >= 0 and batch["max_timestamp_ms"] - first > week
+            if size and (size > limit - batch["size_bytes"] or is_late):
+                cuts, size = cuts + 1, 0
+            first = first if size else batch["max_timestamp_ms"]
+            size += batch["size_bytes"]
+        assert row["segments_least"] <= cuts <= row["segments_most"], (row, cuts)
+
+
+def test_what_if_takes_only_what_segments_are_cut_by(warehouse: Path) -> None:
+    result = CliRunner().invoke(
+        cli, ["roll", "--warehouse", str(warehouse), "--what-if", "retention.ms=1"]
+    )
+
+    assert result.exit_code == 2
+    assert "unknown setting retention_ms" in result.output
+
+
+def test_forensics_reads_a_brokers_logs(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    shutil.copytree(logs / "ct-two-partitions-0", tmp_path / "ct-two-partitions-0")
+    year_2020 = 1_577_836_800_000
+
+    status, rows = _run("forensics", "--source", tmp_path, "--now-ms", year_2020)
+    _, refused = _run("forensics", "--source", tmp_path, "--now-ms", year_2020, "--refused")
+
+    assert status == 1
+    assert sum(row["refused_after_batches"] for row in rows) == len(refused)
+    assert all(row["refused_by"] == ["after"] for row in refused)
+    result = CliRunner().invoke(cli, ["forensics", "--source", str(tmp_path)])
+    assert "ct-two-partitions-0" in result.output
