@@ -52,7 +52,7 @@ Policy = Annotated[str, AfterValidator(_policy)]
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 
 
-class TopicConfig(BaseModel):
+class RetentionConfig(BaseModel):
     """The configuration of a topic that retention depends on; defaults are Kafka's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,16 +77,23 @@ class CutConfig(BaseModel):
     index_interval_bytes: Long = Field(default=4096, ge=0, le=2**31 - 1)
 
 
-class Settings(TopicConfig, CutConfig, BaseSettings):
+class TopicConfig(RetentionConfig, CutConfig):
+    """The configuration of a topic; defaults are Kafka's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    segment_index_bytes: Long = Field(default=10 * 1024 * 1024, ge=4, le=2**31 - 1)
+    segment_jitter_ms: Long = Field(default=0, ge=0)
+    max_compaction_lag_ms: Long = Field(default=2**63 - 1, ge=1)
+    message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
+
+
+class Settings(TopicConfig, BaseSettings):
     """The settings of a log that the commands depend on; ``topics`` holds those of one topic."""
 
     model_config = SettingsConfigDict(env_prefix="KAFKA_SEGMENTS_", extra="forbid", frozen=True)
 
-    segment_index_bytes: int = Field(default=10 * 1024 * 1024, ge=4, le=2**31 - 1)
     producer_id_expiration_ms: int = Field(default=86_400_000, ge=1, le=2**31 - 1)
-    segment_jitter_ms: Long = Field(default=0, ge=0)
-    max_compaction_lag_ms: Long = Field(default=2**63 - 1, ge=1)
-    message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
     message_timestamp_before_max_ms: Long = Field(default=2**63 - 1, ge=0)
     message_timestamp_after_max_ms: Long = Field(default=3_600_000, ge=0)
     message_timestamp_difference_max_ms: Long = Field(default=2**63 - 1, ge=0)
@@ -140,7 +147,7 @@ def describe_problem(problem: Any) -> str:
 
 
 def settings_grid(
-    pairs: Sequence[str], *, of: type[BaseModel] = TopicConfig
+    pairs: Sequence[str], *, of: type[BaseModel] = RetentionConfig
 ) -> list[dict[str, Any]]:
     """Give all combinations of ``key=value,value``; a cleanup.policy keeps its comma.
 

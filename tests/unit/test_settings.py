@@ -36,7 +36,15 @@ def test_the_defaults_are_the_brokers():
         "remote_storage_enable": False,
         "remote_log_copy_disable": False,
         "index_interval_bytes": 4096,
+        "segment_bytes": 1_073_741_824,
+        "segment_ms": 604_800_000,
         "segment_index_bytes": 10_485_760,
+        "segment_jitter_ms": 0,
+        "max_compaction_lag_ms": 2**63 - 1,
+        "message_timestamp_type": "CreateTime",
+        "message_timestamp_before_max_ms": 2**63 - 1,
+        "message_timestamp_after_max_ms": 3_600_000,
+        "message_timestamp_difference_max_ms": 2**63 - 1,
         "topics": {},
     }
 
@@ -91,12 +99,11 @@ def test_settings_cannot_be_changed():
         ("retention_ms=-2", "retention_ms is -2: Input should be greater than or equal to -1"),
         (
             "index_interval_bytes=2147483648",
-            "index_interval_bytes is '2147483648':"
-            " Input should be less than or equal to 2147483647",
+            "index_interval_bytes is 2147483648: Input should be less than or equal to 2147483647",
         ),
         (
             "segment_index_bytes=3",
-            "segment_index_bytes is '3': Input should be greater than or equal to 4",
+            "segment_index_bytes is 3: Input should be greater than or equal to 4",
         ),
     ],
 )

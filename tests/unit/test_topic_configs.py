@@ -15,7 +15,7 @@ Dynamic configs for topic orders are:
   retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=86400000,\
  STATIC_BROKER_CONFIG:log.retention.ms=5, DEFAULT_CONFIG:log.retention.hours=168}
   cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=c}
-  segment.bytes=7 sensitive=false synonyms={}
+  unclean.leader.election.enable=true sensitive=false synonyms={}
 Dynamic configs for topic empty are:
 Configs for topic 'old' are retention.ms=5,cleanup.policy=compact,delete,retention.bytes=-9
 
@@ -68,6 +68,22 @@ def test_what_kafka_configs_does_not_print_is_refused_by_line(text, message):
         parse_described_configs("f", text)
 
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "configs"),
+    [
+        ("log.roll.hours=2", {"segment_ms": "7200000"}),
+        ("log.roll.hours=2\nlog.roll.ms=5", {"segment_ms": "5"}),
+        ("log.roll.jitter.hours=1", {"segment_jitter_ms": "3600000"}),
+        (
+            "log.segment.bytes=100\nlog.index.size.max.bytes=8",
+            {"segment_bytes": "100", "segment_index_bytes": "8"},
+        ),
+    ],
+)
+def test_the_brokers_keys_of_rolling_become_the_topics(text, configs):
+    assert parse_server_properties("f", text) == configs
 
 
 @pytest.mark.parametrize(

@@ -17,40 +17,38 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name files with configurations of brokers and topics."""
+    command = click.option(
+        "--server-properties",
+        type=_FILE,
+        metavar="FILE",
+        help="The brokers' server.properties, for the topics' defaults.",
+    )(command)
+    return click.option(
+        "--topic-configs",
+        type=_FILE,
+        metavar="FILE",
+        help="What `kafka-configs --describe` printed of topics and brokers.",
+    )(command)
+
+
 def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that every retention decision takes."""
-    command = shared_options(command)
-    for option in reversed(
-        [
-            click.option(
-                "--topic-configs",
-                type=_FILE,
-                metavar="FILE",
-                help="What `kafka-configs --describe` printed of topics and brokers.",
-            ),
-            click.option(
-                "--server-properties",
-                type=_FILE,
-                metavar="FILE",
-                help="The brokers' server.properties, for the topics' defaults.",
-            ),
-            click.option(
-                "--remote-offsets",
-                type=_FILE,
-                metavar="FILE",
-                help="What `kafka-get-offsets --time latest-tiered` printed, for tiered topics.",
-            ),
-            click.option(
-                "--kafka-version",
-                default=LATEST,
-                show_default=True,
-                metavar="VERSION",
-                help="The release whose rules hold, 0.8 and later.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+    command = click.option(
+        "--kafka-version",
+        default=LATEST,
+        show_default=True,
+        metavar="VERSION",
+        help="The release whose rules hold, 0.8 and later.",
+    )(shared_options(command))
+    command = click.option(
+        "--remote-offsets",
+        type=_FILE,
+        metavar="FILE",
+        help="What `kafka-get-offsets --time latest-tiered` printed, for tiered topics.",
+    )(command)
+    return config_file_options(command)
 
 
 def retention_options(

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.retention_options import config_file_options
 from kafka_segments.commands.shared import DONE, ROOT, clock, run, shared_options
 from kafka_segments.settings import CutConfig, Settings, settings_grid
 
@@ -51,6 +52,7 @@ _INT = click.IntRange(min=0, max=2**31 - 1)
     help="Cut all history anew with another segment_bytes, segment_ms or index_interval_bytes;"
     " values with commas and several keys make a grid. Repeatable.",
 )
+@config_file_options
 @shared_options
 def roll(**options: Any) -> None:
     """Decide which active segments the next append rolls, why, and when the others roll.
@@ -71,6 +73,8 @@ def _roll(
     dry_run: bool,
     kafka_version: str,
     rule: str | None,
+    topic_configs: Path | None,
+    server_properties: Path | None,
     what_if: tuple[str, ...],
     verbose: bool,
     **append: Any,
@@ -81,10 +85,15 @@ def _roll(
     from kafka_segments.reports import roll as report  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
 
+    settings = Settings.load(conf, pairs)
     asked = RollOptions(
         warehouse=absolute_uri(warehouse),
-        settings=Settings.load(conf, pairs),
+        settings=settings,
+        configs=TopicConfigs.load(
+            settings, topic_configs=topic_configs, server_properties=server_properties
+        ),
         rules=RollRules.of(parse_version(kafka_version), rule),
         now_ms=clock() if now_ms is None else now_ms,
         **append,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.timestamps import YEAR_2000_S, YEAR_2100_S, guess_unit
+
 PRODUCER = ("topic", "partition", "producer_id")
 BEFORE, AFTER, DIFFERENCE = "before", "after", "difference"
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_YEAR_2000_S, _YEAR_2100_S = 946_684_800, 4_102_444_800
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,10 @@ def judge_timestamps(*, now_ms: int, admission: Admission) -> Callable[[DataFram
 
     ``arrival_ms`` is when the broker took the batch, as well as the log tells. With LogAppendTime
     it is the batch's timestamp, and the first record's own stands beside it (v2). With CreateTime
-    it is the greatest timestamp up to here of the whole log that is not after ``now_ms``: later
-    than that where all producers' clocks ran behind. So ``before`` misses batches but names no
-    wrong ones, and so does ``after``, which counts from ``now_ms``, as arrival was not later.
+    it is the greatest timestamp up to here of the whole log that is not after ``now_ms``: the
+    broker took it later where all producers' clocks ran behind, earlier where one ran ahead. So
+    ``before`` is right where none ran ahead, and may miss batches. ``after`` counts from
+    ``now_ms``, which is no earlier than arrival: it may miss batches, and names no wrong ones.
 
     Needs: rows of ``kafka_segments`` batches without those with ``error``.
     Gives: these, and create_ms (null: none), arrival_ms, unit, ahead_ms, step_ms (from the
@@ -136,11 +137,9 @@ def _create_ms(is_stamped: Column) -> Column:
 
 def _unit(timestamp: Column) -> Column:
     """Guess what a number counts: as which unit it falls into the years 2000 to 2100."""
-    guess = F.when(timestamp.isNotNull(), F.lit("unknown"))
-    for unit, per_second in _PER_SECOND.items():
-        is_unit = timestamp.between(_YEAR_2000_S * per_second, _YEAR_2100_S * per_second)
-        guess = F.when(is_unit, unit).otherwise(guess)
-    return guess
+    is_ms = timestamp.between(YEAR_2000_S * 1000, YEAR_2100_S * 1000)
+    guess = F.when(is_ms, "ms").otherwise(F.coalesce(guess_unit(timestamp), F.lit("unknown")))
+    return F.when(timestamp.isNotNull(), guess)
 
 
 def _refused_by(admission: Admission, is_stamped: Column) -> Column:

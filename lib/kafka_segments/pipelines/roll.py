@@ -18,15 +18,8 @@ from kafka_segments.spark.tables import (
     TIME_INDEX,
     Warehouse,
 )
-
-_OF_TOPIC = (
-    "segment_bytes",
-    "segment_ms",
-    "segment_jitter_ms",
-    "segment_index_bytes",
-    "max_compaction_lag_ms",
-    "cleanup_policy",
-)
+from kafka_segments.spark.topic_configs import with_topic_configs
+from kafka_segments.topic_configs import TopicConfigs
 
 
 @dataclass(frozen=True)
@@ -42,6 +35,7 @@ class RollOptions:
 
     warehouse: str
     settings: Settings
+    configs: TopicConfigs
     rules: RollRules
     now_ms: int
     append_bytes: int = 16_384
@@ -60,7 +54,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
     decided = (
         _present(tables)
         .where("is_active")
-        .transform(_with_settings(options.settings))
+        .transform(with_topic_configs(spark, options.configs))
         .transform(_with_append(options))
         .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
         .withColumn("run_id", F.lit(uuid.uuid4().hex))
@@ -76,6 +70,8 @@ def compare_settings(
     spark: SparkSession, options: RollOptions, grid: Sequence[Mapping[str, int]]
 ) -> DataFrame:
     """Cut every log's history anew under each of ``grid``; one row a log and setting.
+
+    What a grid's row leaves out is as ``options.settings`` say, for all topics.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -96,19 +92,13 @@ def _present(tables: Warehouse) -> DataFrame:
     return there.withColumn("size_bytes", valid)
 
 
-def _with_settings(settings: Settings) -> Callable[[DataFrame], DataFrame]:
-    values = {key: F.lit(getattr(settings, key)) for key in _OF_TOPIC}
-    values["append_type"] = F.lit(settings.message_timestamp_type)
-    return lambda rows: rows.withColumns(values)
-
-
 def _with_append(options: RollOptions) -> Callable[[DataFrame], DataFrame]:
     """Add the append, and since when a broker has the segment open.
 
     Where the broker stamps the records, their timestamp is now.
     """
     asked = options.now_ms if options.append_timestamp_ms is None else options.append_timestamp_ms
-    is_stamped = F.col("append_type") == "LogAppendTime"
+    is_stamped = F.col("message_timestamp_type") == "LogAppendTime"
     opened = F.col("last_modified_ms") if options.opened_ms is None else F.lit(options.opened_ms)
     return lambda rows: rows.withColumns(
         {

@@ -18,6 +18,11 @@ BROKER_KEYS = {
     "log.segment.delete.delay.ms": "file_delete_delay_ms",
     "log.local.retention.ms": "local_retention_ms",
     "log.local.retention.bytes": "local_retention_bytes",
+    "log.segment.bytes": "segment_bytes",
+    "log.index.size.max.bytes": "segment_index_bytes",
+    "log.index.interval.bytes": "index_interval_bytes",
+    "log.cleaner.max.compaction.lag.ms": "max_compaction_lag_ms",
+    "log.message.timestamp.type": "message_timestamp_type",
 }
 TOPIC_KEYS = {
     "retention.ms": "retention_ms",
@@ -28,8 +33,19 @@ TOPIC_KEYS = {
     "local.retention.bytes": "local_retention_bytes",
     "remote.storage.enable": "remote_storage_enable",
     "remote.log.copy.disable": "remote_log_copy_disable",
+    "segment.bytes": "segment_bytes",
+    "segment.ms": "segment_ms",
+    "segment.jitter.ms": "segment_jitter_ms",
+    "segment.index.bytes": "segment_index_bytes",
+    "index.interval.bytes": "index_interval_bytes",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
+    "message.timestamp.type": "message_timestamp_type",
 }
 _MS_OF = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+_ROLL_MS_OF = {
+    "segment_ms": {"log.roll.ms": 1, "log.roll.hours": 3_600_000},
+    "segment_jitter_ms": {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": 3_600_000},
+}
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _HEADER = re.compile(
     r"(?:(?:Dynamic|All|Default) configs?|Configs) for "
@@ -123,14 +139,25 @@ def _topic_defaults(name: str, properties: Mapping[str, str]) -> dict[str, str]:
         if key in properties:
             found["retention_ms"] = str(_retention_ms(name, key, properties[key], unit_ms))
             break
+    for topic_key, units in _ROLL_MS_OF.items():
+        given = [key for key in units if key in properties]
+        if given:
+            value = _number(name, given[0], properties[given[0]], units[given[0]])
+            found[topic_key] = str(value * units[given[0]])
     return found
 
 
-def _retention_ms(name: str, key: str, text: str, unit_ms: int) -> int:
+def _number(name: str, key: str, text: str, unit_ms: int) -> int:
+    """Read a number as Kafka does: milliseconds are LONG, larger units INT."""
     kind, bits = ("LONG", 64) if unit_ms == 1 else ("INT", 32)
     value = int(text) if _NUMBER.fullmatch(text.strip()) else 2**bits
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise CorruptTextError(name, f"{key} is {text!r}: not a number of type {kind}")
+    return value
+
+
+def _retention_ms(name: str, key: str, text: str, unit_ms: int) -> int:
+    value = _number(name, key, text, unit_ms)
     if value == 0:
         raise CorruptTextError(name, f"{key} is 0: -1 (unlimited) or 1 and more expected")
     return value * unit_ms if value > 0 else -1
