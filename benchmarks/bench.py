@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from decisions import bench_decisions
+from queries import bench_queries
 from segments import batch, v1_message, v1_wrapper, write_segment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -264,6 +265,7 @@ def main() -> None:
     bench_many(folder / "many", many, report)
     shutil.rmtree(folder)
     report += bench_decisions(most=50_000 if quick else 5_000_000)
+    report += bench_queries(count=50_000 if quick else 5_000_000)
     target = ROOT / "build" / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
     target.write_text("\n".join(report), "utf-8")
     print(f"written: {target}")
