@@ -13,6 +13,7 @@ from kafka_segments.commands.retention import retention
 from kafka_segments.commands.roll import roll
 from kafka_segments.commands.search import search
 from kafka_segments.commands.sql import sql
+from kafka_segments.commands.validate import validate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +26,7 @@ def cli() -> None:
     """
 
 
-for verb in (audit, build, forensics, lag, latency, report, retention, roll, search, sql):
+for verb in (audit, build, forensics, lag, latency, report, retention, roll, search, sql, validate):
     cli.add_command(verb)
 
 

@@ -33,23 +33,58 @@ _CONFLICTS = (
 
 
 class Table(NamedTuple):
-    """A table of the warehouse: its name, the version of its schema, and its key."""
+    """A table of the warehouse: its name, the version of its schema, and its key.
+
+    ``constraints``: names and conditions that Delta holds every row to. ``keeps_changes``: its
+    change data feed tells later which rows came and went.
+    """
 
     name: str
     version: int
     keys: tuple[str, ...]
     clustered_by: tuple[str, ...] = ()
+    constraints: tuple[tuple[str, str], ...] = ()
+    keeps_changes: bool = False
+
+    def properties(self) -> dict[str, str]:
+        """Give the table properties that a new table gets."""
+        checks = {f"delta.constraints.{name}": condition for name, condition in self.constraints}
+        feed = {"delta.enableChangeDataFeed": "true"} if self.keeps_changes else {}
+        return {_SCHEMA_VERSION: str(self.version), **checks, **feed}
 
 
-SEGMENTS = Table("segments", 1, SEGMENT_KEYS)
+SEGMENTS = Table(
+    "segments",
+    1,
+    SEGMENT_KEYS,
+    constraints=(
+        ("base_offset_not_negative", "base_offset >= 0"),
+        ("size_not_negative", "size_bytes >= 0"),
+        ("valid_not_negative", "coalesce(valid_bytes, 0) >= 0"),
+        ("truncated_not_negative", "coalesce(truncated_bytes, 0) >= 0"),
+        ("timestamp_source", "largest_timestamp_source IN ('record', 'last_modified')"),
+    ),
+    keeps_changes=True,
+)
 OFFSET_INDEX = Table(
-    "offset_index", 1, (*SEGMENT_KEYS, "offset"), ("topic", "partition", "base_offset", "offset")
+    "offset_index",
+    1,
+    (*SEGMENT_KEYS, "offset"),
+    ("topic", "partition", "base_offset", "offset"),
+    (
+        ("offset_within_reach", "offset BETWEEN base_offset AND base_offset + 2147483647"),
+        ("position_not_negative", "position >= 0"),
+    ),
 )
 TIME_INDEX = Table(
     "time_index",
     1,
     (*SEGMENT_KEYS, "timestamp_ms"),
     ("topic", "partition", "base_offset", "timestamp_ms"),
+    (
+        ("timestamp_not_negative", "timestamp_ms >= 0"),
+        ("offset_not_below_base", "offset >= base_offset"),
+    ),
 )
 LOGS = Table("logs", 1, LOG_KEYS)
 LOG_DIRS = Table("log_dirs", 1, LOG_KEYS[:3])
@@ -59,6 +94,9 @@ RETENTION_DECISIONS = Table("retention_decisions", 1, ("run_id", *SEGMENT_KEYS))
 ROLL_DECISIONS = Table("roll_decisions", 1, ("run_id", *SEGMENT_KEYS))
 INDEX_AUDITS = Table("index_audits", 1, ("run_id", "path"))
 RETENTION_PLANS = Table("retention_plans", 1, ("plan_id", *SEGMENT_KEYS))
+VALIDATION_RESULTS = Table("validation_results", 1, ("run_id", "table_name", "expectation"))
+QUARANTINED_SEGMENTS = Table("quarantined_segments", 1, SEGMENT_KEYS)
+_SEGMENT_DATA = (SEGMENTS.name, OFFSET_INDEX.name, TIME_INDEX.name)
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
 
 
@@ -66,7 +104,7 @@ class Warehouse:
     """The tables under one root URI."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        self._spark = spark
+        self.spark = spark
         self.root = root
 
     def uri(self, table: Table) -> str:
@@ -93,18 +131,39 @@ class Warehouse:
         """
         if self.version(table) is None:
             raise UsageError(f"{self.root} has no table {table.name}: run `kafka-segments build`")
-        return self._spark.read.format("delta").load(self.uri(table))
+        return self.spark.read.format("delta").load(self.uri(table))
+
+    def read_published(self, table: Table) -> DataFrame:
+        """Read what analysts may see: without segments that failed a fatal expectation.
+
+        Raises:
+            UsageError: there is no such table.
+        """
+        rows = self.read(table)
+        may_be_set_aside = table.name in _SEGMENT_DATA
+        if not may_be_set_aside or self.version(QUARANTINED_SEGMENTS) is None:
+            return rows
+        set_aside = self.read(QUARANTINED_SEGMENTS).select(*SEGMENT_KEYS)
+        return rows.join(set_aside, list(SEGMENT_KEYS), how="left_anti")
 
     def create(self, table: Table) -> None:
-        """Make a table where there is none, with comments, NOT NULL and its schema's version."""
+        """Make a table where there is none; bring one of an older version up to date.
+
+        A new table has comments, NOT NULL, constraints and its schema's version.
+
+        Raises:
+            UsageError: the table that is there cannot be brought up to date.
+        """
         if self.version(table) is not None:
+            upgrade(self, table)
             return
         builder = (
-            DeltaTable.createIfNotExists(self._spark)
+            DeltaTable.createIfNotExists(self.spark)
             .location(self.uri(table))
             .addColumns(schema(f"{table.name}.v{table.version}"))
-            .property(_SCHEMA_VERSION, str(table.version))
         )
+        for name, value in table.properties().items():
+            builder = builder.property(name, value)
         if table.clustered_by:
             builder = builder.clusterBy(*table.clustered_by)
         builder.execute()
@@ -130,7 +189,7 @@ class Warehouse:
         """Put rows in the place of all that meet ``where``, in one commit."""
         columns = schema(f"{table.name}.v{table.version}").fieldNames()
         writer = rows.select(*columns).write.format("delta").mode("overwrite")
-        self._commit(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
+        self.retried(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
 
     def merge(
         self,
@@ -151,7 +210,7 @@ class Warehouse:
         columns = schema(f"{table.name}.v{table.version}").fieldNames()
         values: dict[str, str | Column] = {column: f"s.{column}" for column in columns}
         merge = (
-            DeltaTable.forPath(self._spark, self.uri(table))
+            DeltaTable.forPath(self.spark, self.uri(table))
             .alias("t")
             .merge(rows.alias("s"), condition)
         )
@@ -160,9 +219,9 @@ class Warehouse:
         merge = merge.whenMatchedUpdate(set=values).whenNotMatchedInsert(
             "true" if deleted is None else f"NOT s.{deleted}", values=values
         )
-        self._commit(table, merge.execute)
+        self.retried(table, merge.execute)
 
-    def _commit(self, table: Table, write: Callable[[], object]) -> None:
+    def retried(self, table: Table, write: Callable[[], object]) -> None:
         """Write, and again where another run's commit came between."""
         for attempt in range(1, _MOST_TRIES + 1):
             try:
@@ -173,6 +232,46 @@ class Warehouse:
                 _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
             else:
                 return
+
+
+def upgrade(warehouse: Warehouse, table: Table) -> None:
+    """Bring a table of an older version up to date, in place; one that is needs no commit.
+
+    Versions only ever add columns that may be null: rows of before have null there, and the
+    next build that reads their segments again fills them in.
+
+    Raises:
+        UsageError: the table has columns that this version does not know, or lacks one that may
+            not be null.
+    """
+    published = schema(f"{table.name}.v{table.version}")
+    here = warehouse.uri(table)
+    there = set(warehouse.read(table).columns)
+    unknown = sorted(there - set(published.fieldNames()))
+    if unknown:
+        raise UsageError(
+            f"{here} has columns that version {table.version} of table {table.name} does not"
+            f" have: {', '.join(unknown)}. A newer kafka-segments wrote it: use that one"
+        )
+    missing = [field for field in published if field.name not in there]
+    if not missing:
+        return
+    needed = [field.name for field in missing if not field.nullable]
+    if needed:
+        raise UsageError(
+            f"{here} lacks columns of table {table.name} that may not be null:"
+            f" {', '.join(needed)}. Move it away and run `kafka-segments build --full`"
+        )
+    _LOG.info("%s: version %s adds %s columns", here, table.version, len(missing))
+    name = "delta.`" + here.replace("`", "``") + "`"
+    columns = ", ".join(
+        f"`{field.name}` {field.dataType.simpleString()}"
+        f" COMMENT {sql_text(field.metadata.get('comment', ''))}"
+        for field in missing
+    )
+    warehouse.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
+    version = f"'{_SCHEMA_VERSION}' = '{table.version}'"
+    warehouse.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({version})")
 
 
 def _is_conflict(error: PySparkException) -> bool:

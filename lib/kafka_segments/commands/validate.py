@@ -1,0 +1,64 @@
+"""``validate``: expectations over the tables, Data Docs."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
+
+_SEVERITIES = ("fatal", "warning", "info")
+
+
+@click.command()
+@click.option(
+    "--docs-dir",
+    metavar="DIR",
+    help="Local folder for the Data Docs; default: _data_docs under a local --warehouse.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(_SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="Least severity of a failed expectation that gives exit status 1.",
+)
+@shared_options
+def validate(**options: Any) -> None:
+    """Hold every table against what is expected of it.
+
+    Failed expectations are printed with examples; results go to table validation_results.
+    Segments that fail a fatal one go to table quarantined_segments and are not published.
+    """
+    run(lambda: _validate(**options), verbose=options["verbose"])
+
+
+def _validate(
+    *,
+    warehouse: str,
+    docs_dir: str | None,
+    fail_on: str,
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    **_: Any,
+) -> int:
+    from kafka_segments.pipelines.validate import run_validation  # noqa: PLC0415
+    from kafka_segments.reports import validate as report  # noqa: PLC0415
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    with spark_session("kafka-segments validate", root=ROOT) as spark:
+        with progress(spark):
+            validation = run_validation(
+                spark,
+                warehouse=absolute_uri(warehouse),
+                now_ms=clock() if now_ms is None else now_ms,
+                docs_folder=None if docs_dir is None else absolute_uri(docs_dir),
+                dry_run=dry_run,
+            )
+        report.print_results(validation, output)
+        report.summary(validation, absolute_uri(warehouse), dry_run=dry_run)
+    worst = validation.worst()
+    counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
+    return FINDINGS if counts else DONE

@@ -1,0 +1,86 @@
+"""What ``validate`` prints."""
+
+import csv
+import json
+import sys
+
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from kafka_segments.pipelines.validate import Validation
+from kafka_segments.quality.checkpoint import CheckResult, example_text
+from kafka_segments.reports.output import console
+
+_EXAMPLES_SHOWN = 3
+_COLUMNS = ("table", "check", "severity", "checked_rows", "failed_rows", "why", "examples")
+
+
+def print_results(validation: Validation, output: str) -> None:
+    """Print failed expectations as a table, or all as JSON lines or CSV."""
+    rows = [result._asdict() for result in validation.results]
+    if output == "json":
+        for row in rows:
+            sys.stdout.write(json.dumps(row, default=str) + "\n")
+    elif output == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for result in validation.results:
+            *values, examples = result
+            writer.writerow([*values, json.dumps(examples, default=str)])
+    else:
+        _print_failed([result for result in validation.results if result.failed_rows])
+
+
+def _print_failed(failed: list[CheckResult]) -> None:
+    if not failed:
+        return
+    table = RichTable(box=None, pad_edge=False)
+    for name in ("severity", "table", "expectation", "rows", "of", "for example"):
+        table.add_column(
+            name, justify="right" if name in ("rows", "of") else "left", overflow="fold"
+        )
+    for result in failed:
+        examples = "; ".join(
+            _short(result, at) for at in range(len(result.examples))[:_EXAMPLES_SHOWN]
+        )
+        table.add_row(
+            result.severity.value,
+            result.table,
+            result.check,
+            str(result.failed_rows),
+            str(result.checked_rows),
+            escape(examples),
+        )
+    console().print(table)
+
+
+def _short(result: CheckResult, at: int) -> str:
+    """Name a failing row: its log and segment where it has them, else its key."""
+    row = dict(result.examples[at])
+    if "topic" not in row:
+        return example_text(row)
+    text = f"{row.pop('topic')}-{row.pop('partition')}"
+    if "base_offset" in row:
+        text += f" segment {row.pop('base_offset')}"
+    for key in ("cluster", "broker_id"):
+        row.pop(key, None)
+    log_dir = row.pop("log_dir", "")
+    values = ", ".join(f"{name} {value}" for name, value in row.items())
+    return f"{text} in {log_dir}" + (f": {values}" if values else "")
+
+
+def summary(validation: Validation, warehouse: str, *, dry_run: bool) -> None:
+    """Say on stderr, in a few lines, what was found and where it lies."""
+    failed = sum(result.failed_rows > 0 for result in validation.results)
+    lines = [f"{len(validation.results)} expectations, {failed} failed"]
+    if validation.quarantined:
+        verb = "would be" if dry_run else "are"
+        lines.append(
+            f"{validation.quarantined} segments fail a fatal one and {verb} set aside:"
+            " table quarantined_segments"
+        )
+    if validation.docs_index is not None:
+        lines.append(f"Data Docs: {validation.docs_index}")
+    if not dry_run:
+        lines.append(f"results: table validation_results of {warehouse}")
+    sys.stderr.write("\n".join(lines) + "\n")

@@ -1,0 +1,112 @@
+"""What Delta itself holds the tables to: constraints, the change feed, upgrades."""
+
+from pathlib import Path
+
+import pytest
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from kafka_segments.errors import UsageError
+from kafka_segments.spark import tables
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import Table, Warehouse
+
+LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
+
+
+def _old(spark: SparkSession, folder: Path, columns: StructType) -> Warehouse:
+    """Make a table log_dirs of a version before, with one row."""
+    root = Warehouse(spark, str(folder))
+    uri = root.uri(tables.LOG_DIRS)
+    table = DeltaTable.create(spark).location(uri).addColumns(columns)
+    table.property("kafkaSegments.schemaVersion", "0").execute()
+    row = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "was_clean_shutdown": True}
+    values = {**row, "has_lock_file": False, "run_id": "r", "later": 1}
+    spark.createDataFrame(
+        [tuple(values.get(field.name) for field in columns)], columns
+    ).write.format("delta").mode("append").save(uri)
+    return root
+
+
+def test_a_table_of_the_version_before_gets_its_new_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    root = _old(spark, tmp_path, LOG_DIRS)
+
+    root.create(tables.LOG_DIRS)
+    root.create(tables.LOG_DIRS)
+
+    rows = root.read(tables.LOG_DIRS)
+    properties = DeltaTable.forPath(spark, root.uri(tables.LOG_DIRS)).detail().collect()[0]
+    assert [row["problem"] for row in rows.collect()] == [None]
+    assert rows.schema["problem"].metadata == schema("log_dirs.v1")["problem"].metadata
+    assert properties["properties"]["kafkaSegments.schemaVersion"] == "1"
+    assert root.version(tables.LOG_DIRS) == 3
+
+
+def test_a_table_of_a_later_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    root = _old(
+        spark, tmp_path, StructType([*schema("log_dirs.v1"), StructField("later", LongType())])
+    )
+
+    with pytest.raises(UsageError, match=r"does not have: later\. A newer kafka-segments wrote"):
+        root.create(tables.LOG_DIRS)
+
+
+def test_a_table_without_a_column_that_must_be_there_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = StructType([field for field in LOG_DIRS if field.name != "has_lock_file"])
+    root = _old(spark, tmp_path, columns)
+
+    with pytest.raises(UsageError, match=r"may not be null: has_lock_file\. Move it away"):
+        root.create(tables.LOG_DIRS)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "constraint"),
+    [
+        (tables.OFFSET_INDEX, {"offset": 9, "position": 5}, "offset_within_reach"),
+        (tables.OFFSET_INDEX, {"offset": 10 + 2**31, "position": 5}, "offset_within_reach"),
+        (tables.OFFSET_INDEX, {"offset": 11, "position": -1}, "position_not_negative"),
+        (tables.TIME_INDEX, {"timestamp_ms": -1, "offset": 11}, "timestamp_not_negative"),
+        (tables.TIME_INDEX, {"timestamp_ms": 0, "offset": 9}, "offset_not_below_base"),
+    ],
+)
+def test_delta_refuses_rows_that_cannot_be(
+    spark: SparkSession,
+    root: Warehouse,
+    table: Table,
+    row: dict[str, int],
+    constraint: str,
+) -> None:
+    key = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partition": 0}
+    rows = spark.createDataFrame([{**key, "base_offset": 10, **row}], schema(f"{table.name}.v1"))
+
+    with pytest.raises((PySparkException, Py4JJavaError), match=constraint):
+        root.append(table, rows)
+
+
+@pytest.fixture(scope="module")
+def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    root = Warehouse(spark, str(tmp_path_factory.mktemp("tables")))
+    for table in (tables.SEGMENTS, tables.OFFSET_INDEX, tables.TIME_INDEX):
+        root.create(table)
+    return root
+
+
+def test_segments_keep_their_changes(spark: SparkSession, root: Warehouse) -> None:
+    detail = DeltaTable.forPath(spark, root.uri(tables.SEGMENTS)).detail().collect()[0]
+
+    assert detail["properties"]["delta.enableChangeDataFeed"] == "true"
+
+
+def test_every_column_has_a_comment() -> None:
+    def without(fields: list[StructField]) -> list[str]:
+        return [field.name for field in fields if not field.metadata.get("comment")]
+
+    for table in (*tables.BUILD_TABLES, tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
+        assert without(schema(f"{table.name}.v{table.version}").fields) == []

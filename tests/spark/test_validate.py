@@ -1,0 +1,367 @@
+"""Every expectation, broken by one cluster's data and by no other's."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_segments.pipelines.validate import Validation, run_validation
+from kafka_segments.quality.checks import KEYS_UNIQUE, SUITES, Severity
+from kafka_segments.spark import tables
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import SEGMENT_KEYS, Table, Warehouse
+
+NOW_MS = 1_800_000_000_000
+LATER_MS = NOW_MS + 7_200_000
+MOMENT = datetime(2027, 1, 15, tzinfo=UTC)
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def _sound(case: str) -> Rows:
+    """Give the tables of a cluster with one log of two segments, in which all is well."""
+    log = {
+        "cluster": case,
+        "broker_id": 1,
+        "log_dir": f"/data/{case}",
+        "topic": "orders",
+        "partition": 0,
+    }
+    segments = [
+        _segment(log, base, at) for base, at in ((0, NOW_MS - 2_000), (100, NOW_MS - 1_000))
+    ]
+    keys = [{key: segment[key] for key in SEGMENT_KEYS} for segment in segments]
+    return {
+        "segments": segments,
+        "offset_index": [
+            {**key, "offset": key["base_offset"] + offset, "position": position}
+            for key in keys
+            for offset, position in ((30, 4_000), (60, 8_000))
+        ],
+        "time_index": [
+            {
+                **key,
+                "timestamp_ms": segment["max_timestamp_ms"] - ago,
+                "offset": segment["next_offset"] - back,
+            }
+            for key, segment in zip(keys, segments, strict=True)
+            for ago, back in ((500, 50), (0, 1))
+        ],
+        "logs": [
+            {
+                **log,
+                "path": f"/data/{case}/orders-0",
+                "folder_state": "live",
+                "high_watermark": 200,
+                "leader_epochs": [
+                    {"epoch": 0, "start_offset": 0},
+                    {"epoch": 2, "start_offset": 90},
+                ],
+                "run_id": case,
+            }
+        ],
+        "log_dirs": [
+            {
+                **{key: log[key] for key in tables.LOG_DIRS.keys},
+                "was_clean_shutdown": True,
+                "has_lock_file": False,
+                "run_id": case,
+            }
+        ],
+        "unrecognized_files": [
+            {
+                "cluster": case,
+                "broker_id": 1,
+                "path": f"/data/{case}/x",
+                "reason": "?",
+                "run_id": case,
+            }
+        ],
+        "runs": [_run(case, 0), _run(case, 1)],
+        "retention_decisions": [
+            {
+                **key,
+                "decision": "keep",
+                "size_bytes": 10_000,
+                "reason": "young",
+                "run_id": "r",
+                "decided_at": MOMENT,
+            }
+            for key in keys
+        ],
+        "retention_plans": [
+            {
+                **keys[0],
+                "plan_id": "p",
+                "path": f"/data/{case}/orders-0/0.log",
+                "rule": "retention_ms",
+                "size_bytes": 10_000,
+                "files": [],
+                "decided_at": MOMENT,
+            }
+        ],
+        "index_audits": [
+            {
+                **keys[0],
+                "path": f"/data/{case}/orders-0/0.index",
+                **dict.fromkeys(("suffix", "verdict", "message", "effect"), "x"),
+                **dict.fromkeys(("consequence", "action", "kafka_version"), "x"),
+                "is_finding": False,
+                "run_id": "a",
+                "decided_at": MOMENT,
+            }
+        ],
+    }
+
+
+def _segment(log: dict[str, Any], base: int, at: int) -> dict[str, Any]:
+    return {
+        **log,
+        "base_offset": base,
+        "path": f"{log['log_dir']}/orders-0/{base:020d}.log",
+        "size_bytes": 10_000,
+        "last_modified_ms": at + 1,
+        "valid_bytes": 10_000,
+        "truncated_bytes": 0,
+        "next_offset": base + 100,
+        "batch_count": 10,
+        "record_count": 100,
+        "first_batch_timestamp_ms": at,
+        "min_timestamp_ms": at - 900,
+        "max_timestamp_ms": at,
+        "offset_of_max_timestamp": base + 99,
+        "largest_timestamp_ms": at,
+        "largest_timestamp_source": "record",
+        "is_active": base > 0,
+        "index_entries": 2,
+        "time_index_entries": 2,
+        "index_format": "kafka",
+        "scanned_at": MOMENT,
+        "run_id": f"{log['cluster']}-1",
+    }
+
+
+def _run(case: str, number: int) -> dict[str, Any]:
+    counts = ("segments_vanished", "segments_damaged", "files_unrecognized", "bytes_scanned")
+    return {
+        "run_id": f"{case}-{number}",
+        "command": "build",
+        "sources": [f"/data/{case}"],
+        "options": "{}",
+        "version": "1",
+        "started_at": MOMENT.replace(day=15 + number),
+        "finished_at": MOMENT.replace(day=15 + number, hour=1),
+        "segments_found": 2,
+        "segments_scanned": 2,
+        "segments_unchanged": 0,
+        **dict.fromkeys(counts, 0),
+    }
+
+
+BROKEN: dict[str, tuple[str, int, dict[str, Any]]] = {
+    # expectation: table, row, what that row has instead
+    "segments.offsets_do_not_overlap": ("segments", 0, {"next_offset": 101, "record_count": 99}),
+    "segments.offsets_have_no_hole": ("segments", 0, {"next_offset": 100, "record_count": 99}),
+    "segments.sizes_add_up": ("segments", 0, {"size_bytes": 10_001}),
+    "segments.counts_not_negative": ("segments", 1, {"record_count": -1}),
+    "segments.span_fits": ("segments", 1, {"next_offset": 100 + 2**31 + 1}),
+    "segments.records_fit_the_span": ("segments", 1, {"record_count": 101}),
+    "segments.emptiness_agrees": ("segments", 1, {"batch_count": 0}),
+    "segments.timestamps_in_order": ("segments", 1, {"min_timestamp_ms": NOW_MS}),
+    "segments.offset_of_max_timestamp_within": ("segments", 1, {"offset_of_max_timestamp": 99}),
+    "segments.largest_timestamp_follows": ("segments", 1, {"largest_timestamp_ms": 5}),
+    "segments.no_damage": (
+        "segments",
+        1,
+        {"damage": {"kind": "bad_crc", "position": 5, "message": "CRC-32C differs"}},
+    ),
+    "offset_index.entries_rise": ("offset_index", 3, {"position": 3_999}),
+    "offset_index.entries_within_segment": ("offset_index", 3, {"position": 10_000}),
+    "time_index.entries_rise": ("time_index", 3, {"offset": 149}),
+    "time_index.entries_within_segment": ("time_index", 2, {"offset": 99}),
+    "logs.log_files_readable": ("logs", 0, {"problem": "cannot be read"}),
+    "logs.epochs_rise": (
+        "logs",
+        0,
+        {"leader_epochs": [{"epoch": 2, "start_offset": 0}, {"epoch": 1, "start_offset": 90}]},
+    ),
+    "logs.log_reaches_high_watermark": ("logs", 0, {"high_watermark": 201}),
+    "logs.log_reaches_its_start": ("logs", 0, {"log_start_offset": 201}),
+    "log_dirs.dir_files_readable": ("log_dirs", 0, {"problem": "cannot be read"}),
+    "runs.run_counts_add_up": ("runs", 0, {"segments_unchanged": 1}),
+    "runs.run_ends_after_start": ("runs", 0, {"finished_at": MOMENT.replace(day=1)}),
+    "runs.segments_do_not_drift": ("runs", 0, {"segments_found": 5, "segments_scanned": 5}),
+    "runs.damage_does_not_drift": ("runs", 1, {"segments_damaged": 1}),
+    "retention_decisions.decision_has_its_rule": (
+        "retention_decisions",
+        0,
+        {"rule": "retention_ms"},
+    ),
+}
+DOUBLED = {
+    "offset_index.entry_keys_unique": "offset_index",
+    "time_index.entry_keys_unique": "time_index",
+    **{
+        f"{suite.table}.{KEYS_UNIQUE}": suite.table
+        for suite in SUITES
+        if not suite.has_measured_keys
+    },
+}
+WHOLE = (
+    "segments.segment_keys_unique",
+    "segments.timestamps_not_in_the_future",
+    "segments.timestamps_do_not_regress",
+    "segments.retention_by_record_time",
+    "offset_index.entries_match_segment",
+    "offset_index.entries_have_a_segment",
+    "time_index.entries_match_segment",
+    "time_index.entries_have_a_segment",
+    "time_index.last_entry_is_the_greatest",
+    "runs.every_file_is_a_row",
+)
+CASES = (*BROKEN, *DOUBLED, *WHOLE)
+
+
+def _broken(case: str) -> Rows:
+    rows = _sound(case)
+    if case in BROKEN:
+        table, row, values = BROKEN[case]
+        rows[table][row].update(values)
+    elif case in DOUBLED:
+        rows[DOUBLED[case]].append(rows[DOUBLED[case]][-1])
+    else:
+        _break_more(case, rows)
+    if case == "segments.offsets_have_no_hole":
+        rows["segments"][0].update(next_offset=99, offset_of_max_timestamp=98)
+        for entry in rows["time_index"][:2]:
+            entry["offset"] -= 1
+    return rows
+
+
+def _break_more(case: str, rows: Rows) -> None:
+    """Break what only rows of two tables that agree can break alone."""
+    segments, times = rows["segments"], rows["time_index"]
+    orphan = {"base_offset": 200, "offset": 230}
+    if case == "segments.segment_keys_unique":
+        segments.append(segments[-1])
+        for run in rows["runs"]:
+            run.update(segments_found=3, segments_scanned=3)
+    elif case == "segments.timestamps_not_in_the_future":
+        segments[1].update(dict.fromkeys(("max_timestamp_ms", "largest_timestamp_ms"), LATER_MS))
+        times[3]["timestamp_ms"] = LATER_MS
+    elif case == "segments.timestamps_do_not_regress":
+        early = dict.fromkeys(("max_timestamp_ms", "largest_timestamp_ms"), NOW_MS - 5_000)
+        segments[1].update(**early, min_timestamp_ms=NOW_MS - 9_000)
+        times[2]["timestamp_ms"], times[3]["timestamp_ms"] = NOW_MS - 5_001, NOW_MS - 5_000
+    elif case == "segments.retention_by_record_time":
+        none = dict.fromkeys(("max_timestamp_ms", "min_timestamp_ms"), -1)
+        mtime = {"largest_timestamp_ms": segments[1]["last_modified_ms"], "time_index_entries": 0}
+        segments[1].update(**none, **mtime, largest_timestamp_source="last_modified")
+        del times[2:]
+    elif case.endswith("entries_match_segment"):
+        del rows[case.partition(".")[0]][2]
+    elif case.endswith("entries_have_a_segment"):
+        table = case.partition(".")[0]
+        rows[table].append({**rows[table][-1], **orphan})
+    elif case == "time_index.last_entry_is_the_greatest":
+        times[3]["timestamp_ms"] -= 1
+    elif case == "runs.every_file_is_a_row":
+        for run in rows["runs"]:
+            run.update(segments_found=3, segments_scanned=3)
+
+
+def _save(spark: SparkSession, root: Warehouse, name: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows past the table's own constraints: they would refuse what is to be found."""
+    fields = schema(f"{name}.v1")
+    values = [tuple(row.get(field.name) for field in fields) for row in rows]
+    nullable = fields.fromJson(
+        json.loads(fields.json().replace('"nullable":false', '"nullable":true'))
+    )
+    frame = spark.createDataFrame(values, nullable).coalesce(1)
+    frame.write.format("delta").save(root.uri(Table(name, 1, ())))
+
+
+@pytest.fixture(scope="module")
+def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A warehouse with a cluster for every expectation, which its rows break, and a sound one."""
+    root = Warehouse(spark, str(tmp_path_factory.mktemp("validate")))
+    clusters = [_sound("sound"), *map(_broken, CASES)]
+    for name in clusters[0]:
+        _save(spark, root, name, [row for cluster in clusters for row in cluster[name]])
+    return root
+
+
+@pytest.fixture(scope="module")
+def validation(spark: SparkSession, root: Warehouse) -> Iterator[Validation]:
+    """One run over all of them."""
+    yield run_validation(spark, warehouse=root.root, now_ms=NOW_MS)
+
+
+def _clusters(validation: Validation, case: str) -> set[str]:
+    """Name the clusters whose rows fail an expectation."""
+    table, _, check = case.partition(".")
+    (result,) = [one for one in validation.results if (one.table, one.check) == (table, check)]
+    return {_cluster(row) for row in result.examples}
+
+
+def _cluster(row: dict[str, Any]) -> str:
+    if "cluster" in row:
+        return str(row["cluster"])
+    return str(row.get("path") or row["sources_text"]).split("/")[2]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_expectation_fails_for_the_data_that_breaks_it_alone(
+    validation: Validation, case: str
+) -> None:
+    failed = {
+        f"{result.table}.{result.check}"
+        for result in validation.results
+        if case in _clusters(validation, f"{result.table}.{result.check}")
+    }
+
+    assert failed == {case}
+
+
+def test_every_expectation_has_such_data(validation: Validation) -> None:
+    asked = {f"{result.table}.{result.check}" for result in validation.results}
+
+    assert asked == set(CASES)
+    assert not any("sound" in _clusters(validation, case) for case in asked)
+
+
+def test_segments_that_fail_a_fatal_expectation_are_not_published(
+    validation: Validation, root: Warehouse
+) -> None:
+    fatal = {
+        f"{result.table}.{result.check}"
+        for result in validation.results
+        if result.severity is Severity.FATAL
+        and result.table in ("segments", "offset_index", "time_index")
+    }
+
+    set_aside = root.read(tables.QUARANTINED_SEGMENTS).collect()
+    published = root.read_published(tables.SEGMENTS).groupBy("cluster").count().collect()
+
+    assert {name for row in set_aside for name in row["expectations"]} == fatal
+    assert {row["cluster"] for row in set_aside} == fatal
+    whole = {row["cluster"] for row in published if row["count"] == 2}
+    assert whole == {"sound", *CASES} - fatal
+    assert validation.quarantined == len(set_aside)
+
+
+def test_results_are_a_table_and_pages_that_name_the_failing_rows(
+    validation: Validation, root: Warehouse
+) -> None:
+    kept = root.read(tables.VALIDATION_RESULTS).where("NOT is_success").collect()
+    assert validation.docs_index is not None
+    index = Path(validation.docs_index.removeprefix("file://"))
+    pages = [path.read_text("utf-8") for path in index.parent.rglob("validations/**/*.html")]
+
+    assert {row["run_id"] for row in kept} == {validation.run_id}
+    assert {f"{row['table_name']}.{row['expectation']}" for row in kept} == set(CASES)
+    assert "overlap_offsets" in index.read_text("utf-8") + "".join(pages)
+    assert any("segments.offsets_do_not_overlap" in page for page in pages)
