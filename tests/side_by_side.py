@@ -8,8 +8,14 @@ from typing import Any
 from kafka_referee import Referee, RefereeError
 from kafka_segments.index.log_recovery import LoadOptions, RecoveryMode, fold_of
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import (
+    DamageKind,
+    RecoveryOptions,
+    SegmentRecoverer,
+    SegmentRecovery,
+)
 from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.index.splitting import Piece, split_overflowed
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
@@ -22,6 +28,21 @@ def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:
             size_bytes=log.stat().st_size,
             base_offset=int(log.name[:20]),
         )
+
+
+def pieces(recoverer: SegmentRecoverer, log: Path) -> list[Piece]:
+    """Recover a segment as a load does, which splits one that does not fit its base offset."""
+    mine = _recover(recoverer, log)
+    if mine.damage is not None and mine.damage.kind == DamageKind.OFFSET_OVERFLOW:
+        with log.open("rb", buffering=0) as stream:
+            pieces = split_overflowed(
+                recoverer,
+                lambda position, view: os.preadv(stream.fileno(), [view], position),
+                size_bytes=log.stat().st_size,
+            )
+        if pieces:
+            return pieces
+    return [Piece(int(log.name[:20]), mine)]
 
 
 def recovered_by_us(folder: Path, options: RecoveryOptions) -> dict[int, dict[str, Any]]:
@@ -82,20 +103,19 @@ def loaded_by_us(folder: Path, mode: RecoveryMode) -> dict[str, object]:
     fold = fold_of(mode, LoadOptions(now_ms=0))
     files: dict[str, bytes | None] = {}
     for log in sorted(folder.glob("*.log")):
-        base_offset = int(log.name[:20])
-        mine = _recover(recoverer, log)
-        verdict = fold.take(mine.summary(base_offset))
-        if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
-            continue
-        files |= {
-            f"{base_offset:020d}{suffix}": data
-            for suffix, data in {
-                ".index": encode_offset_index(mine.offset_entries, base_offset=base_offset),
-                ".timeindex": encode_time_index(mine.time_entries, base_offset=base_offset),
-                ".txnindex": encode_transaction_index(verdict.aborted),
-                ".snapshot": verdict.snapshot,
-            }.items()
-        }
+        for base_offset, mine in pieces(recoverer, log):
+            verdict = fold.take(mine.summary(base_offset))
+            if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
+                continue
+            files |= {
+                f"{base_offset:020d}{suffix}": data
+                for suffix, data in {
+                    ".index": encode_offset_index(mine.offset_entries, base_offset=base_offset),
+                    ".timeindex": encode_time_index(mine.time_entries, base_offset=base_offset),
+                    ".txnindex": encode_transaction_index(verdict.aborted),
+                    ".snapshot": verdict.snapshot,
+                }.items()
+            }
     ended = fold.finish()
     if ended.leader_epochs is None:
         return {}

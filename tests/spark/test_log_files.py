@@ -15,7 +15,6 @@ from kafka_segments.pipelines.build import Build, BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
 
 NOW_MS = 1_700_003_600_000  # the referee's clock
-SPLIT = "v2-offset-overflow"  # a load splits its segment, a rebuild does not
 TRANSACTIONS = "v2-txn-interleaved-multi-segment"
 CORRUPT = "multi-segment-corrupt-middle"
 
@@ -56,9 +55,7 @@ def _cases(synthetic: Path) -> list[Path]:
     default = {"index.interval.bytes": 4096, "segment.index.bytes": 10485760}
     cases = sorted(path.parent for path in synthetic.glob("*/case.json"))
     return [
-        case
-        for case in cases
-        if json.loads((case / "case.json").read_text())["config"] == default and case.name != SPLIT
+        case for case in cases if json.loads((case / "case.json").read_text())["config"] == default
     ]
 
 

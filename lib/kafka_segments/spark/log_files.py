@@ -13,13 +13,23 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
 from kafka_segments.decide.build_plan import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.errors import FileChangedError
 from kafka_segments.index.log_recovery import LoadOptions, RecoveryMode, Verdict, fold_of
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
+from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_summary import ProducerSummary
-from kafka_segments.index.recovery import DamageKind, SegmentSummary
+from kafka_segments.index.recovery import (
+    DamageKind,
+    RecoveryOptions,
+    SegmentRecoverer,
+    SegmentSummary,
+)
+from kafka_segments.index.splitting import Piece, split_overflowed
+from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.spark.nested_tables import from_nested
 from kafka_segments.spark.schemas import schema
+from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart
 from kafka_segments.wire.names import SNAPSHOT_SUFFIX, file_name
@@ -45,12 +55,14 @@ class FoldOptions(NamedTuple):
     now_ms: int
     expiration_ms: int
     sources: tuple[str, ...]
+    recovery: RecoveryOptions
     output: IndexOutput | None
 
 
 class _Segment(NamedTuple):
     source: str
     relative_path: str
+    name: str
     log_start_offset: int
     is_scanned: bool
     summary: SegmentSummary
@@ -67,11 +79,16 @@ class _Log:
         )
         self._fold = fold_of(options.mode, load)
         self._is_load = options.mode != RecoveryMode.SEGMENT
+        self._recovery = options.recovery
         self._publisher = publisher
         self._folder = (first.source, first.relative_path)
         self._snapshots: set[str] = set()
 
     def take(self, segment: _Segment) -> Verdict:
+        if self._is_load and segment.summary.damage_kind == DamageKind.OFFSET_OVERFLOW:
+            pieces = self._split(segment)
+            if pieces:
+                return self._take_pieces(pieces)
         base_offset = segment.summary.base_offset
         verdict = self._fold.take(segment.summary)
         if self._publisher is None:
@@ -86,6 +103,35 @@ class _Log:
         if verdict.snapshot is not None:
             self._snapshot(base_offset, verdict.snapshot)
         return verdict
+
+    def _split(self, segment: _Segment) -> list[Piece] | None:
+        """Split a segment that does not fit its base offset: the only one that is read again."""
+        folder = place(segment.source).child(segment.relative_path)
+        try:
+            with open_segment(folder.child(segment.name)) as file:
+                return split_overflowed(
+                    SegmentRecoverer(self._recovery), file.read_into, size_bytes=file.size_bytes
+                )
+        except (OSError, FileChangedError):
+            return None
+
+    def _take_pieces(self, pieces: list[Piece]) -> Verdict:
+        """Take the pieces of a split segment one after another, and publish their files."""
+        verdicts = [self._fold.take(found.summary(base)) for base, found in pieces]
+        for (base, found), verdict in zip(pieces, verdicts, strict=True):
+            offsets, times = found.offset_entries, found.time_entries
+            if self._publisher is None or offsets is None or times is None or verdict.damage:
+                continue
+            files = {
+                ".index": encode_offset_index(offsets, base_offset=base),
+                ".timeindex": encode_time_index(times, base_offset=base),
+                ".txnindex": encode_transaction_index(verdict.aborted),
+            }
+            self._publisher.publish(*self._folder, base, files)
+            if verdict.snapshot is not None:
+                self._snapshot(base, verdict.snapshot)
+        refused = next((verdict for verdict in verdicts if verdict.damage), None)
+        return refused or Verdict([entry for verdict in verdicts for entry in verdict.aborted])
 
     def _snapshot(self, offset: int, data: bytes) -> None:
         name = file_name(offset, SNAPSHOT_SUFFIX)
@@ -170,7 +216,7 @@ def _segments(
     rows = batch.select(plain).to_pylist()
     for row, (epochs, producers, steps) in zip(rows, tables, strict=True):
         base_offset = row["base_offset"]
-        source, relative_path = _folder(row["path"], sources)
+        source, relative_path, name = _file(row["path"], sources)
         summary = SegmentSummary(
             base_offset=base_offset,
             next_offset=_known(row["next_offset"], base_offset),
@@ -181,7 +227,7 @@ def _segments(
             producers=ProducerSummary(producers, steps),
         )
         segment = _Segment(
-            source, relative_path, row["log_start_offset"] or 0, row["is_scanned"], summary
+            source, relative_path, name, row["log_start_offset"] or 0, row["is_scanned"], summary
         )
         yield tuple(row[name] for name in SEGMENT_KEYS), segment
 
@@ -190,11 +236,11 @@ def _known(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
-def _folder(path: str, sources: tuple[str, ...]) -> tuple[str, str]:
-    """Give the source that a segment lies in, and its folder from there."""
-    folder = path.rpartition("/")[0]
+def _file(path: str, sources: tuple[str, ...]) -> tuple[str, str, str]:
+    """Give the source that a segment lies in, its folder from there, and its name."""
+    folder, _, name = path.rpartition("/")
     for source in sources:
         root = source.rstrip("/")
         if folder == root or folder.startswith(root + "/"):
-            return source, folder[len(root) + 1 :]
+            return source, folder[len(root) + 1 :], name
     raise ValueError(f"{path} lies in none of {', '.join(sources)}")
