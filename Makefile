@@ -39,8 +39,9 @@ test: setup jars-test ## run every test
 lint: setup ## ruff, mypy --strict, import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-bench: setup jars-test ## measure against Kafka's own recovery, side by side; writes docs/benchmarks.md
+bench: setup jars-test ## measure against Kafka's own recovery, side by side; writes docs/benchmarks*.md
 	@$(BIN)/python benchmarks/bench.py
+	@$(BIN)/python benchmarks/upkeep.py
 
 jars: jars/delta
 jars-test: jars/kafka

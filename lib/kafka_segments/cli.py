@@ -5,6 +5,7 @@ import click
 from kafka_segments import __version__
 from kafka_segments.commands.audit import audit
 from kafka_segments.commands.build import build
+from kafka_segments.commands.compact import compact
 from kafka_segments.commands.forensics import forensics
 from kafka_segments.commands.lag import lag
 from kafka_segments.commands.latency import latency
@@ -26,7 +27,20 @@ def cli() -> None:
     """
 
 
-for verb in (audit, build, forensics, lag, latency, report, retention, roll, search, sql, validate):
+for verb in (
+    audit,
+    build,
+    compact,
+    forensics,
+    lag,
+    latency,
+    report,
+    retention,
+    roll,
+    search,
+    sql,
+    validate,
+):
     cli.add_command(verb)
 
 

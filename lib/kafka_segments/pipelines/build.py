@@ -32,6 +32,7 @@ from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import Table, Warehouse
 from kafka_segments.storage import listing
 from kafka_segments.storage.files import place, remove_folder
+from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.listing import join_uri
 
 _LOG = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class Build:
             UsageError: ``in_place`` under a running broker.
         """
         with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
+            caches.enter_context(warehouse_lock(self._options.warehouse, alone=False))
             caches.callback(remove_folder, place(self._entries_folder()))
             plan = self._plan(caches)
             self._note("list")

@@ -34,6 +34,8 @@ _LOCAL = {
     ),
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    # VACUUM lists with as many tasks as this, even where there is one folder.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.autoBroadcastJoinThreshold": "64m",
     # Planning again after each stage costs more than it saves on small data.
@@ -70,8 +72,21 @@ def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterat
         else:
             _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
             settings["spark.jars.packages"] = DELTA_PACKAGE
-    spark = builder.config(map=settings).getOrCreate()
+    with _stdout_to_stderr():
+        spark = builder.config(map=settings).getOrCreate()
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Let the JVM inherit stderr as its stdout: Delta prints there, where the result goes."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -1,0 +1,132 @@
+"""Measure validation and compaction over many segment rows; writes docs/benchmarks-upkeep.md."""
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.pipelines.compact import CompactOptions, run_compaction
+from kafka_segments.pipelines.validate import run_validation
+from kafka_segments.spark import tables
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.session import spark_session
+from kafka_segments.spark.tables import SEGMENT_KEYS, Table, Warehouse
+
+ROOT = Path(__file__).resolve().parents[1]
+NOW_MS = 1_800_000_000_000
+SEGMENTS_A_LOG, PARTITIONS, COMMITS = 500, 100, 20
+_FIXED = {
+    "cluster": "bench",
+    "broker_id": 1,
+    "log_dir": "/data",
+    "size_bytes": 10_000,
+    "valid_bytes": 10_000,
+    "truncated_bytes": 0,
+    "batch_count": 10,
+    "record_count": 100,
+    "largest_timestamp_source": "record",
+    "index_entries": 2,
+    "time_index_entries": 1,
+    "index_format": "kafka",
+    "is_active": False,
+    "fingerprint": "f",
+    "run_id": "r",
+    "folder_state": "live",
+    "was_clean_shutdown": True,
+    "has_lock_file": False,
+}
+
+
+def main() -> None:
+    """Make the tables, then time each step."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--segments", type=int, default=5_000_000)
+    count = parser.parse_args().segments
+    folder = tempfile.mkdtemp(prefix="upkeep-")
+    try:
+        with spark_session("upkeep", root=ROOT) as spark:
+            lines = list(_steps(spark, folder, count))
+    finally:
+        shutil.rmtree(folder)
+    text = "\n".join(["| step | seconds |", "|---|---:|", *lines, ""])
+    header = f"# Validation and compaction\n\nMade by `benchmarks/upkeep.py`: {count} segments.\n\n"
+    (ROOT / "docs" / "benchmarks-upkeep.md").write_text(header + text, "utf-8")
+
+
+def _steps(spark: SparkSession, folder: str, count: int) -> list[str]:
+    root = Warehouse(spark, folder)
+    for number in range(COMMITS):
+        _append(root, spark.range(number, count, COMMITS))
+    lines = []
+
+    def timed(name: str, step: Callable[[], object]) -> None:
+        started = time.monotonic()
+        step()
+        lines.append(f"| {name} | {time.monotonic() - started:.1f} |")
+        print(lines[-1], flush=True)
+
+    lookup = root.read(tables.OFFSET_INDEX).where("topic = 'topic-7' AND base_offset = 4200")
+    options = CompactOptions(warehouse=folder, now_ms=NOW_MS)
+    timed("one segment's entries, before", lookup.collect)
+    timed("validate", lambda: run_validation(spark, warehouse=folder, now_ms=NOW_MS))
+    timed("compact: OPTIMIZE and VACUUM of all tables", lambda: run_compaction(spark, options))
+    timed("one segment's entries, after", _lookup_again(root))
+    timed("compact again", lambda: run_compaction(spark, options))
+    return lines
+
+
+def _lookup_again(root: Warehouse) -> Callable[[], object]:
+    rows = root.read(tables.OFFSET_INDEX).where("topic = 'topic-7' AND base_offset = 4200")
+    return rows.collect
+
+
+def _append(root: Warehouse, numbers: DataFrame) -> None:
+    """Append segments, their entries and, once, the logs that they make."""
+    number = F.col("id")
+    log = F.floor(number / SEGMENTS_A_LOG)
+    base = (number % SEGMENTS_A_LOG) * 100
+    moment = F.lit(NOW_MS - 10**9) + base
+    segments = numbers.select(
+        *(F.lit(value).alias(name) for name, value in _FIXED.items()),
+        F.concat(F.lit("topic-"), F.floor(log / PARTITIONS)).alias("topic"),
+        (log % PARTITIONS).cast("int").alias("partition"),
+        base.alias("base_offset"),
+        F.concat(F.lit("/data/"), log, F.lit("/"), base).alias("path"),
+        (base + 100).alias("next_offset"),
+        *(moment.alias(name) for name in ("last_modified_ms", "first_batch_timestamp_ms")),
+        *(moment.alias(name) for name in ("min_timestamp_ms", "max_timestamp_ms")),
+        moment.alias("largest_timestamp_ms"),
+        (base + 99).alias("offset_of_max_timestamp"),
+        F.timestamp_millis(F.lit(NOW_MS)).alias("scanned_at"),
+    )
+    keys = segments.select(*SEGMENT_KEYS, "max_timestamp_ms")
+    entries = keys.withColumn("position", F.explode(F.array(F.lit(4_000), F.lit(8_000))))
+    _fill(root, tables.SEGMENTS, segments)
+    _fill(
+        root,
+        tables.OFFSET_INDEX,
+        entries.withColumn("offset", F.expr("base_offset + position div 100")),
+    )
+    times = keys.withColumnRenamed("max_timestamp_ms", "timestamp_ms")
+    _fill(root, tables.TIME_INDEX, times.withColumn("offset", F.col("base_offset") + 99))
+    _fill(root, tables.LOGS, segments.where("base_offset = 0"))
+
+
+def _fill(root: Warehouse, table: Table, rows: DataFrame) -> None:
+    root.create(table)
+    columns = [
+        (F.col(field.name) if field.name in rows.columns else F.lit(None))
+        .cast(field.dataType)
+        .alias(field.name)
+        for field in schema(f"{table.name}.v{table.version}")
+    ]
+    root.append(table, rows.select(*columns))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Compaction of what builds left: files with a way back, tables with the same rows."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_segments.errors import UsageError
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build, BuildSummary
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.pipelines.compact import CompactOptions, CompactSummary, run_compaction
+from kafka_segments.spark import tables
+from kafka_segments.spark.tables import Warehouse
+from kafka_segments.storage.kept_files import undo
+
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.fixture
+def build(spark: SparkSession, log_dir: Path, tmp_path: Path) -> Callable[[], BuildSummary]:
+    def run() -> BuildSummary:
+        given = BuildOptions(
+            (str(log_dir),),
+            str(tmp_path / "wh"),
+            recovery=RecoveryOptions(),
+            now_ms=NOW_MS,
+            index_dir=str(tmp_path / "indexes"),
+        )
+        return Build(spark, given).run()
+
+    return run
+
+
+@pytest.fixture
+def compact(spark: SparkSession, tmp_path: Path) -> Callable[..., CompactSummary]:
+    def run(**options: object) -> CompactSummary:
+        where = {"warehouse": str(tmp_path / "wh"), "now_ms": NOW_MS}
+        merged = {**where, "index_dir": str(tmp_path / "indexes"), **options}
+        return run_compaction(spark, CompactOptions(**merged))  # type: ignore[arg-type]
+
+    return run
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def _rows(rows: DataFrame) -> list[str]:
+    return sorted(map(str, rows.collect()))
+
+
+def test_what_compaction_changes_comes_back_and_rows_stay(
+    spark: SparkSession,
+    build: Callable[[], BuildSummary],
+    compact: Callable[..., CompactSummary],
+    tmp_path: Path,
+) -> None:
+    build()
+    indexes, root = tmp_path / "indexes", Warehouse(spark, str(tmp_path / "wh"))
+    built = _files(indexes)
+    rows = {t.name: _rows(root.read(t)) for t in (tables.SEGMENTS, tables.OFFSET_INDEX)}
+    for name, data in built.items():
+        (indexes / name).write_bytes(data + bytes(1_200))
+    (indexes / "ct-two-partitions-0" / f"{99:020d}.index").write_bytes(b"no segment")
+    padded = _files(indexes)
+
+    said = compact(dry_run=True)
+    untouched = _files(indexes)
+    done = compact()
+
+    assert untouched == padded
+    assert said.changes == done.changes
+    assert {change.action for change in done.changes} == {"trim", "orphan"}
+    assert _files(indexes) == built
+    assert {t.table for t in done.tables} == {t.name for t in tables.BUILD_TABLES}
+    assert all(t.files_after <= max(t.files_before, 1) for t in done.tables)
+    assert rows == {t.name: _rows(root.read(t)) for t in (tables.SEGMENTS, tables.OFFSET_INDEX)}
+    assert build().segments_scanned == 0
+
+    undo(str(tmp_path / "wh" / "_set_aside" / done.run_id))
+    assert _files(indexes) == padded
+
+
+def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
+    spark: SparkSession, build: Callable[[], BuildSummary], log_dir: Path, tmp_path: Path
+) -> None:
+    build()
+    gone = min((log_dir / "ct-two-partitions-1").glob("*.log"))
+    gone.unlink()
+    build()
+
+    uri = str(tmp_path / "wh" / "segments")
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    changes = feed.load(uri).where("vanished_at IS NOT NULL").select("path", "_change_type")
+
+    assert [tuple(row) for row in changes.collect()] == [(str(gone), "update_postimage")]
+
+
+def test_an_index_folder_that_no_build_wrote_is_refused(
+    build: Callable[[], BuildSummary], compact: Callable[..., CompactSummary], tmp_path: Path
+) -> None:
+    build()
+
+    with pytest.raises(UsageError, match="what is an orphan cannot be told"):
+        compact(index_dir=str(tmp_path))
+
+
+def test_a_horizon_that_could_take_files_from_a_query_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="at least 168"):
+        CompactOptions(warehouse=str(tmp_path), now_ms=NOW_MS, vacuum_hours=24)
+
+
+def test_a_build_and_a_compaction_at_the_same_time_lose_nothing(
+    log_dir: Path, build: Callable[[], BuildSummary], spark: SparkSession, tmp_path: Path
+) -> None:
+    build()
+    built, root = _files(tmp_path / "indexes"), Warehouse(spark, str(tmp_path / "wh"))
+    rows = _rows(root.read(tables.OFFSET_INDEX))
+    for name, data in built.items():
+        (tmp_path / "indexes" / name).write_bytes(data + bytes(1_200))
+    where = ["--warehouse", tmp_path / "wh", "--index-dir", tmp_path / "indexes"]
+
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "kafka_segments", *map(str, arguments)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ},
+        )
+        for arguments in (
+            ["build", "--full", "--source", log_dir, *where],
+            ["compact", *where],
+        )
+    ]
+    messages = [run.communicate(timeout=240)[1] for run in runs]
+
+    assert [run.returncode for run in runs] == [0, 0], messages
+    assert _files(tmp_path / "indexes") == built
+    assert _rows(root.read(tables.OFFSET_INDEX)) == rows
+    assert (
+        root.read(tables.SEGMENTS).count()
+        == root.read(tables.SEGMENTS).dropDuplicates(list(tables.SEGMENT_KEYS)).count()
+    )

@@ -1,0 +1,136 @@
+"""Compacted index files answer as before; what cannot be judged stays as it is."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kafka_segments.index.offset_index import (
+    decode_offset_index,
+    encode_offset_index,
+    lookup_offset,
+)
+from kafka_segments.index.recovery import Entries
+from kafka_segments.index.thinning import IndexFiles, compact_files, trim
+from kafka_segments.index.time_index import decode_time_index, encode_time_index, lookup_timestamp
+
+BASE = 1_000
+Batch = tuple[int, int, int]  # last offset, position, greatest timestamp
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Batch]:
+    """Draw the batches of a log, in order."""
+    batches, offset, position = [], BASE - 1, 0
+    for _ in range(draw(st.integers(1, 60))):
+        offset += draw(st.integers(1, 5))
+        batches.append((offset, position, draw(st.integers(-1, 40))))
+        position += draw(st.integers(61, 3_000))
+    return batches
+
+
+def _built(batches: list[Batch], interval: int) -> IndexFiles:
+    offsets: list[tuple[int, int]] = []
+    times: list[tuple[int, int]] = []
+    last, greatest, greatest_at = 0, -1, BASE
+    for offset, position, timestamp in batches:
+        if timestamp > greatest:
+            greatest, greatest_at = timestamp, offset
+        if position - last > interval:
+            offsets.append((offset, position))
+            last = position
+            if greatest > (times[-1][0] if times else -1):
+                times.append((greatest, greatest_at))
+    if greatest > (times[-1][0] if times else -1):
+        times.append((greatest, greatest_at))
+    return IndexFiles(
+        encode_offset_index(_array(offsets), base_offset=BASE),
+        encode_time_index(_array(times), base_offset=BASE),
+    )
+
+
+def _array(rows: list[tuple[int, int]]) -> Entries:
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def _read(files: IndexFiles) -> tuple[Entries, Entries]:
+    assert files.offset_index is not None and files.time_index is not None
+    return (
+        decode_offset_index(files.offset_index, base_offset=BASE),
+        decode_time_index(files.time_index, base_offset=BASE),
+    )
+
+
+def _first_at(batches: list[Batch], offsets: Entries, target: int) -> Batch | None:
+    """Find the batch of an offset as a broker does: from where the index says."""
+    start = lookup_offset(offsets, target, base_offset=BASE).position
+    return next((b for b in batches if b[1] >= start and b[0] >= target), None)
+
+
+def _first_since(batches: list[Batch], files: IndexFiles, timestamp: int) -> Batch | None:
+    offsets, times = _read(files)
+    found = lookup_timestamp(times, timestamp, base_offset=BASE).offset
+    start = lookup_offset(offsets, found, base_offset=BASE).position
+    return next((b for b in batches if b[1] >= start and b[2] >= timestamp), None)
+
+
+@given(logs(), st.sampled_from([0, 200, 4_096]), st.sampled_from([4_096, 10_000, 10**6]))
+def test_lookups_in_thinned_files_answer_as_a_scan_of_the_log(
+    batches: list[Batch], interval: int, coarser: int
+) -> None:
+    built = _built(batches, interval)
+
+    thinned = compact_files(built, base_offset=BASE, index_interval_bytes=coarser)
+
+    offsets, times = _read(thinned)
+    for target in range(BASE, batches[-1][0] + 2):
+        expected = next((batch for batch in batches if batch[0] >= target), None)
+        assert _first_at(batches, offsets, target) == expected
+    for timestamp in range(42):
+        expected = next((batch for batch in batches if batch[2] >= timestamp), None)
+        assert _first_since(batches, thinned, timestamp) == expected
+    assert times[-1:].tolist() == _read(built)[1][-1:].tolist()
+    assert set(map(tuple, offsets)) <= set(map(tuple, _read(built)[0]))
+    assert all(step > coarser for step in np.diff(offsets[:, 1], prepend=0))
+
+
+@given(logs(), st.integers(0, 50))
+def test_trimming_gives_the_bytes_that_recovery_writes(batches: list[Batch], zeros: int) -> None:
+    built = _built(batches, 200)
+    assert built.offset_index is not None and built.time_index is not None
+    assume(built.time_index != bytes(12))  # timestamp 0 alone looks like a file never written
+    padded = IndexFiles(
+        built.offset_index + bytes(8 * (zeros + 2)), built.time_index + bytes(12 * (zeros + 2))
+    )
+
+    trimmed = compact_files(padded, base_offset=BASE, index_interval_bytes=None)
+
+    assert trimmed == built
+
+
+def test_an_entry_that_repeats_the_one_before_goes() -> None:
+    doubled = encode_offset_index(_array([(1005, 300), (1005, 300), (1009, 800)]), base_offset=BASE)
+
+    compacted = compact_files(
+        IndexFiles(doubled, None), base_offset=BASE, index_interval_bytes=None
+    )
+
+    assert compacted.offset_index == doubled[8:]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\1" * 9, id="length"),
+        pytest.param(b"\0\0\0\5\0\0\1\0" + b"\0\0\0\4\0\0\2\0", id="out of order"),
+    ],
+)
+def test_what_cannot_be_judged_stays_as_it_is(data: bytes) -> None:
+    files = IndexFiles(data, None)
+
+    assert compact_files(files, base_offset=BASE, index_interval_bytes=10**6) == files
+
+
+def test_one_entry_of_zeros_may_be_true_more_were_never_written() -> None:
+    assert trim(bytes(12), 12) == bytes(12)
+    assert trim(bytes(10_485_760), 8) == b""
