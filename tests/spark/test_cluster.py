@@ -87,7 +87,7 @@ def test_spark_submit_to_separate_executors_gives_the_brokers_files(
     rebuilt = {
         str(file.relative_to(broker / "rebuilt")): file.read_bytes()
         for file in (broker / "rebuilt").rglob("*")
-        if file.suffix in (".index", ".timeindex")
+        if file.suffix in (".index", ".timeindex", ".txnindex")
     }
     assert written == rebuilt
     rows = [line for line in done.stdout.splitlines() if f",{source}," in line]
