@@ -50,12 +50,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """One session for all tests, made as the commands make theirs."""
-    from kafka_segments.spark.session import spark_session
+    from kafka_segments.spark import session as sessions
 
+    sessions._LOCAL["spark.driver.memory"] = "8g"  # one JVM for the commands of all tests
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
-        with spark_session("tests", root=ROOT) as session:
+        with sessions.spark_session("tests", root=ROOT) as session:
             yield session
     finally:
         os.chdir(here)

@@ -246,7 +246,7 @@ def test_offsets_to_reset_a_group_to_are_lines_of_topic_partition_and_offset(
     assert (done.exit_code, done.stdout) == (
         0,
         "ct-two-partitions,0,0\nct-two-partitions,1,1500\n",
-    )
+    ), done.stderr
 
 
 @pytest.mark.parametrize(

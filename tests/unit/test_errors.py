@@ -14,6 +14,11 @@ EVERY_ERROR = [
     errors.FileChangedError(100, 200),
     errors.CorruptIndexError("length is 25 bytes, no multiple of 8"),
     errors.CorruptTextError("meta.properties", "no version"),
+    errors.OffsetOverflowError(2**31 + 7, 7),
+    errors.OffsetGoesBackError(5, 6),
+    errors.OffsetNotFoundError(12, "lies at or past the end"),
+    errors.InvalidTransactionError(61, "a marker of another type"),
+    errors.SetAsideError("/data/t-0", "its files are not as planned"),
 ]
 
 

@@ -22,7 +22,8 @@ _ALWAYS = {
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "2g",
+    # A ceiling, taken only where needed; a dozen searches in one session do not fit into 2g.
+    "spark.driver.memory": "4g",
     "spark.driver.host": "localhost",
     # Between the JVM and Python's workers: over TCP each task waits for late acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
