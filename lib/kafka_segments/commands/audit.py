@@ -7,19 +7,21 @@ from typing import Any
 
 import click
 
-from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
-from kafka_segments.settings import Settings
+from kafka_segments.commands.shared import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    index_size_options,
+    load_settings,
+    run,
+    shared_options,
+    source_option,
+)
 
 
 @click.command()
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    required=True,
-    metavar="URI",
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+@source_option
 @click.option(
     "--kafka-version",
     default="4.3",
@@ -27,8 +29,7 @@ from kafka_segments.settings import Settings
     metavar="RELEASE",
     help="The release whose broker would start on these files.",
 )
-@click.option("--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096.")
-@click.option("--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760.")
+@index_size_options
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
 @click.option("--broker-id", type=int, help="Broker id; default: node.id of meta.properties.")
 @partial(shared_options, needs_warehouse=False)
@@ -66,12 +67,12 @@ def _audit(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    flags = {
-        "index_interval_bytes": index_interval_bytes,
-        "segment_index_bytes": segment_index_bytes,
-    }
-    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
-    settings = Settings.load(conf, [*pairs, *given])
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
     options = AuditOptions(
         sources=tuple(map(absolute_uri, sources)),
         recovery=RecoveryOptions(

@@ -5,19 +5,21 @@ from typing import Any
 
 import click
 
-from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
-from kafka_segments.settings import Settings
+from kafka_segments.commands.shared import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    index_size_options,
+    load_settings,
+    run,
+    shared_options,
+    source_option,
+)
 
 
 @click.command()
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    required=True,
-    metavar="URI",
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+@source_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
 @click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
 @click.option(
@@ -60,8 +62,7 @@ from kafka_segments.settings import Settings
     help="Each segment on its own, or a whole log as a broker loads it: after an unclean stop, or"
     " with all index files missing. The loads also give .snapshot and leader-epoch-checkpoint.",
 )
-@click.option("--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096.")
-@click.option("--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760.")
+@index_size_options
 @click.option(
     "--check",
     type=click.Choice(["full", "headers"]),
@@ -121,12 +122,12 @@ def _build(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    flags = {
-        "index_interval_bytes": index_interval_bytes,
-        "segment_index_bytes": segment_index_bytes,
-    }
-    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
-    settings = Settings.load(conf, [*pairs, *given])
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
     options.pop("verbose")
     build_options = BuildOptions(
         sources=tuple(map(absolute_uri, sources)),

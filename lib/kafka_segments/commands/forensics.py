@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
-from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.commands.shared import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    run,
+    shared_options,
+    source_option,
+)
 from kafka_segments.settings import Settings
 
 
 @click.command()
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    required=True,
-    metavar="URI",
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+@source_option
 @click.option("--refused", is_flag=True, help="Print each batch that would be refused instead.")
 @partial(shared_options, needs_warehouse=False)
 def forensics(**options: Any) -> None:

@@ -3,17 +3,47 @@
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.settings import Settings
 
 DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 ROOT = Path(__file__).resolve().parents[3]
 _LOG = logging.getLogger(__name__)
+
+source_option = click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="URI",
+    help="A log directory, a folder of several, or one partition's folder; repeatable.",
+)
+
+
+def index_size_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for the settings that the bytes of index files depend on."""
+    command = click.option(
+        "--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760."
+    )(command)
+    return click.option(
+        "--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096."
+    )(command)
+
+
+def load_settings(conf: Path | None, pairs: Sequence[str], **flags: int | None) -> Settings:
+    """Read the settings; options of a setting's own that were given win over ``pairs``.
+
+    Raises:
+        UsageError: as ``Settings.load``.
+    """
+    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    return Settings.load(conf, [*pairs, *given])
 
 
 def shared_options(
