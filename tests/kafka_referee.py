@@ -280,6 +280,15 @@ class Referee:
         """
         self._ask("records", log=str(log), target=str(target))
 
+    def clean(self, log: Path, target: Path) -> int:
+        """Write a segment with its messages v0 and v1 as the log cleaner rewrites them.
+
+        No record is removed, no delete horizon set, batches v2 are copied. Gives how many
+        messages and sets were rewritten.
+        """
+        rewritten: int = self._ask("clean", log=str(log), target=str(target))["rewritten"]
+        return rewritten
+
     def write_commits(self, commits: Sequence[Answer], partitions: int = 50) -> list[Answer]:
         """Write records of ``__consumer_offsets`` as the group coordinator does.
 

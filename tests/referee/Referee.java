@@ -95,6 +95,8 @@ public final class Referee {
             case "load" -> history(request).load();
             case "records" -> RecordLines.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
+            case "clean" -> Cleaning.write(
+                Path.of(text(request, "log")), Path.of(text(request, "target")));
             case "retention" -> RetentionRuns.run(required(request, "logs"));
             case "write_commits" -> Commits.write(
                 required(request, "commits"), integer(request, "partitions"));

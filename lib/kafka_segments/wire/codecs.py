@@ -27,9 +27,9 @@ from kafka_segments.errors import KafkaSegmentsError
 Bytes = npt.NDArray[np.uint8]
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
-_LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
 _OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says
 _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
 
@@ -90,11 +90,11 @@ def _zstd(data: Bytes, out: Bytes) -> int:
 
 
 def _snappy(data: Bytes, out: Bytes) -> int:
-    if data[:8].tobytes() != _XERIAL_MAGIC:
+    if data[:8].tobytes() != XERIAL_MAGIC:
         return _snappy_block(data, out)
     at, written = 0, 0
     while at < len(data):
-        if data[at : at + 8].tobytes() == _XERIAL_MAGIC:  # streams may follow one another
+        if data[at : at + 8].tobytes() == XERIAL_MAGIC:  # streams may follow one another
             at += _XERIAL_HEADER_BYTES
             continue
         length = int.from_bytes(data[at : at + 4].tobytes(), "big", signed=True)
@@ -125,7 +125,7 @@ _CODECS: dict[int, Callable[[Bytes, Bytes], int]] = {
 
 def _with_right_checksum(frame: Bytes) -> Bytes:
     """Copy an lz4 frame with the header checksum that its format asks for."""
-    if len(frame) < 7 or frame[:4].tobytes() != _LZ4_FRAME_MAGIC:
+    if len(frame) < 7 or frame[:4].tobytes() != LZ4_FRAME_MAGIC:
         return frame
     flags = int(frame[4])
     descriptor_bytes = 2 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
@@ -133,7 +133,7 @@ def _with_right_checksum(frame: Bytes) -> Bytes:
     if len(frame) <= checksum_at:
         return frame
     right = frame.copy()
-    right[checksum_at] = (_xxh32(frame[4:checksum_at].tobytes()) >> 8) & 0xFF
+    right[checksum_at] = (xxh32(frame[4:checksum_at].tobytes()) >> 8) & 0xFF
     return right
 
 
@@ -142,7 +142,7 @@ def _rotated(value: int, bits: int) -> int:
     return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
 
 
-def _xxh32(data: bytes) -> int:
+def xxh32(data: bytes) -> int:
     """Compute XXH32 with seed 0 of fewer than 16 bytes."""
     value = _PRIMES[4] + len(data)
     words = len(data) // 4

@@ -1,6 +1,6 @@
 """Kafka's variable-length integers, compiled: seven bits a byte, zig-zag, lowest bits first.
 
-Source: ByteUtils.readVarint, readVarlong.
+Source: ByteUtils.readVarint, readVarlong, writeVarint, writeVarlong.
 """
 
 from typing import Any
@@ -49,3 +49,26 @@ def read_varlong(data: Any, at: Any, end: Any) -> Any:
             half = np.int64(value >> np.uint64(1))
             return half ^ -np.int64(value & np.uint64(1)), at + k + 1
     return np.int64(0), np.int64(TOO_LONG)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def varint_bytes(value: Any) -> Any:
+    """Give how many bytes ``write_varint`` takes for an int64."""
+    left = np.uint64((np.int64(value) << 1) ^ (np.int64(value) >> 63))
+    count = 1
+    while left >= np.uint64(0x80):
+        left >>= np.uint64(7)
+        count += 1
+    return count
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def write_varint(out: Any, at: Any, value: Any) -> Any:
+    """Write an int32 or int64, the same bytes where it is either; gives the next byte."""
+    left = np.uint64((np.int64(value) << 1) ^ (np.int64(value) >> 63))
+    while left >= np.uint64(0x80):
+        out[at] = np.uint8((left & np.uint64(0x7F)) | np.uint64(0x80))
+        left >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(left)
+    return at + 1

@@ -1,0 +1,63 @@
+"""Compression of a batch's records: gzip, snappy and lz4, in the framing of Kafka's own writers.
+
+The framing is theirs; the compressed bytes are those of another library, so they can differ from
+what a broker would write. snappy is the stream of snappy-java in blocks of 32 KB, lz4 a frame of
+independent blocks of 64 KB without checksums but its header's, a block stored where compression
+gains nothing.
+
+Source: GzipCompression, SnappyOutputStream, Lz4BlockOutputStream.
+"""
+
+from collections.abc import Iterator
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+
+from kafka_segments.wire.codecs import GZIP, LZ4, LZ4_FRAME_MAGIC, SNAPPY, XERIAL_MAGIC, xxh32
+
+Bytes = npt.NDArray[np.uint8]
+
+_XERIAL_VERSIONS = (1).to_bytes(4, "big") * 2  # version, compatible version
+_SNAPPY_BLOCK_BYTES = 32 * 1024
+_LZ4_BLOCK_BYTES = 64 * 1024
+_LZ4_DESCRIPTOR = b"\x60\x40"  # version 1, blocks independent, of at most 64 KB
+_LZ4_STORED = 1 << 31
+
+
+def compress(codec: int, data: Bytes) -> bytes:
+    """Compress the records of a batch.
+
+    Raises:
+        ValueError: a codec other than gzip, snappy and lz4, the ones of messages v0 and v1.
+    """
+    if codec == GZIP:
+        return bytes(cramjam.gzip.compress(data))
+    if codec == SNAPPY:
+        return b"".join(_snappy(data))
+    if codec == LZ4:
+        return b"".join(_lz4(data))
+    raise ValueError(f"codec is {codec}, 1 to 3 can be written")
+
+
+def _snappy(data: Bytes) -> Iterator[bytes]:
+    yield XERIAL_MAGIC + _XERIAL_VERSIONS
+    for start in range(0, len(data), _SNAPPY_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _SNAPPY_BLOCK_BYTES]))
+        yield len(block).to_bytes(4, "big")
+        yield block
+
+
+def _lz4(data: Bytes) -> Iterator[bytes]:
+    checksum = xxh32(_LZ4_DESCRIPTOR) >> 8 & 0xFF
+    yield LZ4_FRAME_MAGIC + _LZ4_DESCRIPTOR + bytes([checksum])
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[start : start + _LZ4_BLOCK_BYTES].tobytes()
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            yield len(block).to_bytes(4, "little")
+            yield block
+        else:
+            yield (len(plain) | _LZ4_STORED).to_bytes(4, "little")
+            yield plain
+    yield bytes(4)
