@@ -1,13 +1,14 @@
 """Compression of a batch's records: gzip, snappy and lz4, in the framing of Kafka's own writers.
 
-The framing is theirs; the compressed bytes are those of another library, so they can differ from
-what a broker would write. snappy is the stream of snappy-java in blocks of 32 KB, lz4 a frame of
-independent blocks of 64 KB without checksums but its header's, a block stored where compression
-gains nothing.
+gzip is one member with the header of Java 16 and later, snappy the stream of snappy-java in blocks
+of 32 KB, lz4 a frame of independent blocks of 64 KB without checksums but its header's, a block
+stored where compression gains nothing. Levels are the codecs' own. The compressed bytes are
+those of the library at hand and can differ from another version's.
 
-Source: GzipCompression, SnappyOutputStream, Lz4BlockOutputStream.
+Source: GZIPOutputStream, SnappyOutputStream, Lz4BlockOutputStream.
 """
 
+import zlib
 from collections.abc import Iterator
 
 import cramjam
@@ -18,6 +19,7 @@ from kafka_segments.wire.codecs import GZIP, LZ4, LZ4_FRAME_MAGIC, SNAPPY, XERIA
 
 Bytes = npt.NDArray[np.uint8]
 
+_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # deflate, no name, time or system
 _XERIAL_VERSIONS = (1).to_bytes(4, "big") * 2  # version, compatible version
 _SNAPPY_BLOCK_BYTES = 32 * 1024
 _LZ4_BLOCK_BYTES = 64 * 1024
@@ -32,12 +34,20 @@ def compress(codec: int, data: Bytes) -> bytes:
         ValueError: a codec other than gzip, snappy and lz4, the ones of messages v0 and v1.
     """
     if codec == GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return b"".join(_gzip(data))
     if codec == SNAPPY:
         return b"".join(_snappy(data))
     if codec == LZ4:
         return b"".join(_lz4(data))
     raise ValueError(f"codec is {codec}, 1 to 3 can be written")
+
+
+def _gzip(data: Bytes) -> Iterator[bytes]:
+    deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    yield _GZIP_HEADER
+    yield deflate.compress(data)
+    yield deflate.flush()
+    yield zlib.crc32(data).to_bytes(4, "little") + (len(data) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def _snappy(data: Bytes) -> Iterator[bytes]:
