@@ -4,6 +4,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             yield session
     finally:
         os.chdir(here)
+
+
+@pytest.fixture
+def caches() -> Iterator[ExitStack]:
+    """What a test's searches keep in memory, given up at its end."""
+    with ExitStack() as stack:
+        yield stack
 
 
 @pytest.fixture(scope="session")

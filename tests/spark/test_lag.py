@@ -1,6 +1,7 @@
 """Lag, from logs and from commits that the group coordinator's own code wrote."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -101,9 +102,9 @@ def warehouse(
 
 
 def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
-    spark: SparkSession, warehouse: str
+    spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = measure_lag(spark, warehouse, LogChoice(), now_ms=NOW_MS).collect()
+    rows = measure_lag(spark, warehouse, LogChoice(), caches, now_ms=NOW_MS).collect()
 
     assert {
         row["group_id"]: (
@@ -127,12 +128,13 @@ def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
 
 
 def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
-    spark: SparkSession, warehouse: str
+    spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
     rows = measure_lag(
         spark,
         warehouse,
         LogChoice(topics=("t",)),
+        caches,
         now_ms=NOW_MS,
         at_ms=1450,
         groups=("twice", "deleted", "behind"),
@@ -148,10 +150,10 @@ def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
 
 
 def test_without_consumer_offsets_it_is_said_what_is_missing(
-    spark: SparkSession, warehouse: str
+    spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
     with pytest.raises(UsageError, match="has no segments of __consumer_offsets: give"):
-        measure_lag(spark, warehouse, LogChoice(cluster="nowhere"), now_ms=NOW_MS)
+        measure_lag(spark, warehouse, LogChoice(cluster="nowhere"), caches, now_ms=NOW_MS)
 
 
 def test_the_lag_is_printed_with_the_longest_first(spark: SparkSession, warehouse: str) -> None:

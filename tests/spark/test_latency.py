@@ -1,5 +1,6 @@
 """Latency from batch headers, on logs written by hand."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,9 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
 
 
 def test_latency_is_that_of_batches_that_keep_both_times(
-    spark: SparkSession, warehouse: str
+    spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = measure_latency(spark, warehouse, LogChoice()).orderBy("hour_ms").collect()
+    rows = measure_latency(spark, warehouse, LogChoice(), caches).orderBy("hour_ms").collect()
 
     assert [
         (row["topic"], row["hour_ms"], row["batches"], row["p50_ms"], row["max_ms"]) for row in rows

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,10 @@ def clusters(
 
 
 def test_a_group_that_moves_to_another_cluster_skips_no_message(
-    spark: SparkSession, clusters: Path
+    spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
     tables = {
-        name: LogTables(spark, str(clusters / f"wh-{name}"), LogChoice(topics=("t",)))
+        name: LogTables(spark, str(clusters / f"wh-{name}"), LogChoice(topics=("t",)), caches)
         for name in (HERE, THERE)
     }
     plan = failover_plan(
@@ -128,10 +129,10 @@ def test_a_group_that_moves_to_another_cluster_skips_no_message(
 
 
 def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
-    spark: SparkSession, clusters: Path
+    spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
     at_ms = 14_000
-    tables = LogTables(spark, str(clusters / "wh-here"), LogChoice(topics=("t",)))
+    tables = LogTables(spark, str(clusters / "wh-here"), LogChoice(topics=("t",)), caches)
 
     plan = restore_plan(tables, at_ms=at_ms).collect()
 
@@ -147,8 +148,12 @@ def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
         assert (row["file"], row["segments_needed"], row["problem"]) == (str(log), 1, None)
 
 
-def test_a_log_without_a_later_record_is_kept_whole(spark: SparkSession, clusters: Path) -> None:
-    tables = LogTables(spark, str(clusters / "wh-here"), LogChoice(topics=("t",), partitions=(0,)))
+def test_a_log_without_a_later_record_is_kept_whole(
+    spark: SparkSession, caches: ExitStack, clusters: Path
+) -> None:
+    tables = LogTables(
+        spark, str(clusters / "wh-here"), LogChoice(topics=("t",), partitions=(0,)), caches
+    )
 
     (row,) = restore_plan(tables, at_ms=NOW_MS).collect()
 

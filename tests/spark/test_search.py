@@ -1,10 +1,12 @@
 """Search against the answers of a real broker and of Kafka's own loader."""
 
+import csv
 import json
 import os
 import random
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,15 +84,17 @@ def _ask(
     spark: SparkSession, warehouse: str, asked: Iterable[tuple[str, int]], name: Column
 ) -> list[Row]:
     """Ask each log, named by an expression, what is asked of it."""
-    tables = LogTables(spark, warehouse, LogChoice())
     rows = spark.createDataFrame(
         [(log, str(target), target) for log, target in asked],
         "name string, question string, target_ms long",
     )
-    questions = tables.logs.withColumn("name", name).join(rows, "name", how="inner").drop("name")
-    times = search(tables, questions.where("target_ms >= 0"), kafka_version=LATEST_VERSION)
-    names = search_names(tables, questions.where("target_ms < 0"), kafka_version=LATEST_VERSION)
-    return times.unionByName(names).collect()
+    with ExitStack() as caches:
+        tables = LogTables(spark, warehouse, LogChoice(), caches)
+        logs = tables.logs.withColumn("name", name)
+        questions = logs.join(rows, "name", how="inner").drop("name")
+        times = search(tables, questions.where("target_ms >= 0"), kafka_version=LATEST_VERSION)
+        names = search_names(tables, questions.where("target_ms < 0"), kafka_version=LATEST_VERSION)
+        return times.unionByName(names).collect()
 
 
 def test_answers_are_those_of_a_real_broker(
@@ -247,6 +251,22 @@ def test_offsets_to_reset_a_group_to_are_lines_of_topic_partition_and_offset(
         0,
         "ct-two-partitions,0,0\nct-two-partitions,1,1500\n",
     ), done.stderr
+
+
+def test_a_search_leaves_nothing_in_the_session(spark: SparkSession, broker_warehouse: str) -> None:
+    def kept() -> tuple[int, int]:
+        cached = spark._jsparkSession.sharedState().cacheManager().numCachedEntries()
+        jobs = spark.sparkContext._jsc.sc().dagScheduler().activeQueryToJobs().size()
+        return cached, jobs
+
+    before = kept()
+    arguments = ["search", "--warehouse", broker_warehouse, "--topic", "txn", "--time", "0"]
+
+    done = CliRunner().invoke(cli, [*arguments, "--output", "csv"])
+
+    header, *rows = csv.reader(done.stdout.splitlines())
+    assert [dict(zip(header, row, strict=True))["true_offset"] for row in rows] == ["0"]
+    assert kept() == before
 
 
 @pytest.mark.parametrize(

@@ -72,4 +72,5 @@ def _forensics(
         print_forensics(summed, output)
         is_finding = "first_refused_offset IS NOT NULL OR unit != 'ms'"
         has_findings = not summed.where(is_finding).isEmpty()
+        summed.unpersist()
     return FINDINGS if has_findings else DONE

@@ -1,5 +1,6 @@
 """``lag``: how far behind consumer groups are, in offsets and in time."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -47,11 +48,12 @@ def _lag(
     at_ms = None if at is None else parse_moment(at, now_ms=now)
     if at_ms is not None and at_ms < 0:
         raise UsageError(f"--at {at}: a moment expected, not a name")
-    with spark_session("kafka-segments lag", root=ROOT) as spark:
+    with spark_session("kafka-segments lag", root=ROOT) as spark, ExitStack() as caches:
         lags = measure_lag(
             spark,
             absolute_uri(warehouse),
             LogChoice(**choice),
+            caches,
             groups=groups,
             now_ms=now,
             at_ms=at_ms,

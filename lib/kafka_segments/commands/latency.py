@@ -1,5 +1,6 @@
 """``latency``: broker latency by topic and hour, from batch headers."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -29,7 +30,7 @@ def _latency(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del now_ms, verbose
-    with spark_session("kafka-segments latency", root=ROOT) as spark:
-        measured = measure_latency(spark, absolute_uri(warehouse), LogChoice(**choice))
+    with spark_session("kafka-segments latency", root=ROOT) as spark, ExitStack() as caches:
+        measured = measure_latency(spark, absolute_uri(warehouse), LogChoice(**choice), caches)
         found = print_latency(measured, output)
     return FINDINGS if found else DONE

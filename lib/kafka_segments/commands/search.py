@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -205,11 +206,12 @@ def _offsets(
         raise UsageError("--output reset-offsets takes one --time, and no name for it")
     if questions is not None and not Path(questions).is_file() and "://" not in questions:
         raise UsageError(f"--questions {questions}: no such file")
-    with spark_session("kafka-segments search", root=ROOT) as spark:
+    with spark_session("kafka-segments search", root=ROOT) as spark, ExitStack() as caches:
         tables = pipeline.LogTables(
             spark,
             absolute_uri(warehouse),
             pipeline.LogChoice(**choice),
+            caches,
             has_checkpointed_end=high_watermark == "checkpoint",
         )
         if questions is not None:
@@ -247,12 +249,12 @@ def _failover(
     here = absolute_uri(warehouse)
     there = here if to_warehouse is None else absolute_uri(to_warehouse)
     there_choice = {**choice, "cluster": to_cluster, "broker_id": None}
-    with spark_session("kafka-segments search failover", root=ROOT) as spark:
+    with spark_session("kafka-segments search failover", root=ROOT) as spark, ExitStack() as caches:
         plan = plans.failover_plan(
             spark,
             here,
-            search.LogTables(spark, here, search.LogChoice(**choice)),
-            search.LogTables(spark, there, search.LogChoice(**there_choice)),
+            search.LogTables(spark, here, search.LogChoice(**choice), caches),
+            search.LogTables(spark, there, search.LogChoice(**there_choice), caches),
             cluster=choice["cluster"],
             group=group,
             max_latency_ms=max_latency_ms,
@@ -274,7 +276,8 @@ def _restore(
     at_ms = parse_moment(at, now_ms=clock() if now_ms is None else now_ms)
     if at_ms < 0:
         raise UsageError(f"--at {at}: a moment expected, not a name")
-    with spark_session("kafka-segments search restore", root=ROOT) as spark:
-        tables = search.LogTables(spark, absolute_uri(warehouse), search.LogChoice(**choice))
+    with spark_session("kafka-segments search restore", root=ROOT) as spark, ExitStack() as caches:
+        choice_of_logs = search.LogChoice(**choice)
+        tables = search.LogTables(spark, absolute_uri(warehouse), choice_of_logs, caches)
         found = report.print_restore(plans.restore_plan(tables, at_ms=at_ms), output)
     return FINDINGS if found else DONE

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 from kafka_segments.pipelines.build_options import refuse_locked
 from kafka_segments.spark import tables
+from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.spark.tables import Table, Warehouse
 from kafka_segments.storage.files import list_folder, place, remove_folder
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -156,8 +157,7 @@ def _folders(
             yield compactor(source), folder, None
     if options.index_dir is not None:
         known = {
-            row["folder"]: row["base_offsets"]
-            for row in _known_folders(root, options).toLocalIterator()
+            row["folder"]: row["base_offsets"] for row in stream_rows(_known_folders(root, options))
         }
         for folder in _partition_folders(options.index_dir):
             yield compactor(options.index_dir), folder, set(known.get(folder, ()))

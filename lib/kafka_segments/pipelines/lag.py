@@ -1,6 +1,7 @@
 """Lag: commits of ``__consumer_offsets`` against the logs they are of."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -26,7 +27,7 @@ def one_replica(logs: DataFrame) -> DataFrame:
 
 
 def committed_offsets(
-    spark: SparkSession, warehouse: str, *, cluster: str | None, at_ms: int
+    spark: SparkSession, warehouse: str, caches: ExitStack, *, cluster: str | None, at_ms: int
 ) -> DataFrame:
     """Read the offsets that counted at ``at_ms``, as ``decide_commits`` gives them.
 
@@ -34,7 +35,7 @@ def committed_offsets(
         UsageError: the tables know no ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    tables = LogTables(spark, warehouse, choice)
+    tables = LogTables(spark, warehouse, choice, caches)
     logs = one_replica(tables.logs).select(*LOG)
     segments = tables.segments_as_built().join(logs, list(LOG), how="left_semi")
     if segments.isEmpty():
@@ -51,6 +52,7 @@ def measure_lag(
     spark: SparkSession,
     warehouse: str,
     choice: LogChoice,
+    caches: ExitStack,
     *,
     now_ms: int,
     at_ms: int | None = None,
@@ -62,11 +64,11 @@ def measure_lag(
     to the first record after it.
     """
     moment = now_ms if at_ms is None else at_ms
-    tables = LogTables(spark, warehouse, choice)
+    tables = LogTables(spark, warehouse, choice, caches)
     logs = one_replica(tables.logs)
-    commits = committed_offsets(spark, warehouse, cluster=choice.cluster, at_ms=moment).where(
-        choice.partition_condition() | F.col("problem").isNotNull()
-    )
+    commits = committed_offsets(
+        spark, warehouse, caches, cluster=choice.cluster, at_ms=moment
+    ).where(choice.partition_condition() | F.col("problem").isNotNull())
     if groups:
         commits = commits.where(F.col("group_id").isin(*groups, ""))
     known = commits.join(logs, ["cluster", "topic", "partition"], how="left")

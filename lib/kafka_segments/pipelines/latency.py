@@ -1,5 +1,7 @@
 """Latency: batch headers of the topics that keep append times."""
 
+from contextlib import ExitStack
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -15,12 +17,14 @@ _COLUMNS = (
 )
 
 
-def measure_latency(spark: SparkSession, warehouse: str, choice: LogChoice) -> DataFrame:
+def measure_latency(
+    spark: SparkSession, warehouse: str, choice: LogChoice, caches: ExitStack
+) -> DataFrame:
     """Measure broker latency; gives the columns of ``decide_latency``.
 
     Only headers are read, of segments that hold append times, one replica of each partition.
     """
-    tables = LogTables(spark, warehouse, choice)
+    tables = LogTables(spark, warehouse, choice, caches)
     replicas = one_replica(tables.logs).select(*LOG)
     segments = (
         tables.segments_as_built()

@@ -43,14 +43,14 @@ def failover_plan(
     """
     logs = one_replica(here.logs)
     commits = (
-        committed_offsets(spark, warehouse, cluster=cluster, at_ms=now_ms)
+        committed_offsets(spark, warehouse, here.caches, cluster=cluster, at_ms=now_ms)
         .where(F.col("group_id") == group)
         .where(F.col("committed_offset").isNotNull())
         .select(*COMMIT_KEY, "committed_offset")
         .join(logs, ["cluster", *PARTITION], how="inner")
     )
-    aimed = _timestamps(here, commits).transform(aim_failover(max_latency_ms=max_latency_ms))
-    aimed = aimed.persist()
+    aim = aim_failover(max_latency_ms=max_latency_ms)
+    aimed = here.keep(_timestamps(here, commits).transform(aim))
     there_to = _offsets_there(there, aimed, max_latency_ms=max_latency_ms)
     return aimed.join(there_to, list(PARTITION), how="left").select(
         *PARTITION,

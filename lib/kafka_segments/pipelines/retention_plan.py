@@ -15,6 +15,7 @@ from kafka_segments.decide.retention import DELETE, decide_retention
 from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.pipelines.retention import RetentionOptions, segments_to_decide
+from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.spark.segment_files import with_segment_files
 from kafka_segments.spark.tables import RETENTION_PLANS, Warehouse
 from kafka_segments.storage import set_aside
@@ -142,7 +143,7 @@ def _each_log(
     planned = _read_plan(spark, warehouse, plan_id)
     if planned.isEmpty():
         raise UsageError(f"{warehouse} has no plan {plan_id}: see table retention_plans")
-    rows = planned.orderBy("log_dir", "path").toLocalIterator()
+    rows = stream_rows(planned.orderBy("log_dir", "path"))
     logs = (_planned_log(list(group), aside) for _, group in itertools.groupby(rows, key=_folder))
     for log_dir, group in itertools.groupby(logs, key=lambda log: log.log_dir):
         if aside is not None and aside.is_relative_to(log_dir):

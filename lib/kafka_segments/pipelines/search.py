@@ -1,6 +1,7 @@
 """Search: questions over the tables, then one short read of the log for each."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -57,10 +58,14 @@ class LogTables:
         spark: SparkSession,
         warehouse: str,
         choice: LogChoice,
+        caches: ExitStack,
         *,
         has_checkpointed_end: bool = False,
     ) -> None:
         """Name the tables.
+
+        ``caches``: when it closes, what is kept in memory is given up; until then every search
+        can be read, and no longer.
 
         ``has_checkpointed_end``: consumers read up to the checkpointed high watermark, where there
         is one, instead of the log's end.
@@ -68,12 +73,16 @@ class LogTables:
         self._spark = spark
         self._tables = Warehouse(spark, warehouse)
         self._choice = choice
-        self.logs = (
-            self.segments_as_built()
-            .transform(locate.describe_logs(self._read(LOGS)))
-            .withColumn("last_visible_offset", _visible_end(has_checkpointed_end))
-            .persist()  # small, and every step needs it
-        )
+        self.caches = caches
+        logs = self.segments_as_built().transform(locate.describe_logs(self._read(LOGS)))
+        visible_end = _visible_end(has_checkpointed_end)
+        self.logs = self.keep(logs.withColumn("last_visible_offset", visible_end))
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Keep rows that several steps need."""
+        kept = rows.persist()
+        self.caches.callback(kept.unpersist)
+        return kept
 
     def _read(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(self._choice.condition())
@@ -107,7 +116,7 @@ class LogTables:
 
     def find(self, chosen: DataFrame) -> DataFrame:
         """Find the first record of each search in the segment chosen for it."""
-        chosen = chosen.persist()  # locating needs it several times
+        chosen = self.keep(chosen)
         located = chosen.transform(locate.locate(self._read(TIME_INDEX), self._read(OFFSET_INDEX)))
         return find_first_records(located)
 

@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kafka_segments.spark.row_stream import stream_rows
+
 MOST_ROWS_SHOWN = 50
 _POLL_SECONDS = 0.3
 _WIDE = 160
@@ -58,14 +60,13 @@ def _watch(spark: SparkSession, bars: Progress, ended: threading.Event) -> None:
 def print_rows(rows: DataFrame, output: str) -> None:
     """Print all rows as JSON lines or CSV, without holding them at once."""
     if output == "json":
-        for line in rows.select(
-            F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
-        ).toLocalIterator():
+        lines = rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
+        for line in stream_rows(lines):
             sys.stdout.write(line[0] + "\n")
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(rows.columns)
-    for row in rows.toLocalIterator():
+    for row in stream_rows(rows):
         writer.writerow([_csv_value(value) for value in row])
 
 

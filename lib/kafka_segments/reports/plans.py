@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from kafka_segments.reports.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.spark.row_stream import stream_rows
 
 
 def print_failover(plan: DataFrame, output: str) -> int:
@@ -19,7 +20,7 @@ def print_failover(plan: DataFrame, output: str) -> int:
     try:
         if output == "reset-offsets":
             writer = csv.writer(sys.stdout, lineterminator="\n")
-            for row in ordered.where("to_offset IS NOT NULL").toLocalIterator():
+            for row in stream_rows(ordered.where("to_offset IS NOT NULL")):
                 writer.writerow([row["topic"], row["partition"], row["to_offset"]])
         elif output == "table":
             _print_table(ordered, ordered.columns)

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from kafka_segments.reports.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.spark.row_stream import stream_rows
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")
 
@@ -90,7 +91,7 @@ def print_reset_offsets(answers: DataFrame) -> None:
         .orderBy("topic", "partition")
     )
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    for row in chosen.toLocalIterator():
+    for row in stream_rows(chosen):
         name = f"{row['topic']}-{row['partition']}"
         if row["problem"] is not None:
             sys.stderr.write(f"{name} is left out: {row['problem']}\n")

@@ -22,8 +22,9 @@ _ALWAYS = {
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A ceiling, taken only where needed; a dozen searches in one session do not fit into 2g.
-    "spark.driver.memory": "4g",
+    "spark.driver.memory": "2g",  # a ceiling, taken only where needed
+    # Spark's own choice is 32 MiB in such a heap, and the smallest broadcast join takes one.
+    "spark.buffer.pageSize": "4m",
     "spark.driver.host": "localhost",
     # Between the JVM and Python's workers: over TCP each task waits for late acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
