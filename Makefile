@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test lint bench clean jars jars-test lock
+.PHONY: help setup demo build test test-random lint bench clean jars jars-test lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,10 @@ build: setup ## make the wheel and the zip for spark-submit's --py-files, in dis
 test: setup jars-test ## run every test
 	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
 	@$(BIN)/python -m pytest
+
+test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
+	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
+	  $(BIN)/python -m pytest tests/unit tests/spark/test_retention_rules.py tests/spark/test_roll_rules.py
 
 lint: setup ## ruff, mypy --strict, import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

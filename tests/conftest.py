@@ -1,6 +1,7 @@
 """Fixtures that tests share: golden data, one Spark session, one JVM with Kafka's classes."""
 
 import os
+import random
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +21,21 @@ ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
 os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
 
+# Random input is the same in every run, unless new input is asked for: see `make test-random`.
+IS_RANDOM = os.environ.get("REFEREE_SEED") == "random"
+SEED = (
+    random.SystemRandom().randrange(2**31)
+    if IS_RANDOM
+    else int(os.environ.get("REFEREE_SEED", "1"))
+)
+settings.register_profile("same", derandomize=True)
+settings.load_profile("default" if IS_RANDOM else "same")
+
+
+def pytest_report_header() -> str:
+    """Show what repeats this run's random input."""
+    return f"REFEREE_SEED={SEED}"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the JVM they need, so that ``-m "not spark"`` is quick."""
@@ -28,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if "referee" in names:
             item.add_marker("referee")
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """What a test draws its random input from."""
+    return SEED
 
 
 def _unpacked(name: str, folder: Path) -> Path:

@@ -39,6 +39,7 @@ def pieces(recoverer: SegmentRecoverer, log: Path) -> list[Piece]:
                 recoverer,
                 lambda position, view: os.preadv(stream.fileno(), [view], position),
                 size_bytes=log.stat().st_size,
+                base_offset=int(log.name[:20]),
             )
         if pieces:
             return pieces
@@ -102,20 +103,20 @@ def loaded_by_us(folder: Path, mode: RecoveryMode) -> dict[str, object]:
     recoverer = SegmentRecoverer(RecoveryOptions())
     fold = fold_of(mode, LoadOptions(now_ms=0))
     files: dict[str, bytes | None] = {}
-    for log in sorted(folder.glob("*.log")):
-        for base_offset, mine in pieces(recoverer, log):
-            verdict = fold.take(mine.summary(base_offset))
-            if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
-                continue
-            files |= {
-                f"{base_offset:020d}{suffix}": data
-                for suffix, data in {
-                    ".index": encode_offset_index(mine.offset_entries, base_offset=base_offset),
-                    ".timeindex": encode_time_index(mine.time_entries, base_offset=base_offset),
-                    ".txnindex": encode_transaction_index(verdict.aborted),
-                    ".snapshot": verdict.snapshot,
-                }.items()
-            }
+    found = [piece for log in folder.glob("*.log") for piece in pieces(recoverer, log)]
+    for base_offset, mine in sorted(found, key=lambda piece: piece.base_offset):
+        verdict = fold.take(mine.summary(base_offset))
+        if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
+            continue
+        files |= {
+            f"{base_offset:020d}{suffix}": data
+            for suffix, data in {
+                ".index": encode_offset_index(mine.offset_entries, base_offset=base_offset),
+                ".timeindex": encode_time_index(mine.time_entries, base_offset=base_offset),
+                ".txnindex": encode_transaction_index(verdict.aborted),
+                ".snapshot": verdict.snapshot,
+            }.items()
+        }
     ended = fold.finish()
     if ended.leader_epochs is None:
         return {}

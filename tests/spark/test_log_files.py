@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_referee import Referee
 from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.pipelines.build import Build, BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
+from side_by_side import loaded_by_kafka
 
 NOW_MS = 1_700_003_600_000  # the referee's clock
 TRANSACTIONS = "v2-txn-interleaved-multi-segment"
@@ -72,6 +74,41 @@ def test_every_file_of_every_synthetic_case_is_what_the_loader_leaves(
 
     indexes = tmp_path / "indexes"
     assert {name: _comparable(indexes / name / "t-0") for name in expected} == expected
+
+
+@pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
+def test_pieces_of_a_split_segment_are_folded_where_their_offsets_belong(
+    synthetic: Path,
+    build: Callable[..., BuildSummary],
+    referee: Referee,
+    tmp_path: Path,
+    mode: RecoveryMode,
+) -> None:
+    logs = tmp_path / "logs" / "t-0"
+    shutil.copytree(synthetic / TRANSACTIONS / "t-0", logs)
+    _first, middle, last = sorted(logs.iterdir())
+    _set_last_offset(middle, 2**40)
+    _set_last_offset(last, 2**41)
+    build(tmp_path / "logs", mode)
+
+    kafkas = loaded_by_kafka(referee, shutil.copytree(logs, tmp_path / "kafka" / "t-0"), mode)
+
+    mine = _comparable(tmp_path / "indexes" / "t-0")
+    pieces = {name for name in kafkas if name.endswith(".timeindex")}
+    assert pieces == {f"{offset:020d}.timeindex" for offset in (0, 121, 239, 2**40, 2**41)}
+    assert mine == kafkas
+
+
+def _set_last_offset(log: Path, offset: int) -> None:
+    """Set the base offset of the last batch; no checksum covers it."""
+    data = bytearray(log.read_bytes())
+    positions = [0]
+    while positions[-1] < len(data):
+        size = int.from_bytes(data[positions[-1] + 8 : positions[-1] + 12], "big")
+        positions.append(positions[-1] + 12 + size)
+    position = positions[-2]
+    data[position : position + 8] = offset.to_bytes(8, "big")
+    log.write_bytes(data)
 
 
 def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(

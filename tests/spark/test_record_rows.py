@@ -1,6 +1,5 @@
 """Rows of ``rows=records`` against Kafka's own record classes, for every magic and codec."""
 
-import random
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
@@ -95,10 +94,8 @@ def test_rows_are_kafkas_records_on_every_golden_segment(
 
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_rows_are_kafkas_records_on_segments_made_afresh(
-    spark: SparkSession, referee: Referee, tmp_path: Path, is_damaged: bool
+    spark: SparkSession, referee: Referee, tmp_path: Path, is_damaged: bool, seed: int
 ) -> None:
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"seed={seed}")
     kafkas = {}
     for number in range(GENERATED):
         source = tmp_path / "logs" / f"{number}"

@@ -67,10 +67,8 @@ def _index(segment: list[Batch], base: int, interval: int) -> tuple[list[Any], l
 
 @pytest.mark.parametrize("points_a_segment", [1024, 4])
 def test_a_plain_cut_of_every_batch_lies_within_the_bounds(
-    spark: SparkSession, points_a_segment: int
+    spark: SparkSession, points_a_segment: int, seed: int
 ) -> None:
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"seed={seed}")
     choice = random.Random(seed)
     logs = [_draw(choice, ("ordered", "ordered", "late", "none")[n % 4]) for n in range(80)]
     segments, offsets, times = [], [], []

@@ -43,9 +43,7 @@ def frame(spark: SparkSession, logs: list[Log]) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def logs() -> list[Log]:
-    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
-    print(f"REFEREE_SEED={seed}")
+def logs(seed: int) -> list[Log]:
     drawn = [draw_log(random.Random(seed + number)) for number in range(LOGS)]
     return [rolled_by_size_then_gone_by_time(), *drawn]
 

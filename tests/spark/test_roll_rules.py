@@ -142,10 +142,8 @@ def _kafkas(referee: Referee, folder: Path, rows: list[dict[str, Any]]) -> list[
 
 
 def test_random_segments_roll_as_kafkas_do(
-    spark: SparkSession, referee: Referee, tmp_path: Path
+    spark: SparkSession, referee: Referee, tmp_path: Path, seed: int
 ) -> None:
-    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
-    print(f"REFEREE_SEED={seed}")
     choice = random.Random(seed)
     rows: list[dict[str, Any]] = []
     expected: list[str] = []

@@ -193,9 +193,9 @@ def test_the_records_own_offset_is_that_of_leaders_up_to_3_6(
     assert "3.6 and older" in rows[TIME_INDEX]["message"]
 
 
-def test_whatever_a_sound_broker_wrote_is_valid(referee: Referee, tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"seed={seed}")
+def test_whatever_a_sound_broker_wrote_is_valid(
+    referee: Referee, tmp_path: Path, seed: int
+) -> None:
     draw = random.Random(seed)
     for number in range(24):
         folder = referee.generate(

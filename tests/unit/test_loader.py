@@ -1,7 +1,6 @@
 """Whole logs, loaded by Kafka's own UnifiedLog and folded by us, made afresh in each run."""
 
 import os
-import random
 import shutil
 from pathlib import Path
 
@@ -17,10 +16,8 @@ KINDS = ("v2", "transactions", "mixed", "legacy")
 
 @pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
 def test_random_logs_damaged_ones_among_them_are_loaded_as_kafka_does(
-    referee: Referee, tmp_path: Path, mode: RecoveryMode
+    referee: Referee, tmp_path: Path, mode: RecoveryMode, seed: int
 ) -> None:
-    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
-    print(f"REFEREE_SEED={seed}")
     differences = []
     for number in range(LOGS):
         folder = referee.generate(tmp_path / f"{number}", seed + number, KINDS[number % 4])

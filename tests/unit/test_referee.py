@@ -1,7 +1,6 @@
 """Kafka's own LogSegment.recover() against ours, on segments made afresh in each run."""
 
 import os
-import random
 import shutil
 from pathlib import Path
 
@@ -19,10 +18,8 @@ KINDS = ("v2", "transactions", "legacy", "mixed")
 
 
 def test_random_segments_damaged_ones_among_them_are_recovered_as_kafka_does(
-    referee: Referee, tmp_path: Path
+    referee: Referee, tmp_path: Path, seed: int
 ) -> None:
-    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
-    print(f"REFEREE_SEED={seed}")
     differences = []
     for number in range(PARTITIONS):
         folder = referee.generate(tmp_path / f"{number}", seed + number, KINDS[number % 4])
@@ -40,9 +37,7 @@ def test_random_segments_damaged_ones_among_them_are_recovered_as_kafka_does(
     assert differences == []
 
 
-def test_lookups_in_our_index_files_arerecovered_by_kafka(referee: Referee, tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"seed={seed}")
+def test_lookups_in_our_index_files_are_kafkas(referee: Referee, tmp_path: Path, seed: int) -> None:
     folder = referee.generate(tmp_path, seed, "v2")
     for base_offset, mine in recovered_by_us(
         folder, RecoveryOptions(index_interval_bytes=100)

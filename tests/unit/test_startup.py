@@ -142,9 +142,9 @@ def check_files(folder: Path, files: list[str], plan: StartupPlan) -> None:
         assert (folder / file).read_bytes() == b""
 
 
-def test_random_folders_are_loaded_as_kafka_does(referee: Referee, tmp_path: Path) -> None:
-    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
-    print(f"REFEREE_SEED={seed}")
+def test_random_folders_are_loaded_as_kafka_does(
+    referee: Referee, tmp_path: Path, seed: int
+) -> None:
     draw = random.Random(seed)
     for number in range(ROUNDS):
         folder = tmp_path / str(number) / "t-0"
@@ -167,9 +167,8 @@ def test_random_folders_are_loaded_as_kafka_does(referee: Referee, tmp_path: Pat
 
 
 def test_a_bad_batch_costs_what_follows_only_after_a_hard_stop(
-    referee: Referee, tmp_path: Path
+    referee: Referee, tmp_path: Path, seed: int
 ) -> None:
-    seed = int(os.environ.get("REFEREE_SEED", random.SystemRandom().randrange(2**31)))
     draw = random.Random(seed)
     for number in range(ROUNDS):
         folder = tmp_path / str(number) / "t-0"

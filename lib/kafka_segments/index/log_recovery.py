@@ -119,6 +119,7 @@ class LogLoad:
     options: LoadOptions
     is_unclean: bool
     _snapshots: list[_Snapshot] = field(default_factory=list)  # the last few, ascending
+    _taken: list[SegmentSummary] = field(default_factory=list)  # that a snapshot kept may lack
     _epochs: list[EpochStart] = field(default_factory=list)
     _first_base: int | None = None
     _last_base: int = 0
@@ -133,16 +134,19 @@ class LogLoad:
         if self._first_base is None:
             self._first_base = segment.base_offset
         state, last_snapshot = self._reload(segment.base_offset)
-        if segment.base_offset > last_snapshot:
-            self._snapshots.append(_Snapshot(segment.base_offset, state.copy()))
-        snapshot = self._snapshot_at(segment.base_offset)
         self._last_base, self._end_offset = segment.base_offset, segment.next_offset
         try:
+            if segment.base_offset > last_snapshot:
+                self._read_again(state, last_snapshot)
+                self._snapshots.append(_Snapshot(segment.base_offset, state.copy()))
+            snapshot = self._snapshot_at(segment.base_offset)
             aborted = state.apply(segment.producers)
         except InvalidTransactionError as error:
             return self._refuse(segment, _refused(error))
         if segment.damage_kind in (*_REFUSED, *_UNREAD, DamageKind.BAD_MARKER):
             return self._refuse(segment, None)
+        if len(segment.producers.producers):
+            self._taken.append(segment)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
         if segment.damage_kind == DamageKind.OFFSET_GOES_BACK:
             if not self.is_unclean:
@@ -163,6 +167,8 @@ class LogLoad:
             for snapshot in self._snapshots
             if options.log_start_offset < snapshot.offset <= base_offset
         ][-2:]
+        oldest = self._snapshots[0].offset if self._snapshots else options.log_start_offset
+        self._taken = [segment for segment in self._taken if segment.base_offset >= oldest]
         if not self._snapshots:
             return ProducerState(), options.log_start_offset
         newest = self._snapshots[-1]
@@ -170,6 +176,12 @@ class LogLoad:
             now_ms=options.now_ms, expiration_ms=options.expiration_ms
         )
         return state.copy(), newest.offset
+
+    def _read_again(self, state: ProducerState, last_snapshot: int) -> None:
+        """Take what no snapshot holds: offsets went back below the newer ones, which went."""
+        for segment in self._taken:
+            if segment.base_offset >= last_snapshot:
+                state.apply(segment.producers)
 
     def _snapshot_at(self, base_offset: int) -> bytes | None:
         if base_offset <= self._start_offset() or self._snapshots[-1].offset != base_offset:

@@ -2,13 +2,14 @@
 
 1. The batches are copied in order, each piece named by the base offset of its first batch.
 2. A piece ends before the first batch whose last offset lies more than 2^31 - 1 above its name.
-3. A segment is not split, and its log not loaded, where a piece's last offset lies below its
-   name, or where bytes that are no batch stand behind the last one.
+3. A segment is not split, and its log not loaded, where the last batch fits the base offset
+   (the overflow lies in the middle), where a piece's last offset lies below its name, where bytes
+   that are no batch stand behind the last one, or where a batch has a magic other than 0, 1, 2.
 
 Each piece is then recovered like any segment. A first batch v0 or v1 that is compressed does not
 say its base offset in its header; such a segment is taken as not to be split.
 
-Source: UnifiedLog.splitOverflowedSegment, LogSegment.appendFromFile (2.0 and later).
+Source: UnifiedLog.splitOverflowedSegment, LogSegment.hasOverflow, appendFromFile (2.0 and later).
 """
 
 import struct
@@ -20,6 +21,7 @@ from kafka_segments.wire.reading import ReadInto
 _FIRST_BYTES = 23  # up to the attributes of a v2 batch
 _LEGACY_ATTRIBUTES, _MAGIC = 17, 16
 _CODEC_BITS = 0x07
+_MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class Piece(NamedTuple):
@@ -30,7 +32,7 @@ class Piece(NamedTuple):
 
 
 def split_overflowed(
-    recoverer: SegmentRecoverer, read_into: ReadInto, *, size_bytes: int
+    recoverer: SegmentRecoverer, read_into: ReadInto, *, size_bytes: int, base_offset: int
 ) -> list[Piece] | None:
     """Split a segment into sound pieces; None: a broker does not load it.
 
@@ -41,22 +43,25 @@ def split_overflowed(
     pieces: list[Piece] = []
     position = 0
     while position < size_bytes:
-        base_offset = _first_offset(read_into, position)
-        if base_offset is None:
+        first_offset = _first_offset(read_into, position)
+        if first_offset is None:
             return None
         read_on = _shifted(read_into, position)
         found = recoverer.recover(
-            read_on, size_bytes=size_bytes - position, base_offset=base_offset
+            read_on, size_bytes=size_bytes - position, base_offset=first_offset
         )
         if found.damage is not None:
             if found.damage.kind != DamageKind.OFFSET_OVERFLOW or not found.valid_bytes:
                 return None
             found = recoverer.recover(
-                read_on, size_bytes=found.valid_bytes, base_offset=base_offset
+                read_on, size_bytes=found.valid_bytes, base_offset=first_offset
             )
-        pieces.append(Piece(base_offset, found))
+        if not set(found.magics) <= {0, 1, 2}:
+            return None
+        pieces.append(Piece(first_offset, found))
         position += found.valid_bytes
-    return pieces
+    last_overflows = pieces[-1].recovery.next_offset - 1 - base_offset > _MAX_RELATIVE_OFFSET
+    return pieces if last_overflows else None
 
 
 def _shifted(read_into: ReadInto, start: int) -> ReadInto:

@@ -10,8 +10,9 @@ from kafka_segments.decide import log_folding
 from kafka_segments.decide.build_plan import LOG_KEYS, file_path
 from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.spark.log_files import SUMMARY, FoldOptions, fold_logs
+from kafka_segments.spark.log_files import SUMMARY, fold_logs
 from kafka_segments.storage import listing
+from kafka_segments.storage.folded_log import FoldOptions
 
 
 class FoldedLogs(NamedTuple):
