@@ -28,6 +28,7 @@ _LOCAL = {
     "spark.driver.host": "localhost",
     # Between the JVM and Python's workers: over TCP each task waits for late acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "kafka_segments.spark.worker_daemon",
     # A run is over before the JVM's optimizing compiler has paid for itself. Without that
     # compiler the JVM keeps 48 MiB for code, which Spark fills in a minute. Quiet logs.
     "spark.driver.extraJavaOptions": (
