@@ -7,15 +7,15 @@ import pytest
 from kafka_segments.spark import worker_daemon
 
 
+@pytest.mark.parametrize("hung_up", [BrokenPipeError, ConnectionResetError])
 def test_a_worker_that_the_jvm_hung_up_on_ends_without_a_fault(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, hung_up: type[OSError]
 ) -> None:
-    monkeypatch.setenv("PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE", "1")  # Spark's default
+    def write_last_bytes(sock: socket.socket, authenticated: bool) -> int:
+        raise hung_up
+
+    monkeypatch.setattr(worker_daemon, "_run_worker", write_last_bytes)
     ours, jvms = socket.socketpair()
-    jvms.close()
 
-    with pytest.raises(BrokenPipeError):
-        worker_daemon._run_worker(ours, authenticated=True)
-    assert worker_daemon._worker(ours, authenticated=True) != 0
-
-    ours.close()
+    with ours, jvms:
+        assert worker_daemon._worker(ours, authenticated=True) != 0
