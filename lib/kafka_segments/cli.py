@@ -9,6 +9,7 @@ from kafka_segments.commands.compact import compact
 from kafka_segments.commands.forensics import forensics
 from kafka_segments.commands.lag import lag
 from kafka_segments.commands.latency import latency
+from kafka_segments.commands.migrate import migrate
 from kafka_segments.commands.report import report
 from kafka_segments.commands.retention import retention
 from kafka_segments.commands.roll import roll
@@ -34,6 +35,7 @@ for verb in (
     forensics,
     lag,
     latency,
+    migrate,
     report,
     retention,
     roll,

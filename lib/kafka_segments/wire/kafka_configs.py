@@ -41,6 +41,17 @@ TOPIC_KEYS = {
     "max.compaction.lag.ms": "max_compaction_lag_ms",
     "message.timestamp.type": "message_timestamp_type",
 }
+GONE_KEYS = (
+    "message.format.version",
+    "log.message.format.version",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.difference.max.ms",
+    "message.downconversion.enable",
+    "log.message.downconversion.enable",
+    "inter.broker.protocol.version",
+    "zookeeper.connect",
+)
+"""Settings of clusters before 4.0 that a 4.x broker does not know or does not heed."""
 _MS_OF = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _ROLL_MS_OF = {
     "segment_ms": {"log.roll.ms": 1, "log.roll.hours": 3_600_000},
@@ -67,17 +78,57 @@ class DescribedConfigs(NamedTuple):
     configs: dict[str, str]
 
 
+class GoneSetting(NamedTuple):
+    """One of ``GONE_KEYS`` that is set; topic and broker_id are None in server.properties."""
+
+    topic: str | None
+    broker_id: int | None
+    key: str
+    value: str
+
+
+def find_gone_in_properties(name: str, text: str) -> list[GoneSetting]:
+    """Find settings of before 4.0 in a server.properties file.
+
+    Raises:
+        CorruptTextError: no Java properties.
+    """
+    properties = _properties(name, text)
+    return [GoneSetting(None, None, key, properties[key]) for key in GONE_KEYS if key in properties]
+
+
+def find_gone_in_described(name: str, text: str) -> list[GoneSetting]:
+    """Find settings of before 4.0 in what ``kafka-configs --describe`` printed.
+
+    Raises:
+        CorruptTextError: not that tool's output.
+    """
+    found = []
+    for _, header, entries in _blocks(name, text):
+        entity, subject = header["entity"], header["name"]
+        topic = subject if entity == "topic" else None
+        is_broker = entity == "broker" and subject.isdecimal()
+        broker_id = int(subject) if is_broker else None
+        found += [
+            GoneSetting(topic, broker_id, key, entries[key]) for key in GONE_KEYS if key in entries
+        ]
+    return found
+
+
 def parse_server_properties(name: str, text: str) -> dict[str, str]:
     """Read the topic defaults of a server.properties file, as text; other keys are left out.
 
     Raises:
         CorruptTextError: no Java properties, or a retention that a broker refuses at start.
     """
+    return _topic_defaults(name, _properties(name, text))
+
+
+def _properties(name: str, text: str) -> dict[str, str]:
     try:
-        properties = javaproperties.loads(text)
+        return dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError as error:
         raise CorruptTextError(name, str(error)) from None
-    return _topic_defaults(name, properties)
 
 
 def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
