@@ -14,7 +14,7 @@ GRID = [
     for size in (250, 1_000, 5_000, 10**6)
     for ms in (3, 50, 10**6)
     for interval in (100, 4096)
-]
+] + [{"segment_bytes": 2_000}, {"segment_ms": 20}]
 KEYS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, base_offset long"
 )
@@ -78,9 +78,8 @@ def test_a_plain_cut_of_every_batch_lies_within_the_bounds(
             key = ("c", 1, "/d", "t", number, base)
             stamps = [batch[1] for batch in part]
             size = sum(batch[0] for batch in part)
-            segments.append(
-                (*key, size, *((stamps[0], max(stamps)) if part else (-1, -1)), len(part))
-            )
+            known = (size, *((stamps[0], max(stamps)) if part else (-1, -1)), len(part))
+            segments.append((*key, *known, 3_000, (400, 90)[number % 2], INTERVAL))
             own_offsets, own_times = _index(part, base, INTERVAL)
             offsets += [(*key, *entry) for entry in own_offsets]
             times += [(*key, *entry) for entry in own_times]
@@ -93,7 +92,8 @@ def test_a_plain_cut_of_every_batch_lies_within_the_bounds(
         points_a_segment=points_a_segment,
     )
     columns = (
-        "size_bytes long, first_batch_timestamp_ms long, max_timestamp_ms long, batch_count long"
+        "size_bytes long, first_batch_timestamp_ms long, max_timestamp_ms long, batch_count long,"
+        " segment_bytes long, segment_ms long, index_interval_bytes long"
     )
     frame = spark.createDataFrame(segments, f"{KEYS}, {columns}")
     found = {(row["partition"], row["setting"]): row for row in frame.transform(compare).collect()}

@@ -54,11 +54,12 @@ def test_active_segments_are_decided_and_kept_as_a_table(
 
 
 def test_what_if_holds_against_the_batches_themselves(
-    spark: SparkSession, warehouse: Path, logs: Path
+    spark: SparkSession, warehouse: Path, logs: Path, tmp_path: Path
 ) -> None:
-    _, rows = _run(
-        "roll", "--warehouse", warehouse, "--what-if", "segment.bytes=20000,200000,1073741824"
-    )
+    conf = tmp_path / "topics.toml"
+    conf.write_text("[topics.lat-none]\nsegment_ms = 1\n")
+    grid = "segment.bytes=20000,200000,1073741824"
+    _, rows = _run("roll", "--warehouse", warehouse, "--conf", conf, "--what-if", grid)
 
     register(spark)
     read = spark.read.format("kafka_segments").load(str(logs)).where("error IS NULL")
@@ -66,12 +67,13 @@ def test_what_if_holds_against_the_batches_themselves(
     assert len(rows) == 3 * len({(row["topic"], row["partition"]) for row in rows})
     for row in rows:
         limit = int(row["setting"].split()[0].partition("=")[2])
-        week = int(row["setting"].split()[1].partition("=")[2])
+        limit_ms = int(row["setting"].split()[1].partition("=")[2])
+        assert limit_ms == (1 if row["topic"] == "lat-none" else 604_800_000)
         cuts, size, first = 1, 0, -1
         for batch in batches:
             if (batch["topic"], batch["partition"]) != (row["topic"], row["partition"]):
                 continue
-            is_late = first >= 0 and batch["max_timestamp_ms"] - first > week
+            is_late = first >= 0 and batch["max_timestamp_ms"] - first > limit_ms
             if size and (size > limit - batch["size_bytes"] or is_late):
                 cuts, size = cuts + 1, 0
             first = first if size else batch["max_timestamp_ms"]

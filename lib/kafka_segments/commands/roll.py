@@ -90,7 +90,6 @@ def _roll(
     settings = Settings.load(conf, pairs)
     asked = RollOptions(
         warehouse=absolute_uri(warehouse),
-        settings=settings,
         configs=TopicConfigs.load(
             settings, topic_configs=topic_configs, server_properties=server_properties
         ),

@@ -17,6 +17,7 @@ CUTS = (
     " retention_overshoot_bytes long, retention_overshoot_ms long, cut_error_bytes long,"
     " is_in_order boolean"
 )
+SETTINGS = ("segment_bytes", "segment_ms", "index_interval_bytes")
 _POINTS = ("position", "timestamp_ms", "gap_bytes", "is_in_order", "batch_count", "segments_today")
 _POINTS_A_SEGMENT = 1024
 
@@ -35,24 +36,30 @@ def compare_cuts(
     any that lie there. Of a long log only so many entries are walked that a segment of the
     least settings has ``points_a_segment`` by bytes and as many by time.
 
-    ``grid`` holds segment_bytes, segment_ms and index_interval_bytes. Where timestamps go back
-    from segment to segment, or are missing, is_in_order is false and the bounds are those that
-    bytes and batches give. What only a broker knows is left out: jitter, full indexes, restarts.
+    ``grid`` holds segment_bytes, segment_ms and index_interval_bytes; what it leaves out is as the
+    log's own columns of these names say. Where timestamps go back from segment to segment, or are
+    missing, is_in_order is false and the bounds are those that bytes and batches give. What only
+    a broker knows is left out: jitter, full indexes, restarts.
 
     Needs: the key of a segment, size_bytes, first_batch_timestamp_ms, max_timestamp_ms,
-        batch_count; the tables offset_index and time_index.
+        batch_count, segment_bytes, segment_ms, index_interval_bytes; the tables offset_index and
+        time_index.
     Gives: one row a log and setting, columns ``CUTS``.
     """
-    thin_bytes = max(1, min(row["segment_bytes"] for row in grid) // points_a_segment)
-    thin_ms = max(1, min(row["segment_ms"] for row in grid) // points_a_segment)
     walk = _walker([dict(row) for row in grid])
 
+    def step(key: str) -> Column:
+        tried = [F.lit(row[key]) if key in row else F.col(key) for row in grid]
+        return F.greatest(F.lit(1), F.floor(F.array_min(F.array(*tried)) / points_a_segment))
+
     def transform(segments: DataFrame) -> DataFrame:
-        placed = _placed(segments)
+        placed = _placed(segments).withColumns(
+            {"_step_bytes": step("segment_bytes"), "_step_ms": step("segment_ms")}
+        )
         inside = _entries(offset_index, time_index, placed)
         buckets = (
-            F.floor(F.col("position") / thin_bytes).alias("_bytes"),
-            F.floor(F.col("timestamp_ms") / thin_ms).alias("_ms"),
+            F.floor(F.col("position") / F.col("_step_bytes")).alias("_bytes"),
+            F.floor(F.col("timestamp_ms") / F.col("_step_ms")).alias("_ms"),
         )
         thinned = inside.groupBy(*SEGMENT, *buckets).agg(
             F.min("position").alias("position"),
@@ -62,7 +69,8 @@ def compare_cuts(
         points = thinned.join(placed, list(SEGMENT), how="inner").withColumn(
             "position", F.col("position") + F.col("_start")
         )
-        return points.select(*LOG, "base_offset", *_POINTS).groupBy(*LOG).applyInArrow(walk, CUTS)
+        walked = points.select(*LOG, "base_offset", *_POINTS, *SETTINGS)
+        return walked.groupBy(*LOG).applyInArrow(walk, CUTS)
 
     return transform
 
@@ -87,6 +95,7 @@ def _placed(segments: DataFrame) -> DataFrame:
         F.min(is_sound).over(whole).alias("is_in_order"),
         F.sum("batch_count").over(whole).alias("batch_count"),
         F.count("*").over(whole).alias("segments_today"),
+        *SETTINGS,
     )
 
 
@@ -99,14 +108,17 @@ def _entries(offset_index: DataFrame, time_index: DataFrame, placed: DataFrame) 
             offset.cast("long").alias("_offset"),
             position.cast("long").alias("position"),
             timestamp.cast("long").alias("_timestamp"),
+            *(name for name in steps if name in frame.columns),
         )
 
-    none = F.lit(None)
+    none, steps = F.lit(None), ("_step_bytes", "_step_ms")
+    entries = rows(time_index, F.col("offset"), none, F.col("timestamp_ms")).unionByName(
+        rows(offset_index, F.col("offset"), F.col("position"), none)
+    )
     known = (
         rows(placed, F.lit(-1), F.lit(0), F.col("_first"))
-        .unionByName(rows(time_index, F.col("offset"), none, F.col("timestamp_ms")))
-        .unionByName(rows(offset_index, F.col("offset"), F.col("position"), none))
         .unionByName(rows(placed, F.lit(2**63 - 1), F.col("_size"), F.col("_max")))
+        .unionByName(entries, allowMissingColumns=True)
     )
     order = Window.partitionBy(*SEGMENT).orderBy("_offset", F.asc_nulls_first("position"))
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -114,6 +126,7 @@ def _entries(offset_index: DataFrame, time_index: DataFrame, placed: DataFrame) 
     previous = F.coalesce(F.last("position", ignorenulls=True).over(before), F.lit(0))
     return (
         known.withColumn("timestamp_ms", F.max("_timestamp").over(so_far))
+        .withColumns({name: F.first(name).over(so_far) for name in steps})
         .withColumn("gap_bytes", F.col("position") - previous)
         .where(F.col("position").isNotNull())
     )
@@ -129,7 +142,9 @@ def _walker(
     def walk(log: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         points = Points.of(table)
         keys = {name: value.as_py() for name, value in zip(LOG, log, strict=True)}
-        rows = [keys | {"setting": _name(setting)} | cut(points, **setting) for setting in grid]
+        own = {name: table[name][0].as_py() for name in SETTINGS}
+        settings = [{**own, **row} for row in grid]
+        rows = [keys | {"setting": _name(setting)} | cut(points, **setting) for setting in settings]
         return pa.Table.from_pylist(rows, cuts)
 
     return walk

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from kafka_segments.decide.recut import compare_cuts
 from kafka_segments.decide.roll_rules import RollRules
 from kafka_segments.decide.rolls import decide_rolls
-from kafka_segments.settings import CutConfig, Settings
 from kafka_segments.spark.tables import (
     OFFSET_INDEX,
     ROLL_DECISIONS,
@@ -34,7 +33,6 @@ class RollOptions:
     """
 
     warehouse: str
-    settings: Settings
     configs: TopicConfigs
     rules: RollRules
     now_ms: int
@@ -71,19 +69,19 @@ def compare_settings(
 ) -> DataFrame:
     """Cut every log's history anew under each of ``grid``; one row a log and setting.
 
-    What a grid's row leaves out is as ``options.settings`` say, for all topics.
+    What a grid's row leaves out is as the topic's own configuration says.
 
     Raises:
         UsageError: the warehouse has no segments.
     """
     tables = Warehouse(spark, options.warehouse)
-    today = options.settings.model_dump(include=set(CutConfig.model_fields))
     compare = compare_cuts(
         offset_index=tables.read(OFFSET_INDEX),
         time_index=tables.read(TIME_INDEX),
-        grid=[{**today, **row} for row in grid],
+        grid=grid,
     )
-    return _present(tables).transform(compare)
+    configured = with_topic_configs(spark, options.configs)
+    return _present(tables).transform(configured).transform(compare)
 
 
 def _present(tables: Warehouse) -> DataFrame:
