@@ -203,12 +203,11 @@ def test_what_stands_in_the_way_is_named(
     assert blocking == {
         "offset_overflow",
         "no_topic_id",
-        "zookeeper_mode",
         "zookeeper_setting",
         "old_protocol",
     }
     legacy = found["old", "legacy_format"]
-    assert (legacy["count"], legacy["example"]) == (2, "segment 0")
+    assert (legacy["count"], legacy["example"]) == (2, f"old-0/{0:020d}.log")
     assert legacy["bytes"] == len(V0) + len(SET_V0)
     assert all(row["obstacle"] and row["action"] for row in rows)
 

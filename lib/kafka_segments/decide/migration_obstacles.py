@@ -13,7 +13,7 @@ COLUMNS = (*LOG, "code", "count", "bytes", "example", "is_blocking", "obstacle",
 
 
 class Obstacle(NamedTuple):
-    """``is_blocking``: a 4.x broker does not start, or does not serve the data."""
+    """``is_blocking``: 4.x does not start, does not serve the data, or is no upgrade from here."""
 
     is_blocking: bool
     words: str
@@ -80,13 +80,15 @@ OBSTACLES = {
         False, "files beside the segments cannot be read", "see column problem of table logs"
     ),
     "zookeeper_mode": Obstacle(
-        True,
-        "meta.properties of ZooKeeper mode: 4.x has KRaft alone",
+        False,
+        "meta.properties of version 0, as ZooKeeper mode writes it: a 4.x broker starts on it, but"
+        " serves only what the KRaft metadata name",
         "migrate the cluster to KRaft with 3.9, the last release that can",
     ),
     "no_meta_properties": Obstacle(
         False,
-        "no meta.properties: not a broker's whole log directory, or one of before 0.9",
+        "no meta.properties: no broker's whole log directory; a 4.x broker needs it in one of its"
+        " own at least",
         "kafka-storage format writes it",
     ),
     "unclean_shutdown": Obstacle(
@@ -115,7 +117,8 @@ OBSTACLES = {
     ),
     "old_protocol": Obstacle(
         True,
-        "inter.broker.protocol.version below 3.3, or not a version: 4.x starts from 3.3 and later",
+        "inter.broker.protocol.version below 3.3, or no version: 4.x is an upgrade from 3.3 and"
+        " later alone",
         "upgrade to 3.9 and raise it there",
     ),
     "zookeeper_setting": Obstacle(
@@ -132,8 +135,9 @@ def obstacles_of_segments(segments: DataFrame) -> DataFrame:
         .agg(
             F.count("*").alias("count"),
             F.sum("size_bytes").alias("bytes"),
-            F.concat(F.lit("segment "), F.min("base_offset")).alias("example"),
+            F.min("base_offset").alias("_first"),
         )
+        .withColumn("example", F.format_string("%s-%d/%020d.log", "topic", "partition", "_first"))
         .transform(_explained)
     )
 

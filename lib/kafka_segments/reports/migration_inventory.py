@@ -126,12 +126,11 @@ def _print_clients(segments: DataFrame) -> None:
         .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("bytes"))
         .orderBy("code")
     )
-    names = ("clients at risk", "segments", "bytes", "why")
-    _print(
-        found,
-        names,
-        lambda row: [row["code"], row["segments"], row["bytes"], CLIENTS[row["code"]]],
-    )
+    for row in found.collect():
+        sys.stdout.write(
+            f"clients: {row['code']} ({row['segments']} segments, {row['bytes']} bytes)\n"
+            f"  {CLIENTS[row['code']]}\n"
+        )
 
 
 def _print_obstacles(obstacles: DataFrame) -> None:
