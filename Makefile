@@ -4,9 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+AIRFLOW_VENV := .venv-airflow
+AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test test-random lint bench clean jars jars-test lock
+.PHONY: help setup demo build test test-random lint bench clean jars jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,7 +34,16 @@ build: setup ## make the wheel and the zip for spark-submit's --py-files, in dis
 	  && cd .. && rm -r unpacked
 	@ls dist
 
-test: setup jars-test ## run every test
+airflow-setup: $(AIRFLOW_VENV)/.done ## make .venv-airflow with Airflow and its Spark provider
+
+airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segments: http://localhost:8080
+	@mkdir -p $(AIRFLOW_DEMO) && $(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(AIRFLOW_DEMO)
+	@airflow_dags/local.sh db migrate >/dev/null 2>&1 || airflow_dags/local.sh db migrate
+	@airflow_dags/local.sh pools set kafka_segments 1 "Spark jobs at a time" >/dev/null
+	@echo "Airflow: http://localhost:$${AIRFLOW__API__PORT:-8080}   tables: $(AIRFLOW_DEMO)/warehouse   stop: Ctrl-C"
+	@airflow_dags/local.sh standalone
+
+test: setup jars-test airflow-setup ## run every test
 	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
 	@$(BIN)/python -m pytest
 
@@ -69,10 +80,20 @@ $(VENV)/.done: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-lock: ## renew requirements.lock from pyproject.toml
+$(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or later, or set PYTHON="; exit 1; }
+	@echo "installing Airflow into $(AIRFLOW_VENV) …"
+	@$(PYTHON) -m venv $(AIRFLOW_VENV)
+	@$(AIRFLOW_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes \
+	  -r airflow_dags/requirements.lock
+	@touch $@
+
+lock: ## renew requirements.lock from pyproject.toml, and Airflow's from airflow_dags/requirements.in
 	@$(BIN)/python -m pip install -q uv
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --extra dev -o requirements.lock pyproject.toml
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+	  --no-emit-index-url --no-header -o airflow_dags/requirements.lock airflow_dags/requirements.in
 
 clean: ## remove what the other targets made, .venv and JARs included
-	@rm -rf $(VENV) jars build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) $(AIRFLOW_VENV) jars build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -43,6 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names = getattr(item, "fixturenames", ())
         if "spark" in names or "spark" in item.path.parts:
             item.add_marker("spark")
+        if "airflow_dags" in item.path.parts:
+            item.add_marker("airflow")
         if "referee" in names:
             item.add_marker("referee")
 

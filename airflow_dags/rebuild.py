@@ -1,0 +1,98 @@
+"""Rebuild the indexes and tables of every log directory, and let them through a gate.
+
+A mapped task a log directory; `validate` is the gate: only tables that pass it are announced as
+assets, on which `kafka_segments_retention` is scheduled.
+"""
+
+from typing import Any
+
+import pendulum
+from airflow.sdk import Param, dag, task
+
+from kafka_segments_job import (
+    BUILD_TABLES,
+    CONF,
+    DEFAULT_ARGS,
+    NOW_MS,
+    WAREHOUSE,
+    KafkaSegmentsJob,
+    log_dir_params,
+    log_dirs,
+    shared_params,
+)
+
+
+@dag(
+    dag_id="kafka_segments_rebuild",
+    schedule="@daily",
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    params={
+        **shared_params(),
+        **log_dir_params(),
+        "check": Param(
+            "full",
+            enum=["full", "headers"],
+            description="Verify checksums, or trust them and read headers alone.",
+        ),
+        "full": Param(
+            False, type="boolean", description="Read all segments, whatever earlier runs know."
+        ),
+        "gate": Param(
+            "fatal",
+            enum=["fatal", "warning", "info"],
+            description="Least severity of a failed expectation that closes the gate.",
+        ),
+    },
+    tags=["kafka-segments"],
+    doc_md=__doc__,
+)
+def rebuild() -> None:
+    """Order the tasks: each log directory, then the gate."""
+
+    @task(pool="default_pool")
+    def list_log_dirs(params: dict[str, Any]) -> list[dict[str, Any]]:
+        """Give the options that differ by log directory."""
+        return [
+            {
+                "name": entry["name"],
+                "mapped_options": {
+                    "source": entry["sources"],
+                    "index-dir": entry["index_dir"],
+                    "cluster": entry.get("cluster"),
+                    "broker-id": entry.get("broker_id"),
+                },
+            }
+            for entry in log_dirs(params)
+        ]
+
+    build = KafkaSegmentsJob.partial(
+        task_id="build",
+        job="build_indexes",
+        options={
+            "warehouse": WAREHOUSE,
+            "conf": CONF,
+            "now-ms": NOW_MS,
+            "check": "{{ params.check }}",
+            "full": "{{ params.full }}",
+        },
+        map_index_template="{{ task.name }}",
+    ).expand_kwargs(list_log_dirs())
+    gate = KafkaSegmentsJob(
+        task_id="validate",
+        job="validate_tables",
+        options={
+            "warehouse": WAREHOUSE,
+            "conf": CONF,
+            "now-ms": NOW_MS,
+            "fail-on": "{{ params.gate }}",
+        },
+        fails_on_findings=True,
+        outlets=BUILD_TABLES,
+    )
+    build >> gate
+
+
+rebuild()
