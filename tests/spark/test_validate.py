@@ -92,6 +92,38 @@ def _sound(case: str) -> Rows:
             }
             for key in keys
         ],
+        "roll_decisions": [
+            {
+                **keys[1],
+                "decision": "roll",
+                "rule": "segment_ms",
+                "rules": ["segment_ms"],
+                "clock_source": "first-batch",
+                "reason": "older than segment.ms",
+                "run_id": "o",
+                "decided_at": MOMENT,
+            }
+        ],
+        "migration_inventory": [
+            {
+                **keys[0],
+                "path": f"/data/{case}/orders-0/0.log",
+                "size_bytes": 10_000,
+                "is_active": False,
+                "run_id": "m",
+                "decided_at": MOMENT,
+            }
+        ],
+        "migration_obstacles": [
+            {
+                **log,
+                "code": "time_index_missing",
+                "count": 1,
+                "is_blocking": False,
+                "run_id": "m",
+                "decided_at": MOMENT,
+            }
+        ],
         "retention_plans": [
             {
                 **keys[0],
@@ -195,6 +227,7 @@ BROKEN: dict[str, tuple[str, int, dict[str, Any]]] = {
     "runs.run_ends_after_start": ("runs", 0, {"finished_at": MOMENT.replace(day=1)}),
     "runs.segments_do_not_drift": ("runs", 0, {"segments_found": 5, "segments_scanned": 5}),
     "runs.damage_does_not_drift": ("runs", 1, {"segments_damaged": 1}),
+    "roll_decisions.decision_has_its_rule": ("roll_decisions", 0, {"rule": None}),
     "retention_decisions.decision_has_its_rule": (
         "retention_decisions",
         0,

@@ -24,6 +24,7 @@ from kafka_segments.quality.other_measures import (
     measure_log_dirs,
     measure_logs,
     measure_retention,
+    measure_rolls,
     measure_runs,
 )
 from kafka_segments.quality.segment_measures import (
@@ -110,7 +111,10 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.UNRECOGNIZED_FILES: lambda rows: rows,
         tables.RUNS: measure_runs(found),
         tables.RETENTION_DECISIONS: measure_retention,
+        tables.ROLL_DECISIONS: measure_rolls,
         tables.RETENTION_PLANS: lambda rows: rows,
+        tables.MIGRATION_INVENTORY: last_run,
+        tables.MIGRATION_OBSTACLES: last_run,
         tables.INDEX_AUDITS: last_run,
     }
     return {

@@ -204,7 +204,21 @@ SUITES = (
             ),
         ),
     ),
+    Suite(
+        "roll_decisions",
+        tables.ROLL_DECISIONS.keys,
+        (
+            Check(
+                "decision_has_its_rule",
+                "rule_conflict",
+                _FATAL,
+                "roll names its rule, keep and unknown have none",
+            ),
+        ),
+    ),
     Suite("retention_plans", tables.RETENTION_PLANS.keys),
+    Suite("migration_inventory", tables.MIGRATION_INVENTORY.keys),
+    Suite("migration_obstacles", tables.MIGRATION_OBSTACLES.keys),
     Suite("index_audits", tables.INDEX_AUDITS.keys),
 )
 

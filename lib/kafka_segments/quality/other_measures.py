@@ -112,3 +112,12 @@ def measure_retention(decisions: DataFrame) -> DataFrame:
     """Measure the last run's rows of ``retention_decisions``."""
     is_conflict = (F.col("decision") == "delete") != F.col("rule").isNotNull()
     return last_run(decisions).withColumn("rule_conflict", is_conflict.cast("int"))
+
+
+def measure_rolls(decisions: DataFrame) -> DataFrame:
+    """Measure the last run's rows of ``roll_decisions``."""
+    has_rule, decision = F.col("rule").isNotNull(), F.col("decision")
+    is_conflict = F.when(decision == "roll", ~has_rule).otherwise(
+        has_rule & decision.isin("keep", "unknown")
+    )
+    return last_run(decisions).withColumn("rule_conflict", is_conflict.cast("int"))
