@@ -107,7 +107,7 @@ def set_aside(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> None
     """
     check_planned(folder, aside, planned)
     if not (aside / MANIFEST).exists():
-        digests = {file.name: _sha256(folder / file.name) for file in planned}
+        digests = {file.name: sha256_of(folder / file.name) for file in planned}
         _write_manifest(folder, aside, planned, digests)
     for file, digest in read_manifest(aside):
         if not (folder / file.name).exists():
@@ -189,7 +189,7 @@ def _write_manifest(
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(temporary, aside / MANIFEST)
-    _sync_folder(aside)
+    sync_folder(aside)
 
 
 def _check(path: Path, file: SegmentFile, digest: str) -> None:
@@ -199,12 +199,12 @@ def _check(path: Path, file: SegmentFile, digest: str) -> None:
         raise SetAsideError(path, "it is in neither of the two folders") from None
     if (stat.st_size, stat.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
         raise SetAsideError(path, "its size or mtime is not the one of the manifest")
-    if _sha256(path) != digest:
+    if sha256_of(path) != digest:
         raise SetAsideError(path, "its sha256 is not the one of the manifest")
 
 
 def _is_copy(target: Path, source: Path) -> bool:
-    return target.stat().st_size == source.stat().st_size and _sha256(target) == _sha256(source)
+    return target.stat().st_size == source.stat().st_size and sha256_of(target) == sha256_of(source)
 
 
 def _move(source: Path, target: Path) -> None:
@@ -221,21 +221,23 @@ def _move(source: Path, target: Path) -> None:
         os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
-        if _sha256(temporary) != _sha256(source):
+        if sha256_of(temporary) != sha256_of(source):
             raise SetAsideError(temporary, "the copy differs from its source") from None
         os.replace(temporary, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         source.unlink()
-    _sync_folder(target.parent)
-    _sync_folder(source.parent)
+    sync_folder(target.parent)
+    sync_folder(source.parent)
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Give the sha256 of a file's bytes, in hex."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,0 +1,219 @@
+"""``migrate plan``, ``stage``, ``verify``, ``apply``, ``rollback`` and ``status``."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.commands.shared import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    index_size_options,
+    load_settings,
+    run,
+    shared_options,
+    source_option,
+)
+
+_RULES = ("kafka", "mtime-next", "mtime-first")
+_Command = Callable[..., Any]
+
+
+def _step_options(command: _Command) -> _Command:
+    for option in (
+        click.option("--verbose", is_flag=True, help="More messages on stderr."),
+        click.option(
+            "--output",
+            type=click.Choice(["table", "json", "csv"]),
+            default="table",
+            show_default=True,
+            help="Form of the result on stdout; json is one object a line.",
+        ),
+        click.option(
+            "--now-ms",
+            type=click.IntRange(min=0),
+            metavar="MS",
+            help="The moment to take as now, in ms since 1970; default: the clock.",
+        ),
+        click.option("--plan", "plan_id", required=True, metavar="ID", help="The plan's id."),
+        click.option("--warehouse", required=True, metavar="URI", help="Where the plan is."),
+    ):
+        command = option(command)
+    return command
+
+
+_execute_option = click.option(
+    "--execute", is_flag=True, help="Swap the folders; without it nothing changes."
+)
+
+
+@click.command()
+@source_option
+@shared_options
+@index_size_options
+@click.option("--cluster", metavar="NAME", help="Default: cluster.id of meta.properties.")
+@click.option("--broker-id", type=int, metavar="N", help="Default: of meta.properties.")
+@click.option(
+    "--time-index",
+    type=click.Choice(_RULES),
+    default="kafka",
+    show_default=True,
+    help="Time index of closed segments in which no record has a timestamp: empty, as Kafka's"
+    " recovery leaves it, or one entry by KIP-33: (mtime -> base offset of the next segment), or"
+    " (mtime -> first offset).",
+)
+@click.option("--stage-dir", metavar="DIR", help="Default: <log directory>.migration, beside it.")
+@click.option("--plan", "plan_id", metavar="ID", help="The plan's id; default: a random one.")
+def plan(**options: Any) -> None:
+    """Look at every segment and say what will be done and why; nothing is changed.
+
+    Exit status 1: some logs are refused.
+    """
+    run(lambda: _plan(**options), verbose=options["verbose"])
+
+
+@click.command()
+@_step_options
+def stage(**options: Any) -> None:
+    """Write the migrated folders of a plan beside the log directories, each whole or not at all.
+
+    Run again after a crash, it goes on. Exit status 1: some logs are refused.
+    """
+    run(lambda: _step("stage", **options), verbose=options["verbose"])
+
+
+@click.command()
+@_step_options
+def verify(**options: Any) -> None:
+    """Prove that staged segments hold the same records and fit their index files.
+
+    Exit status 1: some are not proven; their logs are not applied.
+    """
+    run(lambda: _step("verify", **options), verbose=options["verbose"])
+
+
+@click.command()
+@_step_options
+@_execute_option
+def apply(*, execute: bool, **options: Any) -> None:
+    """Swap the migrated folders in, on a copy or under a stopped broker.
+
+    A log directory whose .lock is held is refused, and a log that is not verified or has changed
+    since it was staged; exit status 1. Each log swaps in one step: a crash leaves it as it was or
+    migrated, `migrate status` says which, and a second run goes on.
+    """
+    run(lambda: _step("apply", execute=execute, **options), verbose=options["verbose"])
+
+
+@click.command()
+@_step_options
+@click.option(
+    "--discard-appended",
+    "discard",
+    is_flag=True,
+    help="Also where segments have changed since; what is there then goes to the stage folder.",
+)
+@_execute_option
+def rollback(*, execute: bool, discard: bool, **options: Any) -> None:
+    """Swap the first folders back in, byte for byte and with their mtimes."""
+    run(
+        lambda: _step("roll_back", execute=execute, discard=discard, **options),
+        verbose=options["verbose"],
+    )
+
+
+@click.command()
+@_step_options
+def status(**options: Any) -> None:
+    """Say of every log how far it is, and which folder is in place."""
+    run(lambda: _step("status", **options), verbose=options["verbose"])
+
+
+COMMANDS = (plan, stage, verify, apply, rollback, status)
+
+
+def _plan(
+    *,
+    sources: tuple[str, ...],
+    warehouse: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    time_index: str,
+    stage_dir: str | None,
+    plan_id: str | None,
+    cluster: str | None,
+    broker_id: int | None,
+    **_: Any,
+) -> int:
+    from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
+    from kafka_segments.pipelines.migration_plan import (  # noqa: PLC0415
+        MigrationOptions,
+        plan_migration,
+    )
+    from kafka_segments.reports.migrate_steps import print_plan  # noqa: PLC0415
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.storage.migrated_segments import MigrationRules  # noqa: PLC0415
+
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
+    rule = "empty" if time_index == _RULES[0] else time_index
+    asked = MigrationOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        warehouse=absolute_uri(warehouse),
+        rules=MigrationRules(
+            without_timestamps=WithoutTimestamps(rule),
+            index_interval_bytes=settings.index_interval_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
+            producer_id_expiration_ms=settings.producer_id_expiration_ms,
+        ),
+        now_ms=clock() if now_ms is None else now_ms,
+        plan_id=plan_id,
+        stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
+        cluster=cluster,
+        broker_id=broker_id,
+    )
+    with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
+        with progress(spark):
+            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run)
+        refused = print_plan(made, planned, output, dry_run=dry_run)
+    return FINDINGS if refused else DONE
+
+
+def _step(
+    step: str,
+    *,
+    warehouse: str,
+    plan_id: str,
+    now_ms: int | None,
+    output: str,
+    verbose: bool,  # noqa: ARG001  run() has it
+    **options: Any,
+) -> int:
+    from kafka_segments.pipelines.migration import Migration  # noqa: PLC0415
+    from kafka_segments.reports.migrate_steps import print_steps  # noqa: PLC0415
+    from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    moment = clock() if now_ms is None else now_ms
+    with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
+        migration = Migration(spark, absolute_uri(warehouse), plan_id, now_ms=moment)
+        with progress(spark):
+            steps = getattr(migration, step)(**options)
+        refused = print_steps(steps, output)
+    return FINDINGS if refused else DONE

@@ -1,0 +1,276 @@
+"""Carry out a migration's plan: stage, verify, apply, roll back; and say how far it is.
+
+What is on disk decides; table ``migration_events`` says what was done when, and that a log was
+verified after it was staged. Each step passes over what it finds done, so it can be run again.
+"""
+
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.decide import migration as decide
+from kafka_segments.errors import SetAsideError, UsageError
+from kafka_segments.spark.migration import finish_logs, prove_segments, stage_segments
+from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import (
+    LOG_KEYS,
+    MIGRATION_EVENTS,
+    MIGRATION_PLANS,
+    MIGRATION_PROOFS,
+    Warehouse,
+    sql_text,
+)
+from kafka_segments.storage.migrated_segments import MigrationRules
+from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.staged_log import (
+    LogState,
+    Side,
+    StagedLog,
+    log_state,
+    put_back,
+    put_in_place,
+)
+from kafka_segments.wire.checkpoints import LOCK
+
+
+@dataclass(frozen=True)
+class LogStep:
+    """What a step did, or would do, with one log, and which folder is in place after it."""
+
+    log: str
+    segments: int
+    bytes: int
+    status: str
+    in_place: str
+    message: str
+
+
+class Migration:
+    """One plan, and the run that carries out a step of it; ``now_ms`` is the run's clock.
+
+    Raises:
+        UsageError: no such plan.
+    """
+
+    def __init__(self, spark: SparkSession, warehouse: str, plan_id: str, *, now_ms: int) -> None:
+        self._spark = spark
+        self._tables = Warehouse(spark, warehouse)
+        self._plan_id = plan_id
+        self._now_ms = now_ms
+        self._run_id = uuid.uuid4().hex
+        plans = None
+        if self._tables.version(MIGRATION_PLANS) is not None:
+            plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
+        first = None if plans is None else plans.select("rules").first()
+        if plans is None or first is None:
+            raise UsageError(f"{warehouse} has no plan {plan_id}: run `kafka-segments migrate plan`")
+        self._plan = plans
+        self._rules = MigrationRules.of(json.loads(first["rules"]))
+
+    def stage(self) -> list[LogStep]:
+        """Write the migrated folders beside the log directories; gives one row a log."""
+        with ExitStack() as caches:
+            staged = self._segments().transform(stage_segments(self._rules)).persist()
+            caches.callback(staged.unpersist)
+            problems = staged.groupBy(*LOG_KEYS).agg(F.min("problem").alias("_problem"))
+            logs = self._logs().where("is_migrated")
+            keys = list(LOG_KEYS)
+            ready = logs.join(problems.where("_problem IS NULL"), keys, how="left_semi")
+            failed = logs.join(problems.where("_problem IS NOT NULL"), keys, how="inner")
+            spread = ready.repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
+            finished = spread.transform(finish_logs(self._rules, now_ms=self._now_ms))
+            problem = finished.select(*LOG_KEYS, "problem").unionByName(
+                failed.select(*LOG_KEYS, F.col("_problem").alias("problem"))
+            )
+            self._note_outcomes(decide.STAGE, problem)
+        return self._reported(decide.STAGE)
+
+    def verify(self) -> list[LogStep]:
+        """Prove every staged segment; gives one row a log. The proofs are a table."""
+        proofs = (
+            self._segments()
+            .transform(prove_segments(self._rules))
+            .transform(decide.with_replicas)
+            .withColumn("plan_id", F.lit(self._plan_id))
+            .withColumn("run_id", F.lit(self._run_id))
+            .withColumn("verified_at", F.timestamp_millis(F.lit(self._now_ms)))
+        )
+        self._tables.create(MIGRATION_PROOFS)
+        where = f"plan_id = {sql_text(self._plan_id)}"
+        self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
+        written = self._tables.read(MIGRATION_PROOFS).where(where)
+        problem = F.concat_ws(": segment ", F.lit(""), "base_offset", "problem")
+        outcome = written.groupBy(*LOG_KEYS).agg(
+            F.min(F.when(F.col("problem").isNotNull(), problem)).alias("problem")
+        )
+        self._note_outcomes(decide.VERIFY, outcome)
+        return self._reported(decide.VERIFY)
+
+    def apply(self, *, execute: bool) -> Iterator[LogStep]:
+        """Swap the migrated folders in, log by log, under the lock of their log directory.
+
+        A log that was not verified, or has changed since it was staged, is refused.
+        """
+
+        def act(log: Row) -> LogStep:
+            staged = _staged_log(log)
+            if log["verify"] is None or log["verify"]["status"] != decide.DONE:
+                raise SetAsideError(staged.folder, "it is not verified: run `migrate verify`")
+            if log_state(staged).side is Side.AFTER:
+                return _step(log, "in place already")
+            if not execute:
+                return _step(log, "would swap in")
+            put_in_place(staged)
+            return _step(log, decide.DONE)
+
+        return self._swap(decide.APPLY, act, execute=execute)
+
+    def roll_back(self, *, execute: bool, discard: bool) -> Iterator[LogStep]:
+        """Swap the first folders back in, log by log; what was never applied is passed over."""
+
+        def act(log: Row) -> LogStep:
+            staged = _staged_log(log)
+            state = log_state(staged)
+            if state.side is Side.BEFORE:
+                return _step(log, "in place already")
+            if not execute:
+                return _step(log, "would swap back")
+            put_back(staged, discard=discard)
+            return _step(log, decide.DONE)
+
+        return self._swap(decide.ROLLBACK, act, execute=execute)
+
+    def status(self) -> Iterator[LogStep]:
+        """Say of every log which folder is in place, and what the last steps did."""
+        for log in self._logs_with_steps(migrated=False).toLocalIterator():
+            if not log["is_migrated"]:
+                yield _step(log, "left alone", log["problem"] or "there is nothing to do")
+                continue
+            yield _step(log, _reached(log, log_state(_staged_log(log))))
+
+    def _segments(self) -> DataFrame:
+        """Give the segments of logs that are migrated, packed into tasks by bytes."""
+        logs = self._logs().where("is_migrated").select(*LOG_KEYS)
+        segments = self._plan.join(logs, list(LOG_KEYS), how="left_semi")
+        totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
+        load = Load(*totals)
+        tasks = count_tasks(load, cores=self._spark.sparkContext.defaultParallelism)
+        return segments.withColumn("relative_path", F.col("path")).transform(
+            pack_segments(load, tasks=tasks)
+        )
+
+    def _logs(self) -> DataFrame:
+        return self._plan.transform(decide.logs_of_plan)
+
+    def _logs_with_steps(self, *, migrated: bool = True) -> DataFrame:
+        self._tables.create(MIGRATION_EVENTS)
+        events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
+        logs = self._logs().drop("segments")
+        logs = logs.where("is_migrated") if migrated else logs
+        return logs.join(
+            events.transform(decide.latest_steps), list(LOG_KEYS), how="left"
+        ).orderBy(*LOG_KEYS)
+
+    def _reported(self, step: str) -> list[LogStep]:
+        """Give the outcome of a step of this run."""
+        rows = self._logs_with_steps().where(F.col(step)["run_id"] == self._run_id)
+        return [_step(log, log[step]["status"], log[step]["message"]) for log in rows.collect()]
+
+    def _swap(
+        self, step: str, act: Callable[[Row], LogStep], *, execute: bool
+    ) -> Iterator[LogStep]:
+        logs = self._logs_with_steps().toLocalIterator()
+        for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
+            done: list[tuple[Row, LogStep]] = []
+            try:
+                with ExitStack() as lock:
+                    refusal = None
+                    try:
+                        lock.enter_context(held_lock(Path(log_dir) / LOCK))
+                    except SetAsideError as error:
+                        refusal = str(error)
+                    for log in group:
+                        outcome = _tried(log, act, refusal)
+                        done.append((log, outcome))
+                        yield outcome
+            finally:
+                if execute:
+                    self._note_swaps(step, done)
+
+    def _note_swaps(self, step: str, done: Sequence[tuple[Row, LogStep]]) -> None:
+        rows = [
+            (*(log[key] for key in LOG_KEYS), made.status, made.message) for log, made in done
+        ]
+        columns = schema(f"{MIGRATION_EVENTS.name}.v1")
+        names = (*LOG_KEYS, "status", "message")
+        types = ", ".join(f"{name} {columns[name].dataType.simpleString()}" for name in names)
+        self._note(step, self._spark.createDataFrame(rows, types))
+
+    def _note_outcomes(self, step: str, problems: DataFrame) -> None:
+        status = F.when(F.col("problem").isNull(), decide.DONE).otherwise(decide.REFUSED)
+        message = F.coalesce("problem", F.lit(""))
+        self._note(
+            step,
+            problems.select(*LOG_KEYS, status.alias("status"), message.alias("message")),
+        )
+
+    def _note(self, step: str, outcomes: DataFrame) -> None:
+        """Append events; a log's newest of a step counts."""
+        self._tables.create(MIGRATION_EVENTS)
+        self._tables.append(
+            MIGRATION_EVENTS,
+            outcomes.withColumns(
+                {
+                    "plan_id": F.lit(self._plan_id),
+                    "sequence": F.lit(self._tables.version(MIGRATION_EVENTS)).cast("long"),
+                    "step": F.lit(step),
+                    "run_id": F.lit(self._run_id),
+                    "at": self._now(),
+                }
+            ),
+        )
+
+    def _now(self) -> Column:
+        return F.timestamp_millis(F.lit(self._now_ms))
+
+
+def _tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
+    if refusal is not None:
+        return _step(log, decide.REFUSED, refusal)
+    try:
+        return act(log)
+    except (SetAsideError, OSError) as error:
+        return _step(log, decide.REFUSED, str(error))
+
+
+def _reached(log: Row, state: LogState) -> str:
+    """Name the last step that still holds."""
+    if state.side is Side.AFTER:
+        return "applied"
+    if not state.is_staged:
+        return "planned"
+    if log["apply"] is not None and log["rollback"] is not None:
+        return "rolled back"
+    return "verified" if log["verify"] and log["verify"]["status"] == decide.DONE else "staged"
+
+
+def _staged_log(log: Row) -> StagedLog:
+    return StagedLog(Path(log["folder"]), Path(log["root"]))
+
+
+def _step(log: Row, status: str, message: str | None = None) -> LogStep:
+    try:
+        state = log_state(_staged_log(log))
+    except (SetAsideError, OSError) as error:
+        state = LogState(None, False, str(error))
+    in_place = "unknown" if state.side is None else state.side.value
+    said = state.message if message is None else message
+    return LogStep(log["folder"], log["segment_count"], log["size_bytes"], status, in_place, said)

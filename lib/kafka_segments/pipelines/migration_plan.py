@@ -1,0 +1,149 @@
+"""Plan a migration: look at every segment, say what will be done and why, write the plan."""
+
+import json
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.decide.build_plan import file_path, with_broker
+from kafka_segments.decide.migration import decide_migration
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.spark.listing import list_sources
+from kafka_segments.spark.migration import survey_segments
+from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import MIGRATION_PLANS, Warehouse
+from kafka_segments.storage import listing
+from kafka_segments.storage.migrated_segments import MigrationRules
+from kafka_segments.wire.names import FolderState
+
+_LOG = ["log_dir", "topic", "partition"]
+
+
+@dataclass(frozen=True)
+class MigrationOptions:
+    """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
+
+    ``stage_dir`` None: each log directory's own name with ``.migration`` behind it.
+
+    Raises:
+        UsageError: a source on no local file system.
+    """
+
+    sources: tuple[str, ...]
+    warehouse: str
+    rules: MigrationRules
+    now_ms: int
+    plan_id: str | None = None
+    stage_dir: str | None = None
+    cluster: str | None = None
+    broker_id: int | None = None
+
+    def __post_init__(self) -> None:
+        for source in self.sources:
+            if "://" in source:
+                raise UsageError(f"{source}: a migration moves folders of a local file system")
+
+
+def plan_migration(
+    spark: SparkSession, options: MigrationOptions, caches: ExitStack, *, dry_run: bool
+) -> tuple[str, DataFrame]:
+    """Write a plan into table ``migration_plans``; gives its id and rows.
+
+    A plan whose id is there already is given as it is.
+
+    Raises:
+        SourceError: a source that cannot be listed.
+        UsageError: staged folders would lie in a log directory.
+    """
+    tables = Warehouse(spark, options.warehouse)
+    if options.plan_id is not None and tables.version(MIGRATION_PLANS) is not None:
+        known = tables.read(MIGRATION_PLANS).where(F.col("plan_id") == options.plan_id)
+        if not known.isEmpty():
+            return options.plan_id, known
+    plan_id = options.plan_id or uuid.uuid4().hex[:12]
+    planned = _planned(spark, options, plan_id, caches).persist()
+    caches.callback(planned.unpersist)
+    if not dry_run:
+        tables.create(MIGRATION_PLANS)
+        tables.append(MIGRATION_PLANS, planned)
+    return plan_id, planned
+
+
+def _planned(
+    spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack
+) -> DataFrame:
+    listed, loads = list_sources(spark, options.sources, caches)
+    if listing.UNLISTED in loads:
+        _refuse_missing_sources(listed)
+    load = loads.get(listing.SEGMENT, Load())
+    tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
+    identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
+    segments = _with_log_dirs(listed).transform(identify)
+    _check_stage_dir(segments, options)
+    surveyed = (
+        segments.withColumn("path", file_path())
+        .transform(pack_segments(load, tasks=tasks))
+        .transform(survey_segments(options.rules))
+    )
+    is_moved = F.col("folder_state") != FolderState.LIVE.value
+    moved = F.concat(
+        F.lit("its folder is marked -"), "folder_state", F.lit(": finish that move first")
+    )
+    return (
+        surveyed.withColumn("problem", F.coalesce(F.when(is_moved, moved), "problem"))
+        .transform(decide_migration)
+        .withColumn("plan_id", F.lit(plan_id))
+        .withColumn("root", _root(options, plan_id))
+        .withColumn("rules", F.lit(json.dumps(options.rules.described())))
+        .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
+        .select(*schema(f"{MIGRATION_PLANS.name}.v1").fieldNames())
+    )
+
+
+def _refuse_missing_sources(listed: DataFrame) -> None:
+    missing = listed.where(
+        (F.col("kind") == listing.UNLISTED) & (F.col("relative_path") == "")
+    ).first()
+    if missing is not None:
+        raise SourceError(missing["source"], missing["reason"])
+
+
+def _with_log_dirs(listed: DataFrame) -> DataFrame:
+    """Give the segments with their log's start and whether its broker was stopped cleanly."""
+    log_dirs = listed.where(F.col("kind") == listing.LOG_DIR)
+    is_clean = F.col("meta.was_clean_shutdown")
+    starts = log_dirs.select("log_dir", F.inline("offsets"))
+    return (
+        listed.where(F.col("kind") == listing.SEGMENT)
+        .join(
+            F.broadcast(log_dirs.select("log_dir", is_clean.alias("was_clean_shutdown"))),
+            "log_dir",
+            how="left",
+        )
+        .join(F.broadcast(starts.select(*_LOG, "log_start_offset")), _LOG, how="left")
+        .withColumn("was_clean_shutdown", F.coalesce("was_clean_shutdown", F.lit(False)))
+        .withColumn("log_start_offset", F.coalesce("log_start_offset", F.lit(0)))
+        .drop("reason")
+    )
+
+
+def _check_stage_dir(segments: DataFrame, options: MigrationOptions) -> None:
+    if options.stage_dir is None:
+        return
+    is_inside = F.lit(f"{options.stage_dir}/").startswith(F.concat("log_dir", F.lit("/")))
+    inside = segments.where(is_inside).first()
+    if inside is not None:
+        raise UsageError(
+            f"--stage-dir {options.stage_dir} lies in the log directory {inside['log_dir']}: a"
+            " broker does not start with other folders there"
+        )
+
+
+def _root(options: MigrationOptions, plan_id: str) -> Column:
+    if options.stage_dir is None:
+        return F.concat("log_dir", F.lit(f".migration/{plan_id}"))
+    return F.concat(F.lit(f"{options.stage_dir}/{plan_id}"), "log_dir")

@@ -1,0 +1,114 @@
+"""Look at one segment before its migration: what its log holds, how its index files are."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.audit import LogFacts
+from kafka_segments.index.audit_segment import judge_segment
+from kafka_segments.index.recovery import SegmentRecoverer, SegmentRecovery
+from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
+from kafka_segments.storage.files import (
+    OpenSegment,
+    first_line,
+    open_segment,
+    place,
+    read_if_there,
+)
+from kafka_segments.storage.migrated_indexes import MigratedIndexes
+from kafka_segments.storage.migrated_segments import MigrationRules, PlannedSegment
+from kafka_segments.wire.batches import Batches
+
+_MOST_INDEX_BYTES = 256 * 1024 * 1024
+_SUFFIXES = (".index", ".timeindex")
+Facts = dict[str, Any]
+
+
+class SegmentSurveyor:
+    """Looks at segments one after another; what it needs is made once a task."""
+
+    def __init__(self, rules: MigrationRules) -> None:
+        self._rules = rules
+        self._recoverer = SegmentRecoverer(rules.recovery)
+        self._indexes = MigratedIndexes(rules.without_timestamps)
+        self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
+
+    def survey(self, segment: PlannedSegment) -> Facts:
+        """Give the facts that a plan is made of; ``problem`` says why there can be none.
+
+        ``index_findings``: how the files beside the segment differ from those it is to have.
+        """
+        facts: Facts = {"index_findings": [], "conversion_hazards": []}
+        try:
+            with open_segment(place(str(segment.path))) as opened:
+                recovery = self._recoverer.recover(
+                    opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
+                )
+                facts |= _log_facts(recovery)
+                if facts["problem"] is None:
+                    facts["index_findings"] = self._index_findings(segment, opened, recovery)
+        except (OSError, FileChangedError) as error:
+            facts["problem"] = f"it cannot be read: {first_line(error)}"
+        return facts
+
+    def _index_findings(
+        self, segment: PlannedSegment, opened: OpenSegment, recovery: SegmentRecovery
+    ) -> list[str]:
+        wanted = self._indexes.make(
+            recovery, opened.read_into, base_offset=segment.base_offset, around=segment.around
+        )
+        found = {
+            suffix: read_if_there(
+                place(str(segment.path.with_suffix(suffix))), most_bytes=_MOST_INDEX_BYTES
+            )
+            for suffix in _SUFFIXES
+        }
+        different = [suffix for suffix in _SUFFIXES if found[suffix] != wanted[suffix]]
+        if not different:
+            return []
+        judged = self._judged(found, segment, opened, recovery)
+        return [f"{suffix} {judged[suffix]}" for suffix in different]
+
+    def _judged(
+        self,
+        found: dict[str, bytes | None],
+        segment: PlannedSegment,
+        opened: OpenSegment,
+        recovery: SegmentRecovery,
+    ) -> dict[str, str]:
+        """Say how the files stand to those of recovery, by suffix."""
+        offsets, times = recovery.offset_entries, recovery.time_entries
+        if offsets is None or times is None:
+            return {}
+        log = LogFacts(
+            base_offset=segment.base_offset,
+            next_offset=recovery.next_offset,
+            valid_bytes=recovery.valid_bytes,
+            max_timestamp=recovery.max_timestamp,
+            index_interval_bytes=self._rules.index_interval_bytes,
+            offset_entries=offsets,
+            time_entries=times,
+        )
+
+        def walk() -> Iterator[Batches]:
+            for chunk in self._headers.read(opened.read_into, size_bytes=recovery.valid_bytes):
+                yield chunk.batches
+
+        files = {**found, ".txnindex": None}
+        return {
+            judgement.suffix: f"{judgement.verdict}: {judgement.message}"
+            for judgement in judge_segment(files, log, walk)
+        }
+
+
+def _log_facts(recovery: SegmentRecovery) -> Facts:
+    damage = recovery.damage
+    message = None if damage is None else f"{damage.message}, byte {damage.position}"
+    is_loaded = recovery.offset_entries is not None and recovery.time_entries is not None
+    return {
+        "magics": list(recovery.magics),
+        "batch_count": recovery.batch_count,
+        "max_timestamp_ms": recovery.max_timestamp,
+        "damage": message,
+        "problem": None if is_loaded else f"a broker would not load it: {message}",
+    }

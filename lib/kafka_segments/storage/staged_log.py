@@ -1,0 +1,250 @@
+"""A log's folder and the one staged for it: which of the two is in place, and the swap.
+
+``<root>/<folder>.json``, the manifest, has the files of both with size, mtime and sha256;
+``<root>/<folder>`` is the folder that is not in place: the migrated one until ``put_in_place``,
+the first one until ``put_back``. Both do one step, ``exchange_folders``, so a process that is
+killed leaves the one state or the other, and the folders' inodes say which.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.folder_exchange import exchange_folders
+from kafka_segments.storage.set_aside import sha256_of, sync_folder
+from kafka_segments.wire.names import LOG_SUFFIX
+
+TEMPORARY = ".kafka-segments-tmp"
+
+
+class FileState(NamedTuple):
+    """A file as it was when it was staged."""
+
+    name: str
+    size_bytes: int
+    mtime_ns: int
+    sha256: str
+
+
+class FolderFiles(NamedTuple):
+    """The files of a folder, and its inode."""
+
+    inode: int
+    files: tuple[FileState, ...]
+
+
+class Manifest(NamedTuple):
+    """Both folders of a log."""
+
+    before: FolderFiles
+    after: FolderFiles
+
+
+class Side(StrEnum):
+    """Which folder lies in the log directory: the first one, or the migrated one."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class LogState(NamedTuple):
+    """What there is of a log; ``side`` None: neither folder can be told.
+
+    ``is_staged``: the other folder is there, whole.
+    """
+
+    side: Side | None
+    is_staged: bool
+    message: str
+
+
+class StagedLog(NamedTuple):
+    """A partition's folder, and the root that staged folders of its log directory lie in."""
+
+    folder: Path
+    root: Path
+
+    @property
+    def other(self) -> Path:
+        """The folder that is not in place."""
+        return self.root / self.folder.name
+
+    @property
+    def unfinished(self) -> Path:
+        """Where the migrated folder grows."""
+        return self.root / f"{self.folder.name}.unfinished"
+
+    @property
+    def parts(self) -> Path:
+        """Where the results of its segments wait."""
+        return self.root / f"{self.folder.name}.parts"
+
+    @property
+    def manifest(self) -> Path:
+        """What both folders hold."""
+        return self.root / f"{self.folder.name}.json"
+
+
+def state_of(path: Path) -> FileState:
+    """Take a file's state; it is read whole."""
+    stat = path.stat()
+    return FileState(path.name, stat.st_size, stat.st_mtime_ns, sha256_of(path))
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Make a file appear whole, on disk before its name is."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY}")
+    with temporary.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def write_manifest(log: StagedLog, manifest: Manifest) -> None:
+    """Write the manifest of a log, whole or not at all."""
+    sides = {
+        name: {"inode": side.inode, "files": [file._asdict() for file in side.files]}
+        for name, side in manifest._asdict().items()
+    }
+    write_durably(log.manifest, json.dumps({"folder": str(log.folder), **sides}, indent=1).encode())
+
+
+def read_manifest(log: StagedLog) -> Manifest:
+    """Read the manifest of a log.
+
+    Raises:
+        SetAsideError: there is none, or it is none.
+    """
+    try:
+        found = json.loads(log.manifest.read_text("utf-8"))
+        return Manifest(*(_side(found[name]) for name in Manifest._fields))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SetAsideError(log.manifest, f"no manifest: {error}") from None
+
+
+def _side(found: dict[str, object]) -> FolderFiles:
+    files = found["files"]
+    if not isinstance(files, list):
+        raise TypeError("files is no list")
+    return FolderFiles(int(str(found["inode"])), tuple(FileState(**file) for file in files))
+
+
+def log_state(log: StagedLog) -> LogState:
+    """Say which folder is in place; what is on disk decides, nothing else."""
+    if not log.other.is_dir() or not log.manifest.exists():
+        begun = log.unfinished.exists() or log.parts.exists()
+        return LogState(Side.BEFORE, False, "staging was begun" if begun else "nothing is staged")
+    manifest = read_manifest(log)
+    side = _side_in_place(log, manifest)
+    if side is Side.AFTER:
+        return LogState(side, True, _grown(log, manifest) or "migrated")
+    if side is Side.BEFORE:
+        return LogState(side, True, difference(log.folder, manifest.before.files) or "staged")
+    return LogState(None, True, f"neither folder is as {log.manifest} says")
+
+
+def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
+    """Tell by the inodes; where a copy has changed those, by the files."""
+    inodes = (log.folder.stat().st_ino if log.folder.is_dir() else -1, log.other.stat().st_ino)
+    if inodes == (manifest.before.inode, manifest.after.inode):
+        return Side.BEFORE
+    if inodes == (manifest.after.inode, manifest.before.inode):
+        return Side.AFTER
+    if difference(log.other, manifest.before.files) is None:
+        return Side.AFTER
+    if difference(log.other, manifest.after.files) is None:
+        return Side.BEFORE
+    return None
+
+
+def put_in_place(log: StagedLog) -> None:
+    """Swap the migrated folder in; one that is in place already stays.
+
+    Raises:
+        SetAsideError: a folder that is not as it was staged.
+        OSError: the swap was refused; nothing has changed.
+    """
+    if _checked_state(log).side is Side.AFTER:
+        return
+    manifest = read_manifest(log)
+    changed = difference(log.folder, manifest.before.files)
+    if changed is not None:
+        raise SetAsideError(log.folder, f"{changed} since it was staged: plan again")
+    spoilt = difference(log.other, manifest.after.files) or _altered(log.other, manifest.after)
+    if spoilt is not None:
+        raise SetAsideError(log.other, f"{spoilt} since it was staged: plan again")
+    exchange_folders(log.folder, log.other)
+
+
+def put_back(log: StagedLog, *, discard: bool) -> None:
+    """Swap the first folder back in; one that is in place already stays.
+
+    The migrated folder goes to where the first one was, so nothing is lost.
+
+    Raises:
+        SetAsideError: the first folder is not as it was; or, unless ``discard``, segments have
+            changed since the migration, so records would be lost to consumers.
+        OSError: the swap was refused; nothing has changed.
+    """
+    if _checked_state(log).side is Side.BEFORE:
+        return
+    manifest = read_manifest(log)
+    spoilt = difference(log.other, manifest.before.files) or _altered(log.other, manifest.before)
+    if spoilt is not None:
+        raise SetAsideError(log.other, f"{spoilt} since it was set aside: it is not put back")
+    grown = _grown(log, manifest)
+    if grown is not None and not discard:
+        raise SetAsideError(
+            log.folder,
+            f"{grown} since the migration: --discard-appended puts the first state back all the"
+            f" same, what is there now then lies in {log.other}",
+        )
+    exchange_folders(log.folder, log.other)
+
+
+def _checked_state(log: StagedLog) -> LogState:
+    state = log_state(log)
+    if not state.is_staged or state.side is None:
+        raise SetAsideError(log.folder, state.message)
+    return state
+
+
+def _grown(log: StagedLog, manifest: Manifest) -> str | None:
+    """Say whether segments were appended to, cut, added or deleted in the migrated folder."""
+    logs = [file for file in manifest.after.files if file.name.endswith(LOG_SUFFIX)]
+    return difference(log.folder, logs, only=LOG_SUFFIX)
+
+
+def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> str | None:
+    """Say how the files of a folder differ by name, size or mtime; None: not at all.
+
+    ``only``: compare the names that end so.
+    """
+    if not folder.is_dir():
+        return "it is no folder"
+    names = {entry.name for entry in folder.iterdir() if entry.name.endswith(only)}
+    for file in files:
+        if file.name not in names:
+            return f"{file.name} is gone"
+        names.remove(file.name)
+        stat = (folder / file.name).stat()
+        if (stat.st_size, stat.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
+            return (
+                f"{file.name} has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns,"
+                f" it had {file.size_bytes} and {file.mtime_ns}"
+            )
+    return f"{min(names)} has come" if names else None
+
+
+def _altered(folder: Path, side: FolderFiles) -> str | None:
+    """Compare the bytes of all files but the logs, whose size and mtime must do."""
+    for file in side.files:
+        if not file.name.endswith(LOG_SUFFIX) and sha256_of(folder / file.name) != file.sha256:
+            return f"{file.name} has other bytes"
+    return None

@@ -1,0 +1,104 @@
+"""Stage a log in processes that end at their first, second, … change of the file system.
+
+Run as ``killed_staging.py FOLDER ROOT``; prints in how many steps a process was ended. After each
+the first folder must be as it was, and another run must bring the same staged folder.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kafka_segments.storage.log_staging import LogToStage, finish_log
+from kafka_segments.storage.migrated_segments import Action, MigrationRules, PlannedSegment
+from kafka_segments.storage.segment_staging import SegmentStager
+from kafka_segments.storage.staged_log import Side, StagedLog, log_state
+
+KILLED = 9
+CHANGES = ("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "mkdir", "link")
+RULES = MigrationRules()
+
+
+def planned(log: StagedLog, action: Action = Action.INDEXES) -> list[PlannedSegment]:
+    """Plan all segments of a log."""
+    paths = sorted(log.folder.glob("*.log"))
+    bases = [int(path.stem) for path in paths]
+    return [
+        PlannedSegment(
+            path, log.root, base, following, path.stat().st_size, path.stat().st_mtime_ns, action
+        )
+        for path, base, following in zip(paths, bases, [*bases[1:], None], strict=True)
+    ]
+
+
+def stage(log: StagedLog, segments: list[PlannedSegment], rules: MigrationRules = RULES) -> None:
+    """Do what the executors do for one log."""
+    stager = SegmentStager(rules)
+    for segment in segments:
+        stager.stage(segment)
+    finish_log(LogToStage(segments, 0, 0), rules)
+
+
+def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def _end_after(steps: int) -> None:
+    left = steps
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                os._exit(KILLED)
+            left -= 1
+            return function(*arguments, **options)
+
+        return call
+
+    for name in CHANGES:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def _ended_early(log: StagedLog, steps: int) -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            _end_after(steps)
+            stage(log, planned(log))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, KILLED), status
+    return status == KILLED
+
+
+def main() -> None:
+    log = StagedLog(Path(sys.argv[1]), Path(sys.argv[2]))
+    before = _state(log.folder)
+    stage(log, planned(log))
+    staged = _bytes(log.other)
+    shutil.rmtree(log.root)
+    steps = 0
+    while _ended_early(log, steps):
+        assert _state(log.folder) == before
+        assert log_state(log).side is Side.BEFORE
+        assert not log.other.exists() or _bytes(log.other) == staged
+        stage(log, planned(log))
+        assert _bytes(log.other) == staged
+        assert log_state(log).message == "staged"
+        assert sorted(entry.name for entry in log.root.iterdir()) == ["t-0", "t-0.json"]
+        shutil.rmtree(log.root)
+        steps += 1
+    print(steps)
+
+
+if __name__ == "__main__":
+    main()

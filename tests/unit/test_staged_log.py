@@ -1,0 +1,233 @@
+"""The swap of a log's folder: a kill at every step, and folders that are not as they were."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.storage import folder_exchange
+from kafka_segments.storage.staged_log import (
+    FolderFiles,
+    Manifest,
+    Side,
+    StagedLog,
+    log_state,
+    put_back,
+    put_in_place,
+    read_manifest,
+    state_of,
+    write_manifest,
+)
+
+LIB = Path(__file__).resolve().parents[2] / "lib"
+LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"
+State = dict[str, tuple[bytes, int]]
+# Ends the process at its n-th change of the file system, the swap among them.
+KILLED = """
+import os, sys
+from pathlib import Path
+from kafka_segments.storage import staged_log as module
+
+action, folder, root, step = sys.argv[1:]
+steps = int(step)
+
+def counted(function):
+    def call(*arguments, **options):
+        global steps
+        if steps == 0:
+            os._exit(9)
+        steps -= 1
+        return function(*arguments, **options)
+    return call
+
+for name in ("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chown", "mkdir", "link"):
+    setattr(os, name, counted(getattr(os, name)))
+module.exchange_folders = counted(module.exchange_folders)
+log = module.StagedLog(Path(folder), Path(root))
+module.put_in_place(log) if action == "apply" else module.put_back(log, discard=False)
+if steps == 0:
+    os._exit(9)
+"""
+
+
+def _files(folder: Path) -> FolderFiles:
+    files = tuple(state_of(file) for file in sorted(folder.iterdir()))
+    return FolderFiles(folder.stat().st_ino, files)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> StagedLog:
+    log = StagedLog(tmp_path / "logs" / "t-0", tmp_path / "logs.migration" / "p")
+    for folder, names in ((log.folder, (LOG, "x")), (log.other, (LOG, INDEX, "x"))):
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).write_bytes(f"{folder.parent.name} {name}".encode())
+            os.utime(folder / name, ns=(5, 1_600_000_000_123_456_789))
+    write_manifest(log, Manifest(_files(log.folder), _files(log.other)))
+    return log
+
+
+def _state(folder: Path) -> State:
+    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+
+
+def _run(action: str, log: StagedLog, step: int) -> bool:
+    """Run until the process is killed at a step; tell whether it came to its end."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", KILLED, action, log.folder, log.root, str(step)],
+        env={"PYTHONPATH": str(LIB)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 9), done.stderr
+    return done.returncode == 0
+
+
+def test_a_kill_at_any_step_leaves_one_of_the_two_and_says_which(log: StagedLog) -> None:
+    states = {Side.BEFORE: _state(log.folder), Side.AFTER: _state(log.other)}
+    seen = {"apply": set(), "rollback": set()}
+    for action, goal, finish in (
+        ("apply", Side.AFTER, put_in_place),
+        ("rollback", Side.BEFORE, lambda log: put_back(log, discard=False)),
+    ):
+        start = log_state(log).side
+        step, ended = 0, False
+        while not ended:
+            ended = _run(action, log, step)
+            state = log_state(log)
+            assert state.is_staged
+            assert state.side is not None
+            assert _state(log.folder) == states[state.side]
+            seen[action].add(state.side)
+            finish(log)
+            assert log_state(log).side is goal
+            assert _state(log.folder) == states[goal]
+            if not ended and start is Side.BEFORE:
+                put_back(log, discard=False)
+            elif not ended:
+                put_in_place(log)
+            step += 1
+        assert step > 3
+    assert seen == {"apply": {*Side}, "rollback": {*Side}}
+
+
+def test_both_can_be_done_again(log: StagedLog) -> None:
+    first = _state(log.folder)
+    for _ in range(2):
+        put_in_place(log)
+    assert log_state(log).message == "migrated"
+    for _ in range(2):
+        put_back(log, discard=False)
+    assert _state(log.folder) == first
+    put_in_place(log)
+    assert log_state(log).side is Side.AFTER
+
+
+def test_a_copy_that_has_other_inodes_is_told_by_its_files(log: StagedLog, tmp_path: Path) -> None:
+    for side in (Side.BEFORE, Side.AFTER):
+        copied = StagedLog(tmp_path / side / "logs" / "t-0", tmp_path / side / "aside")
+        shutil.copytree(log.folder, copied.folder)
+        shutil.copytree(log.root, copied.root)
+        assert log_state(copied).side is side
+        put_in_place(log)
+
+
+def _touch(log: StagedLog) -> None:
+    os.utime(log.folder / LOG, ns=(5, 6))
+
+
+def _spoil(log: StagedLog) -> None:
+    stat = (log.other / INDEX).stat()
+    (log.other / INDEX).write_bytes(b"x" * stat.st_size)
+    os.utime(log.other / INDEX, ns=(5, stat.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_touch, f"{LOG} has .* it had .* since it was staged: plan again"),
+        (lambda log: (log.folder / LOG).unlink(), f"{LOG} is gone since it was staged"),
+        (lambda log: (log.folder / "y").touch(), "y has come since it was staged"),
+        (_spoil, f"{INDEX} has other bytes since it was staged"),
+        (lambda log: log.manifest.write_text("{"), "no manifest"),
+        (lambda log: shutil.rmtree(log.other), "nothing is staged"),
+    ],
+)
+def test_a_log_that_has_changed_since_is_not_swapped(
+    log: StagedLog, change: Callable[[StagedLog], object], message: str
+) -> None:
+    change(log)
+    before = _state(log.folder)
+
+    with pytest.raises(SetAsideError, match=message):
+        put_in_place(log)
+
+    assert _state(log.folder) == before
+
+
+def test_records_that_came_since_are_not_lost(log: StagedLog) -> None:
+    first = _state(log.folder)
+    put_in_place(log)
+    (log.folder / INDEX).write_bytes(b"rebuilt by a broker")
+    (log.folder / LOG).write_bytes(b"appended by a broker")
+    (log.folder / f"{9:020d}.snapshot").touch()
+    grown = _state(log.folder)
+
+    with pytest.raises(SetAsideError, match="since the migration: --discard-appended"):
+        put_back(log, discard=False)
+    put_back(log, discard=True)
+
+    assert _state(log.folder) == first
+    assert _state(log.other) == grown
+    assert log_state(log).side is Side.BEFORE
+    with pytest.raises(SetAsideError, match="since it was staged: plan again"):
+        put_in_place(log)
+
+
+def test_a_first_folder_that_was_changed_is_not_put_back(log: StagedLog) -> None:
+    put_in_place(log)
+    _touch(StagedLog(log.other, log.root))
+
+    with pytest.raises(SetAsideError, match="since it was set aside: it is not put back"):
+        put_back(log, discard=False)
+
+
+def test_neither_folder_is_taken_for_the_other(log: StagedLog, tmp_path: Path) -> None:
+    copied = StagedLog(tmp_path / "c" / "t-0", tmp_path / "aside")
+    shutil.copytree(log.folder, copied.folder)
+    shutil.copytree(log.root, copied.root)
+    (copied.other / "more").touch()
+
+    assert log_state(copied).side is None
+    with pytest.raises(SetAsideError, match="neither folder is as"):
+        put_in_place(copied)
+
+
+def test_a_file_system_that_cannot_swap_is_refused_before_anything_changes(
+    log: StagedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _state(log.folder)
+    monkeypatch.setattr(folder_exchange.ctypes, "CDLL", lambda *_, **__: object())
+
+    with pytest.raises(SetAsideError, match="cannot swap places .* ext4 or xfs"):
+        put_in_place(log)
+
+    assert _state(log.folder) == first
+
+
+def test_a_swap_that_fails_says_where(log: StagedLog) -> None:
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        folder_exchange.exchange_folders(log.folder / "none", log.other)
+
+
+def test_a_manifest_says_what_was_staged(log: StagedLog) -> None:
+    manifest = read_manifest(log)
+
+    assert [file.name for file in manifest.after.files] == [INDEX, LOG, "x"]
+    assert manifest.before == _files(log.folder)
