@@ -28,15 +28,16 @@ def _log(case: Path, tmp_path: Path) -> StagedLog:
     return StagedLog(folder, tmp_path / "logs.migration" / "p")
 
 
+@pytest.mark.parametrize("action", [Action.INDEXES, Action.CONVERT])
 def test_a_kill_at_any_step_of_staging_changes_nothing_and_a_second_run_finishes(
-    synthetic: Path, tmp_path: Path
+    synthetic: Path, tmp_path: Path, action: Action
 ) -> None:
     log = _log(synthetic / "v0-v1-v2-multi-segment", tmp_path)
     for path in sorted(log.folder.glob("*.log"))[2:]:
         path.unlink()
 
     done = subprocess.run(
-        [sys.executable, killed_staging.__file__, log.folder, log.root],
+        [sys.executable, killed_staging.__file__, log.folder, log.root, action],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,
@@ -76,9 +77,7 @@ def test_closed_logs_are_the_same_file_and_what_a_broker_writes_to_is_a_copy(
 
     stage(log, segments)
 
-    same = {
-        file.name for file in log.folder.iterdir() if file.samefile(log.other / file.name)
-    }
+    same = {file.name for file in log.folder.iterdir() if file.samefile(log.other / file.name)}
     assert same == {segment.path.name for segment in segments[:-1]}
     for name in ("partition.metadata", "leader-epoch-checkpoint"):
         assert (log.other / name).read_bytes() == (log.folder / name).read_bytes()
@@ -116,7 +115,10 @@ def test_a_segment_that_keeps_its_files_writes_none(synthetic: Path, tmp_path: P
     [
         (lambda folder: (folder / "folder").mkdir(), "no plain file"),
         (lambda folder: (folder / f"{999:020d}.log").touch(), "was not there when its log was"),
-        (lambda folder: os.utime(min(folder.glob("*.log")), ns=(5, 5)), "when it was planned: plan"),
+        (
+            lambda folder: os.utime(min(folder.glob("*.log")), ns=(5, 5)),
+            "when it was planned: plan",
+        ),
         (lambda folder: min(folder.glob("*.log")).unlink(), "it is gone since it was planned"),
     ],
 )

@@ -215,7 +215,7 @@ def test_a_file_system_that_cannot_swap_is_refused_before_anything_changes(
     first = _state(log.folder)
     monkeypatch.setattr(folder_exchange.ctypes, "CDLL", lambda *_, **__: object())
 
-    with pytest.raises(SetAsideError, match="cannot swap places .* ext4 or xfs"):
+    with pytest.raises(SetAsideError, match=r"cannot swap places .* ext4 or xfs"):
         put_in_place(log)
 
     assert _state(log.folder) == first

@@ -66,6 +66,22 @@ _execute_option = click.option(
     " recovery leaves it, or one entry by KIP-33: (mtime -> base offset of the next segment), or"
     " (mtime -> first offset).",
 )
+@click.option("--convert", is_flag=True, help="Write messages v0 and v1 anew as batches v2.")
+@click.option(
+    "--no-timestamp-as",
+    type=click.Choice(["none", "mtime"]),
+    default="none",
+    show_default=True,
+    help="With --convert: what messages without a timestamp get; none is Kafka's -1.",
+)
+@click.option(
+    "--max-message-bytes",
+    type=click.IntRange(min=0),
+    default=1_048_588,
+    show_default=True,
+    metavar="BYTES",
+    help="With --convert: the brokers' message.max.bytes; larger batches are named.",
+)
 @click.option("--stage-dir", metavar="DIR", help="Default: <log directory>.migration, beside it.")
 @click.option("--plan", "plan_id", metavar="ID", help="The plan's id; default: a random one.")
 def plan(**options: Any) -> None:
@@ -148,6 +164,9 @@ def _plan(
     index_interval_bytes: int | None,
     segment_index_bytes: int | None,
     time_index: str,
+    convert: bool,
+    no_timestamp_as: str,
+    max_message_bytes: int,
     stage_dir: str | None,
     plan_id: str | None,
     cluster: str | None,
@@ -177,6 +196,9 @@ def _plan(
         warehouse=absolute_uri(warehouse),
         rules=MigrationRules(
             without_timestamps=WithoutTimestamps(rule),
+            convert=convert,
+            mtime_for_none=no_timestamp_as == "mtime",
+            max_message_bytes=max_message_bytes,
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
@@ -201,7 +223,7 @@ def _step(
     plan_id: str,
     now_ms: int | None,
     output: str,
-    verbose: bool,  # noqa: ARG001  run() has it
+    verbose: bool,
     **options: Any,
 ) -> int:
     from kafka_segments.pipelines.migration import Migration  # noqa: PLC0415

@@ -54,41 +54,45 @@ def decide_migration(segments: DataFrame) -> DataFrame:
         "*",
         action.alias("action"),
         reason.alias("reason"),
-        F.when(is_converted, F.col("converted_bytes")).otherwise(F.col("size_bytes")).alias(
-            "expected_bytes"
-        ),
+        F.when(is_converted, F.col("converted_bytes"))
+        .otherwise(F.col("size_bytes"))
+        .alias("expected_bytes"),
         hazards.alias("hazards"),
     )
 
 
-def logs_of_plan(plan: DataFrame) -> DataFrame:
-    """Give one row a log: its planned segments in order, and whether it is migrated.
+def with_whole_logs(segments: DataFrame) -> DataFrame:
+    """Add ``is_migrated``: whether the log of a segment is migrated.
 
     1. A log with a segment that is refused is left alone as a whole.
-    2. So is one of which every segment keeps its files: ``is_migrated`` is false in both.
+    2. So is one of which every segment keeps its files.
+    """
+    log = Window.partitionBy(*LOG_KEYS).rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT)).over(log)
+    is_refused = F.max(F.col("action") == REFUSE).over(log)
+    return segments.withColumn("is_migrated", is_changed & ~is_refused)
 
-    Gives: the key, folder, root, log_start_offset, segment_count, segments (array),
-        is_migrated (boolean), problem (string or null).
+
+def logs_of_segments(segments: DataFrame) -> DataFrame:
+    """Give one row a log: its planned segments in order, and a problem of any of them.
+
+    Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
+        problem (string, null: none).
+    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, segments, problem.
     """
     segment = F.struct(
         "base_offset", "path", "root", "next_base_offset", "size_bytes", "mtime_ns", "action"
     )
-    is_changed = F.col("action").isin(INDEXES, CONVERT)
-    problem = F.when(F.col("action") == REFUSE, F.concat_ws(": ", "path", "reason"))
-    return (
-        plan.groupBy(*LOG_KEYS)
-        .agg(
-            F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
-            F.min("root").alias("root"),
-            F.max("log_start_offset").alias("log_start_offset"),
-            F.count("*").alias("segment_count"),
-            F.sum("size_bytes").alias("size_bytes"),
-            F.sort_array(F.collect_list(segment)).alias("segments"),
-            F.max(is_changed).alias("_is_changed"),
-            F.min(problem).alias("problem"),
-        )
-        .withColumn("is_migrated", F.col("_is_changed") & F.col("problem").isNull())
-        .drop("_is_changed")
+    return segments.groupBy(*LOG_KEYS).agg(
+        F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
+        F.min("root").alias("root"),
+        F.count("*").alias("segment_count"),
+        F.sum("size_bytes").alias("size_bytes"),
+        F.max("log_start_offset").alias("log_start_offset"),
+        F.sort_array(F.collect_list(segment)).alias("segments"),
+        F.min("problem").alias("problem"),
     )
 
 

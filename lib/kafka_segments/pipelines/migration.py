@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from kafka_segments.decide import migration as decide
 from kafka_segments.errors import SetAsideError, UsageError
@@ -71,48 +72,42 @@ class Migration:
             plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
         first = None if plans is None else plans.select("rules").first()
         if plans is None or first is None:
-            raise UsageError(f"{warehouse} has no plan {plan_id}: run `kafka-segments migrate plan`")
+            raise UsageError(
+                f"{warehouse} has no plan {plan_id}: run `kafka-segments migrate plan`"
+            )
         self._plan = plans
         self._rules = MigrationRules.of(json.loads(first["rules"]))
 
     def stage(self) -> list[LogStep]:
         """Write the migrated folders beside the log directories; gives one row a log."""
-        with ExitStack() as caches:
-            staged = self._segments().transform(stage_segments(self._rules)).persist()
-            caches.callback(staged.unpersist)
-            problems = staged.groupBy(*LOG_KEYS).agg(F.min("problem").alias("_problem"))
-            logs = self._logs().where("is_migrated")
-            keys = list(LOG_KEYS)
-            ready = logs.join(problems.where("_problem IS NULL"), keys, how="left_semi")
-            failed = logs.join(problems.where("_problem IS NOT NULL"), keys, how="inner")
-            spread = ready.repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
-            finished = spread.transform(finish_logs(self._rules, now_ms=self._now_ms))
-            problem = finished.select(*LOG_KEYS, "problem").unionByName(
-                failed.select(*LOG_KEYS, F.col("_problem").alias("problem"))
-            )
-            self._note_outcomes(decide.STAGE, problem)
-        return self._reported(decide.STAGE)
+        logs = (
+            self._segments()
+            .transform(stage_segments(self._rules))
+            .transform(decide.logs_of_segments)
+            .repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
+            .transform(finish_logs(self._rules, now_ms=self._now_ms))
+        )
+        return self._note_outcomes(decide.STAGE, logs)
 
     def verify(self) -> list[LogStep]:
         """Prove every staged segment; gives one row a log. The proofs are a table."""
-        proofs = (
-            self._segments()
-            .transform(prove_segments(self._rules))
-            .transform(decide.with_replicas)
-            .withColumn("plan_id", F.lit(self._plan_id))
-            .withColumn("run_id", F.lit(self._run_id))
-            .withColumn("verified_at", F.timestamp_millis(F.lit(self._now_ms)))
-        )
-        self._tables.create(MIGRATION_PROOFS)
-        where = f"plan_id = {sql_text(self._plan_id)}"
-        self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
-        written = self._tables.read(MIGRATION_PROOFS).where(where)
-        problem = F.concat_ws(": segment ", F.lit(""), "base_offset", "problem")
-        outcome = written.groupBy(*LOG_KEYS).agg(
-            F.min(F.when(F.col("problem").isNotNull(), problem)).alias("problem")
-        )
-        self._note_outcomes(decide.VERIFY, outcome)
-        return self._reported(decide.VERIFY)
+        with ExitStack() as caches:
+            proofs = (
+                self._segments()
+                .transform(prove_segments(self._rules))
+                .transform(decide.with_replicas)
+                .withColumn("plan_id", F.lit(self._plan_id))
+                .withColumn("run_id", F.lit(self._run_id))
+                .withColumn("verified_at", self._now())
+                .persist()
+            )
+            caches.callback(proofs.unpersist)
+            self._tables.create(MIGRATION_PROOFS)
+            where = f"plan_id = {sql_text(self._plan_id)}"
+            self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
+            problem = F.concat_ws(": ", "path", "problem")
+            named = proofs.withColumn("problem", F.when(F.col("problem").isNotNull(), problem))
+            return self._note_outcomes(decide.VERIFY, named.transform(decide.logs_of_segments))
 
     def apply(self, *, execute: bool) -> Iterator[LogStep]:
         """Swap the migrated folders in, log by log, under the lock of their log directory.
@@ -150,16 +145,14 @@ class Migration:
 
     def status(self) -> Iterator[LogStep]:
         """Say of every log which folder is in place, and what the last steps did."""
-        for log in self._logs_with_steps(migrated=False).toLocalIterator():
-            if not log["is_migrated"]:
-                yield _step(log, "left alone", log["problem"] or "there is nothing to do")
-                continue
+        for log in self._logs("NOT is_migrated").toLocalIterator():
+            yield _step(log, "left alone", log["problem"] or "there is nothing to do")
+        for log in self._logs("is_migrated").toLocalIterator():
             yield _step(log, _reached(log, log_state(_staged_log(log))))
 
     def _segments(self) -> DataFrame:
         """Give the segments of logs that are migrated, packed into tasks by bytes."""
-        logs = self._logs().where("is_migrated").select(*LOG_KEYS)
-        segments = self._plan.join(logs, list(LOG_KEYS), how="left_semi")
+        segments = self._plan.where("is_migrated")
         totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
         load = Load(*totals)
         tasks = count_tasks(load, cores=self._spark.sparkContext.defaultParallelism)
@@ -167,27 +160,23 @@ class Migration:
             pack_segments(load, tasks=tasks)
         )
 
-    def _logs(self) -> DataFrame:
-        return self._plan.transform(decide.logs_of_plan)
-
-    def _logs_with_steps(self, *, migrated: bool = True) -> DataFrame:
+    def _logs(self, condition: str) -> DataFrame:
+        """Give the logs of the plan in order, with the newest events of each."""
         self._tables.create(MIGRATION_EVENTS)
         events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
-        logs = self._logs().drop("segments")
-        logs = logs.where("is_migrated") if migrated else logs
-        return logs.join(
-            events.transform(decide.latest_steps), list(LOG_KEYS), how="left"
-        ).orderBy(*LOG_KEYS)
-
-    def _reported(self, step: str) -> list[LogStep]:
-        """Give the outcome of a step of this run."""
-        rows = self._logs_with_steps().where(F.col(step)["run_id"] == self._run_id)
-        return [_step(log, log[step]["status"], log[step]["message"]) for log in rows.collect()]
+        refusal = F.when(F.col("action") == decide.REFUSE, F.concat_ws(": ", "path", "reason"))
+        planned = self._plan.where(condition).withColumn("problem", refusal)
+        return (
+            planned.transform(decide.logs_of_segments)
+            .drop("segments")
+            .join(events.transform(decide.latest_steps), list(LOG_KEYS), how="left")
+            .orderBy(*LOG_KEYS)
+        )
 
     def _swap(
         self, step: str, act: Callable[[Row], LogStep], *, execute: bool
     ) -> Iterator[LogStep]:
-        logs = self._logs_with_steps().toLocalIterator()
+        logs = self._logs("is_migrated").toLocalIterator()
         for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
             done: list[tuple[Row, LogStep]] = []
             try:
@@ -206,21 +195,22 @@ class Migration:
                     self._note_swaps(step, done)
 
     def _note_swaps(self, step: str, done: Sequence[tuple[Row, LogStep]]) -> None:
-        rows = [
-            (*(log[key] for key in LOG_KEYS), made.status, made.message) for log, made in done
-        ]
+        names = (*LOG_KEYS, "folder", "root", "segment_count", "size_bytes")
+        rows = [(*(log[name] for name in names), made.status, made.message) for log, made in done]
         columns = schema(f"{MIGRATION_EVENTS.name}.v1")
-        names = (*LOG_KEYS, "status", "message")
-        types = ", ".join(f"{name} {columns[name].dataType.simpleString()}" for name in names)
-        self._note(step, self._spark.createDataFrame(rows, types))
+        outcome = StructType([columns[name] for name in (*names, "status", "message")])
+        self._note(step, self._spark.createDataFrame(rows, outcome))
 
-    def _note_outcomes(self, step: str, problems: DataFrame) -> None:
+    def _note_outcomes(self, step: str, logs: DataFrame) -> list[LogStep]:
+        """Append what became of logs; gives it as it then stands in the table."""
         status = F.when(F.col("problem").isNull(), decide.DONE).otherwise(decide.REFUSED)
         message = F.coalesce("problem", F.lit(""))
-        self._note(
-            step,
-            problems.select(*LOG_KEYS, status.alias("status"), message.alias("message")),
-        )
+        self._note(step, logs.withColumn("status", status).withColumn("message", message))
+        events = self._tables.read(MIGRATION_EVENTS).where(F.col("run_id") == self._run_id)
+        return [
+            _step(log, log["status"], log["message"])
+            for log in events.orderBy(*LOG_KEYS).toLocalIterator()
+        ]
 
     def _note(self, step: str, outcomes: DataFrame) -> None:
         """Append events; a log's newest of a step counts."""

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.build_plan import file_path, with_broker
-from kafka_segments.decide.migration import decide_migration
+from kafka_segments.decide.migration import decide_migration, with_whole_logs
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.migration import survey_segments
@@ -96,6 +96,7 @@ def _planned(
     return (
         surveyed.withColumn("problem", F.coalesce(F.when(is_moved, moved), "problem"))
         .transform(decide_migration)
+        .transform(with_whole_logs)
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("root", _root(options, plan_id))
         .withColumn("rules", F.lit(json.dumps(options.rules.described())))

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.decide.build_plan import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.storage.log_staging import LogToStage, finish_log
 from kafka_segments.storage.migrated_segments import Action, MigrationRules, PlannedSegment
@@ -39,7 +39,6 @@ SURVEYED = (
     StructField("conversion_refusal", StringType()),
 )
 _PROVEN = (
-    StructField("size_bytes", LongType()),
     StructField("migrated_size_bytes", LongType()),
     StructField("record_count", LongType()),
     StructField("migrated_record_count", LongType()),
@@ -47,13 +46,17 @@ _PROVEN = (
     StructField("migrated_digest", StringType()),
     StructField("problem", StringType()),
 )
-_FINISHED = (
-    StructField("files", LongType()),
-    StructField("migrated_files", LongType()),
-    StructField("problem", StringType()),
-)
 _ROWS_A_BATCH = 1_000
-_PLANNED = ("path", "root", "base_offset", "next_base_offset", "size_bytes", "mtime_ns", "action")
+_PLANNED = (
+    *SEGMENT_KEYS,
+    "path",
+    "root",
+    "next_base_offset",
+    "size_bytes",
+    "mtime_ns",
+    "action",
+    "log_start_offset",
+)
 
 
 def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
@@ -70,10 +73,7 @@ def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
 
 
 def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
-    """Write the files of every planned segment; gives the key and ``problem``.
-
-    Needs: the columns of a plan.
-    """
+    """Write the files of every planned segment; gives the plan's columns and ``problem``."""
 
     def make() -> Callable[[Row], Row]:
         stager = SegmentStager(rules)
@@ -87,49 +87,37 @@ def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
 
         return act
 
-    columns = (*SEGMENT_KEYS, *_PLANNED[:2], *_PLANNED[3:])
-    return lambda plan: _mapped(
-        plan.select(*columns), (StructField("problem", StringType()),), make
-    )
+    problem = (StructField("problem", StringType()),)
+    return lambda plan: _mapped(plan.select(*_PLANNED), problem, make)
 
 
 def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], DataFrame]:
-    """Finish the staged folder of every log; gives its key, the files of both, ``problem``.
+    """Finish the staged folder of every log without a problem; gives ``problem`` anew.
 
-    Needs: one row a log with its key, log_start_offset, and ``segments``, planned ones in order.
+    Needs: rows of ``decide.migration.logs_of_segments``.
     """
 
     def act(row: Row) -> Row:
+        if row["problem"] is not None:
+            return {}
         segments = [_planned(segment) for segment in row["segments"]]
         try:
-            log = LogToStage(segments, row["log_start_offset"], now_ms)
-            manifest = finish_log(log, rules)
+            finish_log(LogToStage(segments, row["log_start_offset"], now_ms), rules)
         except (SetAsideError, FileChangedError, OSError) as error:
             return {"problem": str(error)}
-        before, after = len(manifest.before.files), len(manifest.after.files)
-        return {"files": before, "migrated_files": after, "problem": None}
+        return {}
 
-    columns = (*LOG_KEYS, "log_start_offset", "segments")
-    return lambda logs: _mapped(logs.select(*columns), _FINISHED, lambda: act).drop("segments")
+    return lambda logs: _mapped(logs, (), lambda: act)
 
 
 def prove_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
-    """Prove every staged segment; gives its key and a proof.
-
-    Needs: the columns of a plan.
-    """
+    """Prove every staged segment; gives the plan's columns, ``size_bytes`` apart, and a proof."""
 
     def make() -> Callable[[Row], Row]:
         prover = SegmentProver(rules)
         return lambda row: prover.prove(_planned(row))
 
-    columns = [*SEGMENT_KEYS, "path", "root", "next_base_offset", "mtime_ns", "action"]
-
-    def transform(plan: DataFrame) -> DataFrame:
-        segments = plan.select(*columns, plan["size_bytes"].alias("planned_bytes"))
-        return _mapped(segments, _PROVEN, make)
-
-    return transform
+    return lambda plan: _mapped(plan.select(*_PLANNED), _PROVEN, make)
 
 
 def _planned(row: Row) -> PlannedSegment:
@@ -138,7 +126,7 @@ def _planned(row: Row) -> PlannedSegment:
         root=Path(row["root"]),
         base_offset=row["base_offset"],
         next_base_offset=row["next_base_offset"],
-        size_bytes=row["planned_bytes"] if "planned_bytes" in row else row["size_bytes"],
+        size_bytes=row["size_bytes"],
         mtime_ns=row["mtime_ns"],
         action=Action(row["action"]),
     )

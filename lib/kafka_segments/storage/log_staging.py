@@ -79,7 +79,7 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
     manifest = Manifest(before, after)
     sync_folder(staged.unfinished)
     write_manifest(staged, manifest)
-    os.rename(staged.unfinished, staged.other)
+    os.replace(staged.unfinished, staged.other)
     sync_folder(staged.root)
     shutil.rmtree(staged.parts)
     return manifest

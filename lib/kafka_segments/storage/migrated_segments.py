@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kafka_segments.index.conversion import ConversionOptions
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery import RecoveryOptions
@@ -32,13 +33,13 @@ class MigrationRules:
     """How segments are migrated; the same for all replicas of a log.
 
     ``without_timestamps``: the time index of closed segments in which no record has a timestamp.
-    ``mtime_for_v0``: messages v0, which have no timestamp, get the mtime of their segment where
-    they are converted, else -1.
+    ``mtime_for_none``: messages without a timestamp, as all of v0, get the mtime of their segment
+    where they are converted, else they keep -1.
     """
 
     without_timestamps: WithoutTimestamps = WithoutTimestamps.EMPTY
     convert: bool = False
-    mtime_for_v0: bool = False
+    mtime_for_none: bool = False
     max_message_bytes: int | None = None
     index_interval_bytes: int = 4096
     segment_index_bytes: int = 10 * 1024 * 1024
@@ -48,6 +49,11 @@ class MigrationRules:
     def recovery(self) -> RecoveryOptions:
         """Give the settings that recovery depends on."""
         return RecoveryOptions(self.index_interval_bytes, self.segment_index_bytes)
+
+    @property
+    def conversion(self) -> ConversionOptions:
+        """Give the limits that conversion depends on."""
+        return ConversionOptions(max_message_bytes=self.max_message_bytes)
 
     def described(self) -> dict[str, Any]:
         """Give the rules as JSON has them."""
@@ -82,5 +88,5 @@ class PlannedSegment(NamedTuple):
         return Around(self.next_base_offset, self.mtime_ns // _NS_A_MS)
 
     def timestamp_ms(self, rules: MigrationRules) -> int:
-        """Give the timestamp that its messages v0 get where they are converted."""
-        return self.mtime_ns // _NS_A_MS if rules.mtime_for_v0 else -1
+        """Give the timestamp that its messages without one get where they are converted."""
+        return self.mtime_ns // _NS_A_MS if rules.mtime_for_none else -1

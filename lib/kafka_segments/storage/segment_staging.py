@@ -6,10 +6,12 @@ from pathlib import Path
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.storage.conversion import SegmentConverter
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.migrated_indexes import MigratedIndexes
 from kafka_segments.storage.migrated_segments import Action, MigrationRules, PlannedSegment
-from kafka_segments.storage.staged_log import FileState, state_of, write_durably
+from kafka_segments.storage.set_aside import sync_folder
+from kafka_segments.storage.staged_log import TEMPORARY, FileState, state_of, write_durably
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
 _SUFFIXES = (LOG_SUFFIX, ".index", ".timeindex")
@@ -23,6 +25,7 @@ class SegmentStager:
         self._rules = rules
         self._recoverer = SegmentRecoverer(rules.recovery)
         self._indexes = MigratedIndexes(rules.without_timestamps)
+        self._converter = SegmentConverter(rules.conversion)
 
     def stage(self, segment: PlannedSegment) -> None:
         """Write what the segment gets, and note it; what an earlier run noted is left alone.
@@ -46,6 +49,8 @@ class SegmentStager:
 
     def _write(self, segment: PlannedSegment) -> Files:
         log = segment.path
+        if segment.action is Action.CONVERT:
+            log = self._convert(segment)
         with open_segment(place(str(log))) as opened:
             recovery = self._recoverer.recover(
                 opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
@@ -61,6 +66,28 @@ class SegmentStager:
             write_durably(target, data)
             own_like(target, segment.path)
         return _states(segment.log.unfinished, segment.base_offset)
+
+    def _convert(self, segment: PlannedSegment) -> Path:
+        """Write the converted log, with the mtime of the first one."""
+        target = segment.log.unfinished / segment.path.name
+        temporary = target.with_name(f"{target.name}.{os.getpid()}{TEMPORARY}")
+        with open_segment(place(str(segment.path))) as opened, temporary.open("wb") as stream:
+            made = self._converter.convert(
+                opened.read_into,
+                stream.write,
+                size_bytes=opened.size_bytes,
+                timestamp_ms=segment.timestamp_ms(self._rules),
+            )
+            stream.flush()
+            os.fsync(stream.fileno())
+        if made.refusal is not None:
+            temporary.unlink()
+            raise SetAsideError(segment.path, f"it cannot be converted: {made.refusal.message}")
+        own_like(temporary, segment.path)
+        os.utime(temporary, ns=(segment.path.stat().st_atime_ns, segment.mtime_ns))
+        os.replace(temporary, target)
+        sync_folder(target.parent)
+        return target
 
 
 def read_part(segment: PlannedSegment) -> tuple[Files, Files]:

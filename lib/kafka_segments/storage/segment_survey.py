@@ -6,8 +6,9 @@ from typing import Any
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.audit import LogFacts
 from kafka_segments.index.audit_segment import judge_segment
-from kafka_segments.index.recovery import SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import DamageKind, SegmentRecoverer, SegmentRecovery
 from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
+from kafka_segments.storage.conversion import SegmentConverter
 from kafka_segments.storage.files import (
     OpenSegment,
     first_line,
@@ -17,7 +18,7 @@ from kafka_segments.storage.files import (
 )
 from kafka_segments.storage.migrated_indexes import MigratedIndexes
 from kafka_segments.storage.migrated_segments import MigrationRules, PlannedSegment
-from kafka_segments.wire.batches import Batches
+from kafka_segments.wire.batches import MAGIC_V2, Batches
 
 _MOST_INDEX_BYTES = 256 * 1024 * 1024
 _SUFFIXES = (".index", ".timeindex")
@@ -32,6 +33,7 @@ class SegmentSurveyor:
         self._recoverer = SegmentRecoverer(rules.recovery)
         self._indexes = MigratedIndexes(rules.without_timestamps)
         self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
+        self._converter = SegmentConverter(rules.conversion)
 
     def survey(self, segment: PlannedSegment) -> Facts:
         """Give the facts that a plan is made of; ``problem`` says why there can be none.
@@ -47,9 +49,35 @@ class SegmentSurveyor:
                 facts |= _log_facts(recovery)
                 if facts["problem"] is None:
                     facts["index_findings"] = self._index_findings(segment, opened, recovery)
+                    facts |= self._conversion(segment, opened, recovery)
         except (OSError, FileChangedError) as error:
             facts["problem"] = f"it cannot be read: {first_line(error)}"
         return facts
+
+    def _conversion(
+        self, segment: PlannedSegment, opened: OpenSegment, recovery: SegmentRecovery
+    ) -> Facts:
+        """Convert without writing; nothing where it is not asked for, or all is v2 already."""
+        if not self._rules.convert or not _is_legacy(recovery):
+            return {}
+        if recovery.damage is not None and recovery.damage.kind != DamageKind.PREALLOCATED_TAIL:
+            return {"conversion_refusal": "its end is damaged, the bytes behind would be lost"}
+        made = self._converter.convert(
+            opened.read_into,
+            lambda _: None,
+            size_bytes=opened.size_bytes,
+            timestamp_ms=segment.timestamp_ms(self._rules),
+        )
+        if made.refusal is not None:
+            where = f"byte {made.refusal.position}"
+            return {"conversion_refusal": f"{made.refusal.message}, {where}"}
+        return {
+            "converted_bytes": made.converted_bytes,
+            "largest_batch_bytes": made.largest_batch_bytes,
+            "conversion_hazards": [
+                f"{hazard.message} ({hazard.count} batches)" for hazard in made.hazards
+            ],
+        }
 
     def _index_findings(
         self, segment: PlannedSegment, opened: OpenSegment, recovery: SegmentRecovery
@@ -99,6 +127,10 @@ class SegmentSurveyor:
             judgement.suffix: f"{judgement.verdict}: {judgement.message}"
             for judgement in judge_segment(files, log, walk)
         }
+
+
+def _is_legacy(recovery: SegmentRecovery) -> bool:
+    return any(magic < MAGIC_V2 for magic in recovery.magics)
 
 
 def _log_facts(recovery: SegmentRecovery) -> Facts:
