@@ -1,11 +1,10 @@
 """A migration from its plan to its rollback, on logs with messages v0 and v1."""
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.pipelines import migration as pipeline
 from kafka_segments.pipelines.migration import LogStep, Migration
 from kafka_segments.pipelines.migration_plan import MigrationOptions, plan_migration
 from kafka_segments.storage.migrated_segments import MigrationRules
@@ -23,7 +21,7 @@ from plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789
 NOW_MS = 1_795_000_000_000
-CASES = ("v0-gzip", "v0-multi-segment", "v1-compacted-gaps", "v1-lz4-createtime", "v1-ts-none")
+CASES = ("v0-gzip", "v0-multi-segment", "v1-lz4-createtime")
 REFUSED, DAMAGED, WHOLE = "v2-offset-overflow", "v1-tail-partial", "v2-headers-and-nulls"
 Tree = dict[str, tuple[bytes, int]]
 
@@ -62,29 +60,44 @@ def _records(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def _plan(
-    spark: SparkSession, logs: Path, *, rules: MigrationRules, plan_id: str = "p", **options: Any
+    spark: SparkSession, sources: Sequence[Path], rules: MigrationRules, **options: Any
 ) -> list[Any]:
+    warehouse = str(sources[0].parent / "wh")
     asked = MigrationOptions(
-        (str(logs),), str(logs.parent / "wh"), rules, NOW_MS, plan_id=plan_id, **options
+        tuple(map(str, sources)), warehouse, rules, NOW_MS, plan_id="p", **options
     )
     with ExitStack() as caches:
         _, planned = plan_migration(spark, asked, caches, dry_run=False)
         return planned.orderBy("path").collect()
 
 
-def _migration(spark: SparkSession, logs: Path, plan_id: str = "p") -> Migration:
-    return Migration(spark, str(logs.parent / "wh"), plan_id, now_ms=NOW_MS)
+def _migration(spark: SparkSession, logs: Path) -> Migration:
+    return Migration(spark, str(logs.parent / "wh"), "p", now_ms=NOW_MS)
 
 
-def _said(steps: Sequence[LogStep]) -> dict[str, tuple[str, str]]:
+def _said(steps: Iterable[LogStep]) -> dict[str, tuple[str, str]]:
     return {Path(step.log).name.removesuffix("-0"): (step.status, step.in_place) for step in steps}
 
 
-def test_from_plan_to_rollback_with_conversion(spark: SparkSession, logs: Path) -> None:
+def _holding(lock: Path) -> subprocess.Popen[bytes]:
+    """Start a process that holds a log directory's lock file, as a broker does, until its end."""
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX |"
+        " fcntl.LOCK_NB); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, lock]
+    broker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert broker.stdout is not None
+    broker.stdout.readline()
+    return broker
+
+
+def test_from_plan_to_rollback_with_conversion(
+    spark: SparkSession, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = _tree(logs)
     records = {case: _records(logs / f"{case}-0") for case in CASES}
-
-    planned = _plan(spark, logs, rules=MigrationRules(convert=True))
+    planned = _plan(spark, (logs,), MigrationRules(convert=True))
     assert {row["topic"]: row["action"] for row in planned} == {
         **dict.fromkeys(CASES, "convert"),
         REFUSED: "refuse",
@@ -93,140 +106,81 @@ def test_from_plan_to_rollback_with_conversion(spark: SparkSession, logs: Path) 
     }
     damaged = next(row for row in planned if row["topic"] == DAMAGED)
     assert any("it is not converted: its end is damaged" in text for text in damaged["hazards"])
-    first = _migration(spark, logs)
-    assert _said(list(first.status()))[CASES[0]] == ("planned", "before")
-    done = dict.fromkeys((*CASES, DAMAGED), ("done", "before"))
-    assert _said(first.stage()) == done
-    assert _tree(logs) == before
-    refused = _said(list(_migration(spark, logs).apply(execute=True)))
-    assert refused == dict.fromkeys((*CASES, DAMAGED), ("refused", "before"))
-    assert _said(_migration(spark, logs).verify()) == done
-    assert _said(list(_migration(spark, logs).apply(execute=False))) == dict.fromkeys(
-        done, ("would swap in", "before")
-    )
+    migration = _migration(spark, logs)
+    names = (*CASES, DAMAGED)
+
+    assert _said(migration.stage()) == dict.fromkeys(names, ("done", "before"))
+    refused = _said(migration.apply(execute=True))
+    assert refused == dict.fromkeys(names, ("refused", "before"))
+    assert _said(migration.verify()) == dict.fromkeys(names, ("done", "before"))
+    waiting = _said(migration.apply(execute=False))
+    assert waiting == dict.fromkeys(names, ("would swap in", "before"))
     assert _tree(logs) == before
 
-    assert _said(list(_migration(spark, logs).apply(execute=True))) == dict.fromkeys(
-        done, ("done", "after")
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Migration, "_note_swaps", _die)
+        with pytest.raises(KeyboardInterrupt):
+            list(migration.apply(execute=True))
+    assert _said(migration.status()) == {
+        **dict.fromkeys(names, ("applied", "after")),
+        **dict.fromkeys((REFUSED, WHOLE), ("left alone", "before")),
+    }
+    done = _said(_migration(spark, logs).apply(execute=True))
+    assert done == dict.fromkeys(names, ("in place already", "after"))
+    expected_bytes = {row["path"]: row["expected_bytes"] for row in planned}
     for case in CASES:
         folder = logs / f"{case}-0"
         assert _records(folder) == records[case]
-        sizes = {row["path"]: row["expected_bytes"] for row in planned}
         for log in folder.glob("*.log"):
-            assert log.stat().st_size == sizes[str(log)]
+            assert log.stat().st_size == expected_bytes[str(log)]
             assert log.stat().st_mtime_ns == MTIME_NS
             assert log.read_bytes()[16] == 2
-    migrated = _tree(logs)
-    assert {name for name in before if migrated.get(name) == before[name]} >= {
-        name for name in before if name.startswith((REFUSED, WHOLE))
-    }
-    assert _said(list(_migration(spark, logs).status())) == {
-        **dict.fromkeys(done, ("applied", "after")),
-        **dict.fromkeys((REFUSED, WHOLE), ("left alone", "before")),
-    }
-    assert _said(_migration(spark, logs).stage()) == dict.fromkeys(done, ("done", "after"))
-    assert _said(_migration(spark, logs).verify()) == dict.fromkeys(done, ("done", "after"))
-    assert _tree(logs) == migrated
 
-    back = list(_migration(spark, logs).roll_back(execute=True, discard=False))
-    assert _said(back) == dict.fromkeys(done, ("done", "before"))
+    back = _said(migration.roll_back(execute=True, discard=False))
+    assert back == dict.fromkeys(names, ("done", "before"))
     assert _tree(logs) == before
-    assert set(_said(list(_migration(spark, logs).status())).values()) == {
-        ("rolled back", "before"),
-        ("left alone", "before"),
-    }
+    assert _said(migration.status())[CASES[0]] == ("rolled back", "before")
 
 
-def test_index_files_alone_by_kip_33_under_a_stage_folder_of_choice(
-    spark: SparkSession, logs: Path, tmp_path: Path
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
+    spark: SparkSession, logs: Path, synthetic: Path, tmp_path: Path
 ) -> None:
     rules = MigrationRules(without_timestamps=WithoutTimestamps.MTIME_FIRST)
     with pytest.raises(UsageError, match="lies in the log directory"):
-        _plan(spark, logs, rules=rules, stage_dir=f"{logs}/x")
+        _plan(spark, (logs,), rules, stage_dir=f"{logs}/x")
+    other = tmp_path / "other"
+    shutil.copytree(synthetic / CASES[1] / "t-0", other / f"{CASES[1]}-0")
+    shutil.copytree(synthetic / "v0-one-record" / "t-0", logs / "differs-0")
+    shutil.copytree(synthetic / "v2-one-record" / "t-0", other / "differs-0")
     before = _tree(logs)
-    _plan(spark, logs, rules=rules, stage_dir=str(tmp_path / "aside"))
+    _plan(spark, (logs, other), rules, stage_dir=str(tmp_path / "aside"))
     (logs / ".lock").touch()
-    migration = _migration(spark, logs)
-    migration.stage()
-    migration.verify()
-
-    code = (
-        "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX |"
-        " fcntl.LOCK_NB); print('held', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", code, logs / ".lock"]
-    broker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert broker.stdout is not None
-        broker.stdout.readline()
-        refused = list(migration.apply(execute=True))
-    finally:
-        broker.communicate()
-    assert {step.status for step in refused} == {"refused"}
-    assert all("its .lock is held: stop its broker first" in step.message for step in refused)
-    with (logs / ".lock").open("r+") as free:
-        fcntl.lockf(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    assert {step.status for step in migration.apply(execute=True)} == {"done"}
-    migrated = _tree(logs)
-    assert {name: file for name, file in migrated.items() if name in before} == before
-    index = (logs / "v0-multi-segment-0" / f"{0:020d}.timeindex").read_bytes()
-    assert index == (MTIME_NS // 1_000_000).to_bytes(8, "big") + bytes(4)
-    assert (tmp_path / "aside" / "p" / str(logs).lstrip("/") / "v0-gzip-0.json").exists()
-
-
-def test_a_process_that_dies_after_the_swap_leaves_what_the_next_run_finds_done(
-    spark: SparkSession, logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for case in (*CASES[1:], REFUSED, DAMAGED, WHOLE):
-        shutil.rmtree(logs / f"{case}-0")
-    _plan(spark, logs, rules=MigrationRules())
-    migration = _migration(spark, logs)
-    migration.stage()
-    migration.verify()
-
-    def die(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline.Migration, "_note_swaps", die)
-        with pytest.raises(KeyboardInterrupt):
-            list(migration.apply(execute=True))
-
-    assert _said(list(_migration(spark, logs).status())) == {CASES[0]: ("applied", "after")}
-    again = _said(list(_migration(spark, logs).apply(execute=True)))
-    assert again == {CASES[0]: ("in place already", "after")}
-
-
-def test_replicas_that_hold_other_records_are_not_proven(
-    spark: SparkSession, logs: Path, synthetic: Path
-) -> None:
-    other = logs.parent / "more" / "logs"
-    for folder in (logs, other):
-        shutil.rmtree(folder, ignore_errors=True)
-        (folder / "t-0").mkdir(parents=True)
-    log = (synthetic / "v1-none-createtime" / "t-0" / f"{0:020d}.log").read_bytes()
-    (logs / "t-0" / f"{0:020d}.log").write_bytes(log)
-    (other / "t-0" / f"{0:020d}.log").write_bytes(log)
-    (logs / "u-0").mkdir()
-    (other / "u-0").mkdir()
-    small = {logs: "v0-one-record", other: "v2-one-record"}
-    for folder, case in small.items():
-        source = synthetic / case / "t-0"
-        shutil.copytree(source, folder / "u-0", dirs_exist_ok=True)
-    asked = MigrationOptions(
-        (str(logs), str(other)), str(logs.parent / "wh"), MigrationRules(), NOW_MS, plan_id="p"
-    )
-    with ExitStack() as caches:
-        plan_migration(spark, asked, caches, dry_run=False)
     migration = _migration(spark, logs)
     migration.stage()
 
     proven = {step.log: step for step in migration.verify()}
+    broker = _holding(logs / ".lock")
+    try:
+        locked = {step.log: step.message for step in migration.apply(execute=True)}
+    finally:
+        broker.communicate()
+    applied = {step.log: step.status for step in migration.apply(execute=True)}
 
-    assert {Path(log).name: step.status for log, step in proven.items()} == {
-        "t-0": "done",
-        "u-0": "refused",
-    }
-    assert "do not hold the same records" in proven[str(logs / "u-0")].message
+    for log_dir in (logs, other):
+        assert proven[str(log_dir / f"{CASES[1]}-0")].status == "done"
+        spoilt = str(log_dir / "differs-0")
+        assert "do not hold the same records" in proven[spoilt].message
+        assert applied[spoilt] == "refused"
+    assert "its .lock is held: stop its broker first" in locked[str(logs / f"{CASES[1]}-0")]
+    assert locked[str(other / f"{CASES[1]}-0")] == "migrated"
+    assert applied[str(logs / f"{CASES[1]}-0")] == "done"
+    migrated = _tree(logs)
+    assert {name: file for name, file in migrated.items() if name in before} == before
+    index = (logs / f"{CASES[1]}-0" / f"{0:020d}.timeindex").read_bytes()
+    assert index == (MTIME_NS // 1_000_000).to_bytes(8, "big") + bytes(4)
+    staged = tmp_path / "aside" / "p" / str(logs).lstrip("/")
+    assert (staged / f"{CASES[1]}-0.json").exists()

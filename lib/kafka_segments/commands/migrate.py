@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.commands.migrate_steps import COMMANDS
 from kafka_segments.commands.retention_options import decision_options, retention_options
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, run
 from kafka_segments.errors import CorruptTextError, UsageError
@@ -46,6 +47,10 @@ def inventory(**options: Any) -> None:
     migration_inventory and migration_obstacles. Exit status 1: something stands in the way.
     """
     run(lambda: _inventory(**options), verbose=options["verbose"])
+
+
+for command in COMMANDS:
+    migrate.add_command(command)
 
 
 def _inventory(

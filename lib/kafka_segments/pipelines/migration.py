@@ -206,7 +206,8 @@ class Migration:
         status = F.when(F.col("problem").isNull(), decide.DONE).otherwise(decide.REFUSED)
         message = F.coalesce("problem", F.lit(""))
         self._note(step, logs.withColumn("status", status).withColumn("message", message))
-        events = self._tables.read(MIGRATION_EVENTS).where(F.col("run_id") == self._run_id)
+        is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
+        events = self._tables.read(MIGRATION_EVENTS).where(is_this)
         return [
             _step(log, log["status"], log["message"])
             for log in events.orderBy(*LOG_KEYS).toLocalIterator()
