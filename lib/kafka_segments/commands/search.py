@@ -13,6 +13,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_moment, parse_span
 
 RESET_OFFSETS = "reset-offsets"
+_READ_COMMITTED = "read_committed"
 _OLDEST = (0, 11)
 
 
@@ -96,6 +97,13 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     help="Up to where consumers can read: the log's end, as when all replicas have it, or"
     " the broker's last checkpoint.",
 )
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", _READ_COMMITTED]),
+    default="read_uncommitted",
+    show_default=True,
+    help="Whose answer: read_committed consumers read up to the first open transaction.",
+)
 @log_options(RESET_OFFSETS)
 def offsets(**options: Any) -> None:
     """Find the offset for each time in each log: Kafka's answer and the true one.
@@ -174,6 +182,7 @@ def _bootstrap(last: str, *, now_ms: int | None, **options: Any) -> int:
         questions=None,
         kafka_version="4.3",
         high_watermark="end",
+        isolation_level="read_uncommitted",
         now_ms=now,
         **options,
     )
@@ -185,6 +194,7 @@ def _offsets(
     questions: str | None,
     kafka_version: str,
     high_watermark: str,
+    isolation_level: str,
     now_ms: int | None,
     output: str,
     verbose: bool,
@@ -197,15 +207,16 @@ def _offsets(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    if bool(times) == bool(questions):
-        raise UsageError("one of --time and --questions is needed")
     version = parse_version(kafka_version)
     now = clock() if now_ms is None else now_ms
     moments = [(text, parse_moment(text, now_ms=now)) for text in times]
-    if output == RESET_OFFSETS and (len(moments) != 1 or moments[0][1] < 0):
-        raise UsageError("--output reset-offsets takes one --time, and no name for it")
-    if questions is not None and not Path(questions).is_file() and "://" not in questions:
-        raise UsageError(f"--questions {questions}: no such file")
+    is_read_committed = isolation_level == _READ_COMMITTED
+    _refuse_contradictions(moments, questions, output)
+    if is_read_committed and high_watermark != "end":
+        raise UsageError(
+            "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
+            " tell which transactions were open at an earlier offset"
+        )
     with spark_session("kafka-segments search", root=ROOT) as spark, ExitStack() as caches:
         tables = pipeline.LogTables(
             spark,
@@ -213,6 +224,7 @@ def _offsets(
             pipeline.LogChoice(**choice),
             caches,
             has_checkpointed_end=high_watermark == "checkpoint",
+            is_read_committed=is_read_committed,
         )
         if questions is not None:
             asked = tables.ask_from_file(absolute_uri(questions))
@@ -221,6 +233,17 @@ def _offsets(
             answers = pipeline.search_moments(tables, moments, kafka_version=version)
         found = report.print_answers(answers, output)
     return FINDINGS if found else DONE
+
+
+def _refuse_contradictions(
+    moments: list[tuple[str, int]], questions: str | None, output: str
+) -> None:
+    if bool(moments) == bool(questions):
+        raise UsageError("one of --time and --questions is needed")
+    if output == RESET_OFFSETS and (len(moments) != 1 or moments[0][1] < 0):
+        raise UsageError("--output reset-offsets takes one --time, and no name for it")
+    if questions is not None and not Path(questions).is_file() and "://" not in questions:
+        raise UsageError(f"--questions {questions}: no such file")
 
 
 def _failover(

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from kafka_segments.decide import locate
 from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.decide.search import Version, answer_named, compare_answers
+from kafka_segments.decide.stable_offsets import first_unstable_offsets
+from kafka_segments.decide.unread import say_unread
 from kafka_segments.spark.log_reads import find_first_records
 from kafka_segments.spark.tables import (
     LOGS,
@@ -61,6 +63,7 @@ class LogTables:
         caches: ExitStack,
         *,
         has_checkpointed_end: bool = False,
+        is_read_committed: bool = False,
     ) -> None:
         """Name the tables.
 
@@ -68,7 +71,9 @@ class LogTables:
         can be read, and no longer.
 
         ``has_checkpointed_end``: consumers read up to the checkpointed high watermark, where there
-        is one, instead of the log's end.
+        is one, instead of the log's end. ``is_read_committed``: up to the last stable offset,
+        where the oldest open transaction begins; the tables tell it only of a log that is
+        replicated to its end.
         """
         self._spark = spark
         self._tables = Warehouse(spark, warehouse)
@@ -76,7 +81,13 @@ class LogTables:
         self.caches = caches
         logs = self.segments_as_built().transform(locate.describe_logs(self._read(LOGS)))
         visible_end = _visible_end(has_checkpointed_end)
-        self.logs = self.keep(logs.withColumn("last_visible_offset", visible_end))
+        if is_read_committed:
+            unstable = self.segments_as_built().transform(first_unstable_offsets())
+            logs = logs.join(unstable, list(LOG), how="left")
+            visible_end = _stable_end()
+        self.logs = self.keep(
+            logs.withColumn("last_visible_offset", visible_end).drop("first_unstable_offset")
+        )
 
     def keep(self, rows: DataFrame) -> DataFrame:
         """Keep rows that several steps need."""
@@ -128,6 +139,13 @@ def _visible_end(has_checkpointed_end: bool) -> Column:
     return F.least(end, F.coalesce(F.col("high_watermark"), end))
 
 
+def _stable_end() -> Column:
+    start, end = F.col("log_start_offset"), F.col("log_end_offset")
+    first_unstable = F.col("first_unstable_offset")
+    unstable = F.when(first_unstable.isNotNull(), F.greatest(first_unstable, start))
+    return F.least(end, unstable)
+
+
 def search(tables: LogTables, questions: DataFrame, *, kafka_version: Version) -> DataFrame:
     """Answer questions about timestamps; gives the columns ``decide.search.ANSWER``.
 
@@ -138,7 +156,8 @@ def search(tables: LogTables, questions: DataFrame, *, kafka_version: Version) -
         {"least_timestamp_ms": F.col("target_ms"), "least_offset": F.col("log_start_offset")}
     )
     chosen = asked.transform(locate.choose_by_timestamp(tables.segments()))
-    return tables.find(chosen).transform(compare_answers(kafka_version=kafka_version))
+    answers = tables.find(chosen).transform(compare_answers(kafka_version=kafka_version))
+    return answers.transform(say_unread(tables.segments_as_built()))
 
 
 def search_names(tables: LogTables, questions: DataFrame, *, kafka_version: Version) -> DataFrame:
@@ -147,9 +166,8 @@ def search_names(tables: LogTables, questions: DataFrame, *, kafka_version: Vers
     asked = questions.where(is_max).drop("leader_epochs", "high_watermark")
     chosen = asked.transform(locate.choose_by_max_timestamp(tables.segments()))
     found = tables.find(chosen).transform(compare_answers(kafka_version=kafka_version))
-    return found.unionByName(
-        questions.where(~is_max).transform(answer_named(kafka_version=kafka_version))
-    )
+    named = questions.where(~is_max).transform(answer_named(kafka_version=kafka_version))
+    return found.unionByName(named).transform(say_unread(tables.segments_as_built()))
 
 
 def search_moments(
