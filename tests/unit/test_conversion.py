@@ -10,11 +10,13 @@ from pathlib import Path
 import cramjam
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kafka_referee import Referee
+from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.conversion import Conversion, ConversionOptions, HazardKind
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
 from kafka_segments.storage.conversion import SegmentConverter
 from kafka_segments.storage.record_digest import RecordDigest, RecordDigester
 from plain_decoder import decompress, plain_records, positions
@@ -23,6 +25,7 @@ from strategies import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
     Segment,
+    damaged,
     gzip_wrapper,
     segments,
     transaction_marker,
@@ -234,27 +237,55 @@ def test_batches_v2_stay_as_they_are() -> None:
     assert (made.kept_batch_count, made.converted_batch_count) == (8, 1)
 
 
-@pytest.mark.parametrize(
-    ("log", "kind"),
-    [
-        (
-            gzip_wrapper([v0_message(4, None, b"a"), v0_message(4, None, b"b")], offset=4),
-            HazardKind.OFFSET_ORDER,
-        ),
-        (
-            gzip_wrapper([v0_message(4, None, b"a"), v0_message(4 + 2**31, None, b"b")], offset=9),
-            HazardKind.OFFSET_SPAN,
-        ),
-        (gzip_wrapper([v0_message(4, None, b"a")], offset=4 + 2**31), HazardKind.OFFSET_SPAN),
-        (v1_message(4, -2, None, b"a"), HazardKind.NEGATIVE_TIMESTAMP),
-        (v1_message(4, 5, None, b"no gzip", attributes=1), HazardKind.UNDECODABLE),
-        (gzip_wrapper([b"no message, but long enough"], offset=4), HazardKind.UNDECODABLE),
-    ],
-)
-def test_what_kafka_would_not_write_refuses_the_segment(log: bytes, kind: HazardKind) -> None:
+REFUSED = [
+    (
+        gzip_wrapper([v0_message(4, None, b"a"), v0_message(4, None, b"b")], offset=4),
+        HazardKind.OFFSET_ORDER,
+    ),
+    (
+        gzip_wrapper([v0_message(4, None, b"a"), v0_message(4 + 2**31, None, b"b")], offset=9),
+        HazardKind.OFFSET_SPAN,
+    ),
+    (v1_message(4, -2, None, b"a"), HazardKind.NEGATIVE_TIMESTAMP),
+    (v1_message(4, 5, None, b"no gzip", attributes=1), HazardKind.UNDECODABLE),
+    (gzip_wrapper([b"no message, but long enough"], offset=4), HazardKind.UNDECODABLE),
+]
+
+
+@pytest.mark.parametrize(("log", "kind"), REFUSED)
+def test_what_kafka_would_not_write_refuses_the_segment(
+    referee: Referee, tmp_path: Path, log: bytes, kind: HazardKind
+) -> None:
     good = v0_message(1, None, b"good")
+    (tmp_path / "log").write_bytes(good + log)
 
     assert _refused(good + log) == (kind, len(good))
+    with pytest.raises(RefereeError):
+        referee.clean(tmp_path / "log", tmp_path / "cleaned")
+
+
+def test_a_set_whose_own_offset_lies_too_far_refuses_the_segment() -> None:
+    log = gzip_wrapper([v0_message(4, None, b"a")], offset=4 + 2**31)
+
+    assert _refused(log) == (HazardKind.OFFSET_SPAN, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_damaged_segment_is_converted_up_to_where_recovery_cuts_it(data: st.DataObject) -> None:
+    segment = data.draw(segments(max_batches=6))
+    log = data.draw(damaged(segment))
+
+    converted, made = _convert(log)
+
+    if made.refusal is not None:
+        assert made.refusal.position < len(log)
+        return
+    walk = ChunkReader(ChunkOptions(needs_body=False)).read(_reader(log), size_bytes=len(log))
+    batches = sum(chunk.batches.shape[1] for chunk in walk)
+    assert made.converted_batch_count + made.kept_batch_count == batches
+    assert made.valid_bytes <= len(log)
+    assert len(_batches(converted)) == batches
 
 
 def test_a_message_whose_fields_do_not_fill_it_refuses_the_segment() -> None:

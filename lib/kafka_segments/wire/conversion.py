@@ -108,6 +108,16 @@ def _timestamp(data: Any, at: Any, batches: Any, batch: Any, no_timestamp_as: An
     return no_timestamp_as if timestamp == header.NO_TIMESTAMP else timestamp
 
 
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _check(offset: Any, last_offset: Any, base_offset: Any, timestamp: Any) -> Any:
+    """Say why Kafka would not append a record after the one before; WRITTEN: it would."""
+    if timestamp < header.NO_TIMESTAMP:
+        return NEGATIVE_TIMESTAMP
+    if offset <= last_offset:
+        return OFFSET_ORDER
+    return OFFSET_SPAN if offset - base_offset > MAX_OFFSET_DELTA else WRITTEN
+
+
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def write_records(
     data: Any,
@@ -130,21 +140,17 @@ def write_records(
         batches[header.MAGIC, batch] == 1
         and batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
     )
-    first = True
     base_offset = base_timestamp = last_offset = count = ageless = np.int64(0)
     max_timestamp = np.int64(header.NO_TIMESTAMP)
     at = start
     while at < end:
         offset = load_i64(data, at) + shift
         timestamp = _timestamp(data, at, batches, batch, no_timestamp_as)
-        if timestamp < header.NO_TIMESTAMP:
-            return NEGATIVE_TIMESTAMP
-        if first:
-            base_offset, base_timestamp, first = offset, timestamp, False
-        elif offset <= last_offset:
-            return OFFSET_ORDER
-        if offset - base_offset > MAX_OFFSET_DELTA:
-            return OFFSET_SPAN
+        if count == 0:
+            base_offset, base_timestamp, last_offset = offset, timestamp, offset - 1
+        status = _check(offset, last_offset, base_offset, timestamp)
+        if status != WRITTEN:
+            return status
         if is_append_time and data[at + 16] == 0:
             ageless += 1
         to = _write_record(data, at, offset - base_offset, timestamp - base_timestamp, out, to)
