@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 
+from kafka_segments.cli import cli
 from kafka_segments.decide.retention_rules import RetentionRules
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
@@ -70,12 +72,11 @@ def _old_log_dir(logs: Path) -> None:
     (logs / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=old\n")
 
 
-def _take(spark: SparkSession, warehouse: Path, *, decompresses: bool = True) -> Inventory:
+def _take(spark: SparkSession, warehouse: Path) -> Inventory:
     configs = TopicConfigs.load(Settings())
     configs.topics["clean"] = {"retention_ms": -1}
     retention = RetentionOptions(str(warehouse), configs, RetentionRules.of("4.3"), NOW_MS)
-    options = InventoryOptions(retention, SETTINGS, decompresses)
-    return run_inventory(spark, options, dry_run=not decompresses)
+    return run_inventory(spark, InventoryOptions(retention, SETTINGS), dry_run=False)
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +125,20 @@ def test_formats_are_counted_from_the_table_or_the_file(
     assert segments["clean", 0]["legacy_bytes"] == 0
 
 
-def test_headers_alone_leave_records_uncounted(
-    spark: SparkSession, taken: tuple[Path, Inventory]
+def test_headers_alone_leave_records_uncounted_and_findings_are_status_1(
+    taken: tuple[Path, Inventory],
 ) -> None:
-    segments = _take(spark, taken[0] / "wh", decompresses=False).segments
+    arguments = ["--warehouse", taken[0] / "wh", "--now-ms", NOW_MS, "--output", "json"]
 
-    (row,) = segments.where("topic = 'old' AND base_offset = 10").collect()
+    done = CliRunner().invoke(
+        cli, ["migrate", "inventory", "--headers-only", "--dry-run", *map(str, arguments)]
+    )
 
+    assert done.exit_code == 1
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    (row,) = (row for row in rows if (row["topic"], row["base_offset"]) == ("old", 10))
     assert row["formats"][0]["record_count"] is None
     assert (row["legacy_batch_count"], row["legacy_record_count"]) == (1, None)
-    segments.unpersist()
 
 
 def test_segments_go_now_later_or_never(segments: dict[tuple[str, int], Row]) -> None:
@@ -231,6 +236,21 @@ def test_the_report_sums_up_by_any_level(
     assert "note: unclean_shutdown (1, e.g. " in printed
     assert "reads_legacy" in printed
     assert ("base_offset" in printed) == (by == "segment")
+
+
+def test_nothing_in_the_way_is_said(
+    taken: tuple[Path, Inventory], capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = taken[1]
+
+    print_inventory(
+        Inventory(inventory.segments.limit(0), inventory.obstacles.limit(0)),
+        "table",
+        by="topic",
+        rows="segments",
+    )
+
+    assert capsys.readouterr().out == "nothing stands in the way of a 4.x broker\n"
 
 
 def test_rows_are_json_lines_of_either_table(
