@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 from pyspark.sql import SparkSession
 
 from kafka_segments.pipelines.validate import Validation, run_validation
 from kafka_segments.quality.checks import KEYS_UNIQUE, SUITES, Severity
+from kafka_segments.reports.validate import row_text
+from kafka_segments.reports.validation_page import render_validation
 from kafka_segments.spark import tables
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import SEGMENT_KEYS, Table, Warehouse
@@ -390,11 +393,22 @@ def test_results_are_a_table_and_pages_that_name_the_failing_rows(
     validation: Validation, root: Warehouse
 ) -> None:
     kept = root.read(tables.VALIDATION_RESULTS).where("NOT is_success").collect()
-    assert validation.docs_index is not None
-    index = Path(validation.docs_index.removeprefix("file://"))
+    assert validation.docs_folder is not None
+    index = Path(validation.docs_folder) / "index.html"
     pages = [path.read_text("utf-8") for path in index.parent.rglob("validations/**/*.html")]
 
     assert {row["run_id"] for row in kept} == {validation.run_id}
     assert {f"{row['table_name']}.{row['expectation']}" for row in kept} == set(CASES)
     assert "overlap_offsets" in index.read_text("utf-8") + "".join(pages)
     assert any("segments.offsets_do_not_overlap" in page for page in pages)
+
+
+def test_a_page_that_needs_no_network_names_every_failing_row(validation: Validation) -> None:
+    page = render_validation(validation, "<b>wh</b>", NOW_MS)
+
+    assert "&lt;b&gt;wh&lt;/b&gt;" in page
+    assert not any(text in page for text in ("<script", "http:", "https:"))
+    for result in validation.results:
+        assert f"<td>{result.table}</td><td>{result.check}</td>" in page
+        assert result.examples
+        assert all(str(escape(row_text(example))) in page for example in result.examples)

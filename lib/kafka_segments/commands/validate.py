@@ -1,5 +1,6 @@
 """``validate``: expectations over the tables, Data Docs."""
 
+import os
 from typing import Any
 
 import click
@@ -45,20 +46,26 @@ def _validate(
     from kafka_segments.pipelines.validate import run_validation  # noqa: PLC0415
     from kafka_segments.reports import validate as report  # noqa: PLC0415
     from kafka_segments.reports.output import progress  # noqa: PLC0415
+    from kafka_segments.reports.validation_page import PAGE, render_validation  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri, place, publish  # noqa: PLC0415
 
+    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     with spark_session("kafka-segments validate", root=ROOT) as spark:
         with progress(spark):
             validation = run_validation(
                 spark,
-                warehouse=absolute_uri(warehouse),
-                now_ms=clock() if now_ms is None else now_ms,
+                warehouse=root,
+                now_ms=moment,
                 docs_folder=None if docs_dir is None else absolute_uri(docs_dir),
                 dry_run=dry_run,
             )
         report.print_results(validation, output)
-        report.summary(validation, absolute_uri(warehouse), dry_run=dry_run)
+        page = None
+        if validation.docs_folder is not None:
+            page = os.path.join(validation.docs_folder, PAGE)
+            publish(place(page), render_validation(validation, root, moment).encode("utf-8"))
+        report.summary(validation, root, page=page, dry_run=dry_run)
     worst = validation.worst()
     counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
     return FINDINGS if counts else DONE

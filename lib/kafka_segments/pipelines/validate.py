@@ -41,12 +41,12 @@ _DOCS = "_data_docs"
 
 @dataclass(frozen=True)
 class Validation:
-    """What a validation found; ``docs_index``: where the Data Docs begin, None: not written."""
+    """What a validation found; ``docs_folder``: the Data Docs, None: not written."""
 
     run_id: str
     results: tuple[CheckResult, ...]
     quarantined: int
-    docs_index: str | None
+    docs_folder: str | None
 
     def worst(self) -> Severity | None:
         """Give the worst severity that failed; None: all holds."""
@@ -80,13 +80,13 @@ def run_validation(
         for rows in measured.values():
             caches.callback(rows.persist().unpersist)
         suites = [suite for suite in SUITES if suite.table in measured]
-        validated = run_checkpoint(measured, suites, docs_folder=folder)
+        results = run_checkpoint(measured, suites, docs_folder=folder)
         failing = _failing(measured, suites).persist()
         caches.callback(failing.unpersist)
         quarantined = failing.count()
         if not dry_run:
-            _write(root, failing, validated.results, run_id, now_ms)
-    return Validation(run_id, tuple(validated.results), quarantined, validated.docs_index)
+            _write(root, failing, results, run_id, now_ms)
+    return Validation(run_id, tuple(results), quarantined, folder)
 
 
 def _docs_folder(warehouse: str, docs_folder: str | None, *, dry_run: bool) -> str | None:

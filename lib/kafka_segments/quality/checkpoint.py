@@ -45,16 +45,9 @@ class CheckResult(NamedTuple):
     examples: list[dict[str, Any]]
 
 
-class Validated(NamedTuple):
-    """The results of all suites, and where the Data Docs begin; None: none were asked for."""
-
-    results: list[CheckResult]
-    docs_index: str | None
-
-
 def run_checkpoint(
     measured: Mapping[str, DataFrame], suites: Sequence[Suite], *, docs_folder: str | None
-) -> Validated:
+) -> list[CheckResult]:
     """Run a checkpoint for each suite over its measured table.
 
     No telemetry, no progress bars; the frames are not cached by Great Expectations.
@@ -73,7 +66,9 @@ def run_checkpoint(
             )
             for validation in said.run_results.values():
                 results.extend(_result(suite.table, result) for result in validation.results)
-        return Validated(results, _build_docs(context, docs_folder))
+        if docs_folder is not None:
+            context.build_data_docs(site_names=[_SITE])
+        return results
 
 
 def _checkpoint(suite: Suite, definition: gx.ValidationDefinition) -> gx.Checkpoint:
@@ -160,12 +155,6 @@ def _result(table: str, result: Any) -> CheckResult:
         failed_rows=found["unexpected_count"],
         examples=list(found.get("partial_unexpected_index_list") or ()),
     )
-
-
-def _build_docs(context: AbstractDataContext, docs_folder: str | None) -> str | None:
-    if docs_folder is None:
-        return None
-    return str(context.build_data_docs(site_names=[_SITE])[_SITE])
 
 
 @contextmanager

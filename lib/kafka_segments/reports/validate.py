@@ -3,6 +3,8 @@
 import csv
 import json
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -40,9 +42,7 @@ def _print_failed(failed: list[CheckResult]) -> None:
             name, justify="right" if name in ("rows", "of") else "left", overflow="fold"
         )
     for result in failed:
-        examples = "; ".join(
-            _short(result, at) for at in range(len(result.examples))[:_EXAMPLES_SHOWN]
-        )
+        examples = "; ".join(row_text(example) for example in result.examples[:_EXAMPLES_SHOWN])
         table.add_row(
             result.severity.value,
             result.table,
@@ -54,9 +54,9 @@ def _print_failed(failed: list[CheckResult]) -> None:
     console().print(table)
 
 
-def _short(result: CheckResult, at: int) -> str:
+def row_text(example: Mapping[str, Any]) -> str:
     """Name a failing row: its log and segment where it has them, else its key."""
-    row = dict(result.examples[at])
+    row = dict(example)
     if "topic" not in row:
         return example_text(row)
     text = f"{row.pop('topic')}-{row.pop('partition')}"
@@ -69,7 +69,7 @@ def _short(result: CheckResult, at: int) -> str:
     return f"{text} in {log_dir}" + (f": {values}" if values else "")
 
 
-def summary(validation: Validation, warehouse: str, *, dry_run: bool) -> None:
+def summary(validation: Validation, warehouse: str, *, page: str | None, dry_run: bool) -> None:
     """Say on stderr, in a few lines, what was found and where it lies."""
     failed = sum(result.failed_rows > 0 for result in validation.results)
     lines = [f"{len(validation.results)} expectations, {failed} failed"]
@@ -79,8 +79,9 @@ def summary(validation: Validation, warehouse: str, *, dry_run: bool) -> None:
             f"{validation.quarantined} segments fail a fatal one and {verb} set aside:"
             " table quarantined_segments"
         )
-    if validation.docs_index is not None:
-        lines.append(f"Data Docs: {validation.docs_index}")
+    if page is not None:
+        lines.append(f"all of it, with failing rows: {page}")
+        lines.append(f"Data Docs: {validation.docs_folder}/index.html")
     if not dry_run:
         lines.append(f"results: table validation_results of {warehouse}")
     sys.stderr.write("\n".join(lines) + "\n")
