@@ -47,6 +47,7 @@ class KafkaBroker(Referee):
         self.log_file = folder / "server.log"
         self._config = folder / "server.properties"
         broker, controller = _free_ports(2)
+        self.bootstrap = f"localhost:{broker}"
         self._config.write_text(
             _PROPERTIES.format(broker=broker, controller=controller, log_dir=self.log_dir)
         )

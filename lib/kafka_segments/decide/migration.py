@@ -1,7 +1,5 @@
 """Decide what a migration does with each segment, and which logs it can take on."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -10,15 +8,16 @@ from kafka_segments.decide.build_plan import LOG_KEYS
 KEEP, INDEXES, CONVERT, REFUSE = "keep", "indexes", "convert", "refuse"
 STAGE, VERIFY, APPLY, ROLLBACK = "stage", "verify", "apply", "rollback"
 DONE, REFUSED = "done", "refused"
-Transform = Callable[[DataFrame], DataFrame]
+METADATA_TOPIC = "__cluster_metadata"
 
 
 def decide_migration(segments: DataFrame) -> DataFrame:
     """Say what is done with each segment, why, and what to look at.
 
-    1. ``refuse`` where there is a problem: a broker would not load the segment.
-    2. ``convert`` where a conversion was tried and not refused.
-    3. ``indexes`` where its index files are not those it is to have, else ``keep``.
+    1. ``keep`` in the log of KRaft's own metadata.
+    2. ``refuse`` where there is a problem: a broker would not load the segment.
+    3. ``convert`` where a conversion was tried and not refused.
+    4. ``indexes`` where its index files are not those it is to have, else ``keep``.
 
     Needs: ``problem``, ``damage``, ``conversion_refusal`` (string), ``converted_bytes`` (long,
         null: no conversion), ``index_findings``, ``conversion_hazards`` (array of string),
@@ -29,14 +28,17 @@ def decide_migration(segments: DataFrame) -> DataFrame:
     is_converted = F.col("converted_bytes").isNotNull() & F.col("conversion_refusal").isNull()
     findings = F.array_join("index_findings", "; ")
     converted = F.concat_ws("; ", F.lit("it has messages v0 or v1"), F.nullif(findings, F.lit("")))
+    is_metadata = F.col("topic") == METADATA_TOPIC
     action = (
-        F.when(is_refused, REFUSE)
+        F.when(is_metadata, KEEP)
+        .when(is_refused, REFUSE)
         .when(is_converted, CONVERT)
         .when(F.size("index_findings") > 0, INDEXES)
         .otherwise(KEEP)
     )
     reason = (
-        F.when(is_refused, F.col("problem"))
+        F.when(is_metadata, "KRaft's own log, no topic")
+        .when(is_refused, F.col("problem"))
         .when(is_converted, converted)
         .when(F.size("index_findings") > 0, findings)
         .otherwise("its index files are those it is to have")

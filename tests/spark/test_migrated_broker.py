@@ -1,0 +1,200 @@
+"""A log directory of messages v0 and v1, migrated, under a real 4.3.1 broker, and rolled back."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from kafka_broker import KafkaBroker
+from kafka_referee import Referee
+from kafka_segments.pipelines.migration import Migration
+from kafka_segments.pipelines.migration_plan import MigrationOptions, plan_migration
+from kafka_segments.storage.migrated_segments import MigrationRules
+from plain_decoder import PlainRecord, plain_records
+
+GOLDEN = ("v0-multi-segment", "v0-gzip", "v1-lz4-createtime", "v1-gzip-logappendtime")
+GENERATED = {"legacy": 2, "mixed": 2}
+SEED = int(os.environ.get("REFEREE_SEED", "7"))
+MTIME_NS = 1_400_000_000_123_456_789
+NOW_MS = 1_795_000_000_000
+_CONTROL = 0x20
+Tree = dict[str, tuple[str, int]]
+
+
+@pytest.fixture(scope="module")
+def first(synthetic: Path, referee: Referee, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Partitions' folders as an old cluster leaves them: segments and no index files."""
+    first = tmp_path_factory.mktemp("first")
+    for case in GOLDEN:
+        shutil.copytree(synthetic / case / "t-0", first / f"{case}-0")
+    for kind, count in GENERATED.items():
+        for number in range(count):
+            made = referee.generate(first / "made", SEED + number, kind)
+            made.rename(first / f"{kind}-{number}-0")
+    (first / "made").rmdir()
+    for log in first.glob("*/*.log"):
+        os.utime(log, ns=(MTIME_NS, MTIME_NS))
+    return first
+
+
+def _give(kafka: KafkaBroker, first: Path) -> None:
+    """Put the first segments, and nothing else, into the partitions that the broker made."""
+    for folder in first.iterdir():
+        target = kafka.log_dir / folder.name
+        for file in target.iterdir():
+            if file.name != "partition.metadata":
+                file.unlink()
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+
+
+def _write_ends(kafka: KafkaBroker, first: Path) -> None:
+    """Say that all logs are flushed and replicated to their ends."""
+    ends = {folder.name: _records(folder)[-1].offset + 1 for folder in first.iterdir()}
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        lines = (kafka.log_dir / name).read_text().splitlines()[2:]
+        kept = [line for line in lines if "-".join(line.split()[:2]) not in ends]
+        kept += [f"{' '.join(key.rsplit('-', 1))} {end}" for key, end in ends.items()]
+        (kafka.log_dir / name).write_text("\n".join(["0", str(len(kept)), *kept, ""]))
+
+
+def _records(folder: Path) -> list[PlainRecord]:
+    logs = sorted(folder.glob("*.log"))
+    return [record for log in logs for record in plain_records(log.read_bytes())]
+
+
+def _line(
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]],
+) -> str:
+    """Write a record as ``KafkaBroker.fetch`` does."""
+    texts = [key, value, *(part for name, data in headers for part in (name.encode(), data))]
+    hexed = ("-" if text is None else text.hex() for text in texts)
+    return " ".join([str(offset), str(timestamp), *hexed])
+
+
+def _lines(folder: Path) -> Iterator[str]:
+    """Give what a consumer sees of a log: no control records."""
+    for log in sorted(folder.glob("*.log")):
+        data = log.read_bytes()
+        for record in plain_records(data):
+            at = record.batch_position
+            if data[at + 16] != 2 or not data[at + 22] & _CONTROL:
+                yield _line(*record[1:])
+
+
+def _queries(folder: Path) -> list[str]:
+    """Ask for the ends, and for times at, before and behind some records' timestamps."""
+    stamps = sorted({record.timestamp for record in _records(folder)} - {-1})
+    near = [time + step for time in stamps[:: len(stamps) // 20 + 1] for step in (-1, 0, 1)]
+    mtime_ms = MTIME_NS // 1_000_000
+    times = sorted({time for time in (*near, mtime_ms, mtime_ms + 1) if time >= 0})
+    return ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *map(str, times)]
+
+
+def _consumed(kafka: KafkaBroker, partition: str) -> list[str]:
+    """Read a partition to its end with confluent-kafka."""
+    topic, _, number = partition.rpartition("-")
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_uncommitted",
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, int(number), OFFSET_BEGINNING)])
+        found = []
+        while (message := consumer.poll(60)) is not None:
+            if message.error() is not None:
+                assert message.error().name() == "_PARTITION_EOF", message.error()
+                return found
+            timestamp = message.timestamp()[1]
+            form = message.key(), message.value(), message.headers() or ()
+            found.append(_line(message.offset(), timestamp, *form))
+        raise AssertionError(f"{partition}: no message and no end in 60 s")
+    finally:
+        consumer.close()
+
+
+def _as_batches_v2(answers: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Give a broker's answers for the same records in batches v2.
+
+    Where no record has a timestamp, it names the first one as that with the greatest.
+    """
+    earliest, latest, greatest, *by_time = answers
+    first = earliest[0], -1
+    return [earliest, latest, first if greatest == (-1, -1) else greatest, *by_time]
+
+
+def _tree(folder: Path, names: set[str]) -> Tree:
+    return {
+        str(file.relative_to(folder)): (
+            sha256(file.read_bytes()).hexdigest(),
+            file.stat().st_mtime_ns,
+        )
+        for name in names
+        for file in (folder / name).iterdir()
+    }
+
+
+def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
+    spark: SparkSession, first: Path, tmp_path: Path
+) -> None:
+    partitions = {folder.name for folder in first.iterdir()}
+    queries = {name: _queries(first / name) for name in partitions}
+    with KafkaBroker(tmp_path) as kafka:
+        kafka.start_broker()
+        kafka.create({name.removesuffix("-0"): 1 for name in partitions})
+        kafka.stop_broker()
+        _give(kafka, first)
+        _write_ends(kafka, first)
+        kafka.start_broker()
+        answers = kafka.list_offsets(queries)
+        kafka.stop_broker()
+        _give(kafka, first)
+        before = _tree(kafka.log_dir, partitions)
+
+        rules = MigrationRules(convert=True)
+        warehouse = str(tmp_path / "wh")
+        options = MigrationOptions((str(kafka.log_dir),), warehouse, rules, NOW_MS, plan_id="p")
+        with ExitStack() as caches:
+            plan_migration(spark, options, caches, dry_run=False)
+        migration = Migration(spark, warehouse, "p", now_ms=NOW_MS)
+        assert {step.status for step in migration.stage()} == {"done"}
+        assert {step.status for step in migration.verify()} == {"done"}
+        steps = list(migration.apply(execute=True))
+        assert {Path(step.log).name for step in steps if step.status == "done"} == partitions
+        magics = {log.read_bytes()[16] for name in partitions for log in _logs(kafka, name)}
+        assert magics == {2}
+
+        kafka.start_broker()
+        try:
+            assert kafka.list_offsets(queries) == {
+                name: _as_batches_v2(asked) for name, asked in answers.items()
+            }
+            for name in partitions:
+                kafka.fetch(name, tmp_path / name, first=answers[name][0][0])
+                expected = list(_lines(first / name))
+                assert (tmp_path / name).read_text().splitlines() == expected, name
+                assert _consumed(kafka, name) == expected, name
+        finally:
+            kafka.stop_broker()
+
+        for step in migration.roll_back(execute=True, discard=False):
+            assert step.status == "done", step
+        assert _tree(kafka.log_dir, partitions) == before
+
+
+def _logs(kafka: KafkaBroker, name: str) -> list[Path]:
+    return [log for log in (kafka.log_dir / name).glob("*.log") if log.stat().st_size]
