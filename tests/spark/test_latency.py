@@ -1,5 +1,6 @@
 """Latency from batch headers, on logs written by hand."""
 
+import gzip
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,9 +12,21 @@ from kafka_segments.pipelines.build import Build
 from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.pipelines.latency import measure_latency
 from kafka_segments.pipelines.search import LogChoice
-from strategies import CONTROL, LOG_APPEND_TIME, v2_batch
+from strategies import CONTROL, GZIP, LOG_APPEND_TIME, v1_message, v2_batch
 
 HOUR_MS = 3_600_000
+
+
+def _stamped_wrapper(created: list[int], appended: int) -> bytes:
+    """Write a compressed v1 batch as a broker stamps it: in the wrapper alone."""
+    inner = [v1_message(delta, time, None, b"v") for delta, time in enumerate(created)]
+    return v1_message(
+        len(inner) - 1,
+        appended,
+        None,
+        gzip.compress(b"".join(inner), mtime=0),
+        attributes=GZIP | LOG_APPEND_TIME,
+    )
 
 
 @pytest.fixture
@@ -32,6 +45,7 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
             for offset, (created, appended, flags) in enumerate(batches)
         ],
         "ct-0": [v2_batch(0, [(1_000, None, b"")])],
+        "wrapped-0": [_stamped_wrapper([1_000, 1_010], appended=1_030)],
     }
     for name, written in logs.items():
         folder = tmp_path / "logs" / name
@@ -47,12 +61,15 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
 def test_latency_is_that_of_batches_that_keep_both_times(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = measure_latency(spark, warehouse, LogChoice(), caches).orderBy("hour_ms").collect()
+    rows = (
+        measure_latency(spark, warehouse, LogChoice(), caches).orderBy("hour_ms", "topic").collect()
+    )
 
     assert [
         (row["topic"], row["hour_ms"], row["batches"], row["p50_ms"], row["max_ms"]) for row in rows
-    ] == [("lat", 0, 1, 25, 25), ("lat", HOUR_MS, 0, None, None)]
+    ] == [("lat", 0, 1, 25, 25), ("wrapped", 0, 1, 30, 30), ("lat", HOUR_MS, 0, None, None)]
     assert [(row["equal_batches"], row["most_negative_ms"]) for row in rows] == [
+        (0, None),
         (0, None),
         (1, -40),
     ]

@@ -14,15 +14,16 @@ _PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
 def decide_latency() -> Callable[[DataFrame], DataFrame]:
     """Distribute the latency of batches by topic and hour of their append time.
 
-    1. Only batches v2 with LogAppendTime tell it: their greatest timestamp is the append time,
-       their base timestamp still the create time of the first record. Others are not counted.
+    1. Batches v2 with LogAppendTime tell it: their greatest timestamp is the append time, their
+       base timestamp still the create time of the first record. So do compressed batches v1, if
+       read as ``read_wrapper_times`` reads them. Others are not counted.
     2. Not so where the base timestamp is a delete horizon, nor in control and empty batches.
     3. A latency of 0 may also be of a batch that the broker wrote anew: that puts the append
        time in both. These are counted apart, and not in the percentiles.
     4. A negative one is clock skew: it too is counted apart.
 
-    Needs: cluster, topic, and of batches magic, timestamp_type, is_control, has_delete_horizon,
-        record_count, base_timestamp_ms, max_timestamp_ms.
+    Needs: cluster, topic, and of batches magic, base_timestamp_ms, max_timestamp_ms; of v2 also
+        timestamp_type, is_control, has_delete_horizon, record_count.
     Gives: cluster, topic, hour_ms (its start), batches, p50_ms, p90_ms, p99_ms, max_ms,
         histogram (array of below_ms, batches; the last below_ms is null), equal_batches,
         negative_batches, most_negative_ms.
@@ -31,8 +32,9 @@ def decide_latency() -> Callable[[DataFrame], DataFrame]:
     latency = F.col("latency_ms")
     is_told = latency > 0
     is_first_record = ~F.col("is_control") & ~F.col("has_delete_horizon")
-    tells = (F.col("magic") >= 2) & (F.col("timestamp_type") == "LogAppendTime") & is_first_record
-    holds = (F.col("record_count") > 0) & (F.col("base_timestamp_ms") >= 0)
+    is_stamped = (F.col("timestamp_type") == "LogAppendTime") & is_first_record
+    tells = (F.col("magic") == 1) | (is_stamped & (F.col("record_count") > 0))
+    holds = F.col("base_timestamp_ms") >= 0
 
     def transform(batches: DataFrame) -> DataFrame:
         told = batches.where(tells & holds).select(

@@ -10,6 +10,7 @@ from kafka_segments.decide.retention_passes import LOG
 from kafka_segments.pipelines.lag import one_replica
 from kafka_segments.pipelines.search import LogChoice, LogTables
 from kafka_segments.spark.table_reads import read_segments
+from kafka_segments.spark.wrapper_times import read_wrapper_times
 
 _COLUMNS = (
     *("path", "topic", "magic", "timestamp_type", "is_control", "has_delete_horizon"),
@@ -22,7 +23,8 @@ def measure_latency(
 ) -> DataFrame:
     """Measure broker latency; gives the columns of ``decide_latency``.
 
-    Only headers are read, of segments that hold append times, one replica of each partition.
+    Of segments that hold append times headers are read, and the compressed batches v1; of one
+    replica of each partition.
     """
     tables = LogTables(spark, warehouse, choice, caches)
     replicas = one_replica(tables.logs).select(*LOG)
@@ -32,5 +34,10 @@ def measure_latency(
         .join(replicas, list(LOG), how="left_semi")
     )
     batches = segments.transform(read_segments(rows="batches", columns=_COLUMNS, check="headers"))
-    clusters = segments.select("path", "cluster")
-    return batches.join(clusters, "path", how="inner").transform(decide_latency())
+    is_wrapped = F.array_contains("magics", 1) & F.exists("codecs", lambda codec: codec != "none")
+    wrapped = read_wrapper_times(segments.where(is_wrapped)).select(
+        "path", F.lit(1).alias("magic"), "base_timestamp_ms", "max_timestamp_ms"
+    )
+    told = batches.where("magic >= 2").unionByName(wrapped, allowMissingColumns=True)
+    clusters = segments.select("path", "cluster", "topic")
+    return told.drop("topic").join(clusters, "path", how="inner").transform(decide_latency())
