@@ -40,6 +40,8 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 	@mkdir -p $(AIRFLOW_DEMO) && $(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(AIRFLOW_DEMO)
 	@airflow_dags/local.sh db migrate >/dev/null 2>&1 || airflow_dags/local.sh db migrate
 	@airflow_dags/local.sh pools set kafka_segments 1 "Spark jobs at a time" >/dev/null
+	@airflow_dags/local.sh dags reserialize >/dev/null 2>&1
+	@airflow_dags/local.sh dags unpause -y --treat-dag-id-as-regex 'kafka_segments_(rebuild|retention)' >/dev/null
 	@echo "Airflow: http://localhost:$${AIRFLOW__API__PORT:-8080}   tables: $(AIRFLOW_DEMO)/warehouse   stop: Ctrl-C"
 	@airflow_dags/local.sh standalone
 

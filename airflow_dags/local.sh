@@ -10,7 +10,6 @@ port=${AIRFLOW__API__PORT:-8080}
 export AIRFLOW_HOME=$data/home
 export AIRFLOW__CORE__DAGS_FOLDER=$root/airflow_dags
 export AIRFLOW__CORE__LOAD_EXAMPLES=False
-export AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION=${AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION:-False}
 export AIRFLOW__CORE__PARALLELISM=4
 # Everyone who reaches the port is an admin: so it is bound to this machine.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True

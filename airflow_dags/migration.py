@@ -1,5 +1,6 @@
 """Migrate clusters of 0.8 to 0.10: inventory, plan, stage, verify, a person's word, apply.
 
+The tables are brought up to date first, as the inventory reads them.
 Nothing is changed under the log directories before the approval; `stage` writes beside them. An
 answer that is not there in a week is a Reject.
 """
@@ -63,11 +64,13 @@ JOB = "migrate_legacy"
 def migration() -> None:
     """Order the tasks."""
     run = {"warehouse": WAREHOUSE, "now-ms": NOW_MS}
-    inventory = KafkaSegmentsJob(
-        task_id="inventory",
-        job=JOB,
-        command="inventory",
+    build = KafkaSegmentsJob(
+        task_id="build",
+        job="build_indexes",
         options={**run, "conf": CONF, "source": "{{ params.source }}"},
+    )
+    inventory = KafkaSegmentsJob(
+        task_id="inventory", job=JOB, command="inventory", options={**run, "conf": CONF}
     )
     plan = KafkaSegmentsJob(
         task_id="plan",
@@ -107,7 +110,7 @@ def migration() -> None:
         options={**run, "plan": PLAN, "execute": True},
         fails_on_findings=True,
     )
-    inventory >> plan >> stage >> verify >> approve >> apply
+    build >> inventory >> plan >> stage >> verify >> approve >> apply
 
 
 migration()

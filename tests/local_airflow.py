@@ -35,11 +35,10 @@ class LocalAirflow:
             "KAFKA_SEGMENTS_DEMO": str(folder),
             "KAFKA_SEGMENTS_VENV": sys.prefix,
             "AIRFLOW_VAR_KAFKA_SEGMENTS_LOG_DIRS": json.dumps(self.log_dirs),
-            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
         }
         self.run("db", "migrate")
-        self.run("pools", "set", "kafka_segments", "2", "Spark jobs at a time")
+        self.run("pools", "set", "kafka_segments", "1", "Spark jobs at a time")
 
     def run(self, *arguments: str) -> str:
         """Run one airflow command; gives its output, fails where it fails."""
@@ -85,13 +84,7 @@ class LocalAirflow:
         try:
             yield Api(ports[0], process, log)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _stop(process)
 
 
 class Api:
@@ -119,13 +112,38 @@ class Api:
             time.sleep(1)
         raise AssertionError(f"{what} did not come\n{self.tail()}")
 
+    def unpause(self, dag: str) -> None:
+        """Let a DAG run, once the DAG processor has read it."""
+        self.wait(dag, lambda: self._try("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False}))
+
+    def succeeded(self, dag: str) -> set[str]:
+        """Give the days of the runs that ended well; fails where one did not."""
+        runs = self.call("GET", f"/dags/{dag}/dagRuns")["dag_runs"]
+        assert not [run for run in runs if run["state"] == "failed"], self.tail()
+        return {str(run["logical_date"])[:10] for run in runs if run["state"] == "success"}
+
+    def state(self, run: str, task: str) -> str | None:
+        """Give a task's state in a run; fails where the run has failed."""
+        assert self.call("GET", run)["state"] != "failed", self.tail()
+        return self.call("GET", f"{run}/taskInstances/{task}")["state"]
+
+    def mapped(self, dag: str, task: str) -> set[str]:
+        """Give the labels of a mapped task's instances that ended well, over all runs."""
+        found = self.call("GET", f"/dags/{dag}/dagRuns/~/taskInstances")["task_instances"]
+        assert not [one for one in found if one["state"] == "failed"], self.tail()
+        return {
+            str(one["rendered_map_index"])
+            for one in found
+            if one["task_id"] == task and one["state"] == "success"
+        }
+
     def tail(self) -> str:
         """Give the end of Airflow's own output."""
         return self._log.read_text("utf-8", "replace")[-6000:]
 
-    def _try(self, method: str, path: str) -> Any:
+    def _try(self, method: str, path: str, body: object = None) -> Any:
         with contextlib.suppress(OSError):
-            return self._call(method, path, None)
+            return self._call(method, path, body)
         return None
 
     def _call(self, method: str, path: str, body: object) -> Any:
@@ -141,7 +159,21 @@ class Api:
 
 def messages(output: str) -> list[str]:
     """Give the lines of a log without colours and times."""
-    return [line.partition("] ")[2].strip() for line in _COLOUR.sub("", output).splitlines()]
+    return [
+        line.partition("] ")[2].partition(" [airflow.")[0].strip()
+        for line in _COLOUR.sub("", output).splitlines()
+    ]
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all of its session: first politely, then what is left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(30)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _free_ports(count: int) -> list[int]:
