@@ -8,7 +8,7 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test test-random lint bench clean jars jars-test lock airflow-setup airflow
+.PHONY: help setup demo build test test-random fuzz lint bench clean jars jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,10 @@ test: setup jars-test airflow-setup ## run every test
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
 	  $(BIN)/python -m pytest tests/unit tests/spark/test_retention_rules.py tests/spark/test_roll_rules.py
+
+fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked
+	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
+	  $(BIN)/python -m pytest tests/unit/test_fuzz.py
 
 lint: setup ## ruff, mypy --strict, import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -1,0 +1,214 @@
+"""Every parser of bytes from outside, given golden files that were spoiled at random.
+
+A parser gives a value, a finding, or an error of its own; it never fails otherwise, and never
+takes memory or time for what a length in the file merely says. `make fuzz` runs more rounds, on
+new input, with numba's bounds checks.
+"""
+
+import os
+import random
+import struct
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.errors import KafkaSegmentsError
+from kafka_segments.index.offset_index import check_offset_index, decode_offset_index, lookup_offset
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.index.splitting import split_overflowed
+from kafka_segments.index.time_index import check_time_index, decode_time_index, lookup_timestamp
+from kafka_segments.index.transactions import decode_transaction_index
+from kafka_segments.storage.conversion import SegmentConverter
+from kafka_segments.storage.record_digest import RecordDigester
+from kafka_segments.wire.checkpoints import (
+    parse_leader_epochs,
+    parse_meta_properties,
+    parse_offset_checkpoint,
+    parse_partition_metadata,
+)
+from kafka_segments.wire.consumer_offsets import parse_commit_key, parse_commit_value
+from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
+from kafka_segments.wire.names import parse_partition_folder, parse_segment_name
+from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
+from log_reading import reader_of, record_times
+from strategies import crc32c
+
+ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "150"))
+BASE = 1_000
+EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 61, 62)
+Parser = Callable[[bytes], object]
+
+
+def _recover(data: bytes) -> object:
+    return _recoverer().recover(reader_of(data), size_bytes=len(data), base_offset=BASE)
+
+
+def _split(data: bytes) -> object:
+    read = reader_of(data)
+    return split_overflowed(_recoverer(), read, size_bytes=len(data), base_offset=BASE)
+
+
+@cache
+def _recoverer() -> SegmentRecoverer:
+    return SegmentRecoverer(RecoveryOptions())
+
+
+@cache
+def _converter() -> SegmentConverter:
+    return SegmentConverter()
+
+
+@cache
+def _digester() -> RecordDigester:
+    return RecordDigester(max_batch_bytes=1 << 22)
+
+
+def _read_offset_index(data: bytes) -> object:
+    entries = decode_offset_index(data, base_offset=BASE)
+    lookup_offset(entries, BASE + 5, base_offset=BASE)
+    return check_offset_index(data, base_offset=BASE)
+
+
+def _read_time_index(data: bytes) -> object:
+    entries = decode_time_index(data, base_offset=BASE)
+    lookup_timestamp(entries, 1_700_000_000_000, base_offset=BASE)
+    return check_time_index(data, base_offset=BASE)
+
+
+def _text(parse: Callable[[str], object]) -> Parser:
+    return lambda data: parse(data.decode("utf-8", "replace"))
+
+
+LOGS: dict[str, Parser] = {
+    "recover": _recover,
+    "split": _split,
+    "records": lambda data: list(record_times(data, max_batch_bytes=1 << 22)),
+    "convert": lambda data: _converter().convert(
+        reader_of(data), lambda _: None, size_bytes=len(data)
+    ),
+    "digest": lambda data: _digester().digest(reader_of(data), size_bytes=len(data)),
+}
+FILES: dict[str, tuple[str, Parser]] = {
+    "offset index": (".index", _read_offset_index),
+    "time index": (".timeindex", _read_time_index),
+    "transaction index": (".txnindex", decode_transaction_index),
+    "snapshot": (".snapshot", decode_snapshot),
+    "leader epochs": ("leader-epoch-checkpoint", _text(parse_leader_epochs)),
+}
+TEXTS: dict[str, tuple[bytes, Parser]] = {
+    "offset checkpoint": (
+        b"0\n2\nt-a 0 17\nt 1 9\n",
+        _text(lambda t: parse_offset_checkpoint("c", t)),
+    ),
+    "meta.properties": (b"#x\nversion=1\ncluster.id=c\nnode.id=3\n", _text(parse_meta_properties)),
+    "partition.metadata": (
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n",
+        _text(parse_partition_metadata),
+    ),
+    "server.properties": (
+        b"log.retention.hours=5\nlog.segment.bytes : 9\n",
+        _text(lambda t: parse_server_properties("s", t)),
+    ),
+    "described configs": (
+        b"Dynamic configs for topic t are:\n  retention.ms=5 sensitive=false"
+        b" synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=5}\n",
+        _text(lambda t: parse_described_configs("d", t)),
+    ),
+    "tiered offsets": (b"t:0:5\n", _text(lambda t: parse_tiered_offsets("x", t))),
+    "commit key": (struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 0), parse_commit_key),
+    "commit value": (struct.pack(">hqihq", 3, 42, 7, 0, 1_700_000_000_000), parse_commit_value),
+    "segment name": (b"00000000000000000042.log", _text(parse_segment_name)),
+    "folder name": (
+        b"topic-7.0123456789abcdef0123456789abcdef-delete",
+        _text(parse_partition_folder),
+    ),
+}
+
+
+def _spoil(choice: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """Change one to four things: bits, bytes, whole numbers, stretches."""
+    spoiled = bytearray(data)
+    for _ in range(choice.randint(1, 4)):
+        at = choice.randrange(len(spoiled) + 1)
+        kind = choice.randrange(6)
+        if kind == 0 and at < len(spoiled):
+            spoiled[at] ^= 1 << choice.randrange(8)
+        elif kind == 1:
+            width, form = choice.choice([(8, ">q"), (4, ">i"), (2, ">h")])
+            most = 1 << (8 * width)
+            value = (choice.choice(EXTREMES) + most // 2) % most - most // 2
+            spoiled[at : at + width] = struct.pack(form, value)
+        elif kind == 2:
+            del spoiled[at : at + choice.randint(1, 200)]
+        elif kind == 3:
+            spoiled[at:at] = choice.randbytes(choice.randint(1, 40))
+        elif kind == 4:
+            other = choice.choice(others)
+            start = choice.randrange(len(other) + 1)
+            spoiled[at:at] = other[start : start + choice.randint(1, 300)]
+        else:
+            spoiled[at:] = bytes(len(spoiled[at:]))
+    return bytes(spoiled)
+
+
+def _with_right_checksums(data: bytes) -> bytes:
+    """Let what was spoiled pass as sound, so that it reaches what reads the records."""
+    mended, position = bytearray(data), 0
+    while position + 17 <= len(mended):
+        size = 12 + int.from_bytes(mended[position + 8 : position + 12], "big", signed=True)
+        if size < 14 or position + size > len(mended):
+            break
+        if mended[position + 16] >= 2 and size >= 61:
+            crc = crc32c(bytes(mended[position + 21 : position + size]))
+            mended[position + 17 : position + 21] = crc.to_bytes(4, "big")
+        else:
+            crc = zlib.crc32(mended[position + 16 : position + size])
+            mended[position + 12 : position + 16] = crc.to_bytes(4, "big")
+        position += size
+    return bytes(mended)
+
+
+def _feed(parser: Parser, data: bytes) -> None:
+    try:
+        parser(data)
+    except KafkaSegmentsError as error:
+        assert str(error)
+
+
+@pytest.fixture(scope="module")
+def files(synthetic: Path) -> list[Path]:
+    return sorted(path for path in synthetic.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_spoiled_logs_end_in_a_value_or_an_error_of_ours(
+    files: list[Path], name: str, seed: int
+) -> None:
+    choice = random.Random(f"{seed} {name}")
+    logs = [path.read_bytes()[:20_000] for path in files if path.suffix == ".log"]
+    for _ in range(ROUNDS):
+        spoiled = _spoil(choice, choice.choice(logs), logs)
+        _feed(LOGS[name], spoiled)
+        _feed(LOGS[name], _with_right_checksums(spoiled))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_spoiled_files_beside_logs_do_so_too(files: list[Path], name: str, seed: int) -> None:
+    choice = random.Random(f"{seed} {name}")
+    suffix, parser = FILES[name]
+    seeds = [path.read_bytes()[:5_000] for path in files if path.name.endswith(suffix)]
+    for _ in range(ROUNDS):
+        _feed(parser, _spoil(choice, choice.choice(seeds), seeds))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_spoiled_texts_and_names_do_so_too(name: str, seed: int) -> None:
+    choice = random.Random(f"{seed} {name}")
+    sound, parser = TEXTS[name]
+    parser(sound)
+    for _ in range(ROUNDS * 4):
+        _feed(parser, _spoil(choice, sound, [sound]))
