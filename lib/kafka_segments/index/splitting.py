@@ -60,8 +60,8 @@ def split_overflowed(
             return None
         pieces.append(Piece(first_offset, found))
         position += found.valid_bytes
-    last_overflows = pieces[-1].recovery.next_offset - 1 - base_offset > _MAX_RELATIVE_OFFSET
-    return pieces if last_overflows else None
+    end = pieces[-1].recovery.next_offset if pieces else base_offset
+    return pieces if end - 1 - base_offset > _MAX_RELATIVE_OFFSET else None
 
 
 def _shifted(read_into: ReadInto, start: int) -> ReadInto:
