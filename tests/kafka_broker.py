@@ -19,6 +19,10 @@ advertised.listeners=PLAINTEXT://localhost:{broker}
 log.dirs={log_dir}
 num.partitions=1
 offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
 log.retention.ms=-1
 log.retention.bytes=-1
 log.segment.bytes=1048576
@@ -58,6 +62,12 @@ class KafkaBroker(Referee):
     def start_broker(self) -> None:
         """Format the log directory where that is still to be done, and start."""
         self._ask("broker_start", config=str(self._config), cluster_id=CLUSTER_ID)
+
+    def close(self) -> None:
+        """End the JVM, and with it a broker that still runs."""
+        if self._process is not None:
+            self._process.kill()
+        super().close()
 
     def stop_broker(self) -> None:
         """Stop cleanly."""
