@@ -146,3 +146,28 @@ def test_a_search_by_kip33s_index_finds_the_same_record(
     ]
 
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("case", SOUND)
+def test_searches_in_one_segment_share_what_they_read(synthetic: Path, case: str) -> None:
+    log = min((synthetic / case / "t-0").glob("*.log")).read_bytes()
+    shared = FirstRecordFinder()
+    starts = [start for start, _ in positions(log)]
+
+    for record in plain_records(log):
+        search = {
+            "start": record.batch_position if record.offset % 2 else starts[0],
+            "end": len(log),
+            "least_timestamp_ms": record.timestamp,
+            "least_offset": record.offset,
+        }
+        alone = FirstRecordFinder()
+        assert shared.find(reader(log), **search) == alone.find(reader(log), **search)
+    search["start"] = record.batch_position
+    shared.find(reader(log), **search)
+    before = shared.bytes_read
+    shared.find(reader(log), **search)
+    assert shared.bytes_read == before
+    shared.forget()
+    shared.find(reader(log), **search)
+    assert shared.bytes_read > before

@@ -14,9 +14,8 @@ from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, run
 def latency(**options: Any) -> None:
     """Measure LAT - CT, append time less create time, by topic and hour.
 
-    It can be told where a topic has LogAppendTime, for the first record of each batch v2
-    and each compressed batch v1. Exit
-    status 1: there are negative ones, so some clock is wrong.
+    It can be told where a topic has LogAppendTime, for the first record of each batch v2 and
+    each compressed batch v1. Exit status 1: there are negative ones, so some clock is wrong.
     """
     run(lambda: _latency(**options), verbose=options["verbose"])
 

@@ -16,6 +16,7 @@ from kafka_segments.wire.record_times import RecordTimesReader
 
 MAX_BATCH_BYTES = 256 * 1024 * 1024
 _WINDOW_BYTES = 8 * 1024
+_MOST_KEPT_BYTES = 256 * 1024
 
 
 class FoundRecord(NamedTuple):
@@ -28,14 +29,27 @@ class FoundRecord(NamedTuple):
     batch_offset: int
 
 
+_Int64s = npt.NDArray[np.int64]
+
+
 class FirstRecordFinder:
-    """Searches one segment after another; ``bytes_read`` counts what it read of them."""
+    """Searches one segment after another; ``bytes_read`` counts what it read of them.
+
+    What it read and decoded last it keeps for the next search, until ``forget``: call that
+    before a search in another segment.
+    """
 
     def __init__(self) -> None:
         self._reader = RecordTimesReader(max_batch_bytes=MAX_BATCH_BYTES)
-        self._window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
+        self._window = np.empty(0, dtype=np.uint8)
+        self._window_position = 0
+        self._decoded: tuple[int, _Int64s, _Int64s] | None = None
         self._header = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
         self.bytes_read = 0
+
+    def forget(self) -> None:
+        """Give up what is kept of the segment searched last."""
+        self._window, self._decoded = self._window[:0], None
 
     def find(
         self,
@@ -63,13 +77,10 @@ class FirstRecordFinder:
         walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=True)
         walk[wire.NEXT_POSITION] = start
         walk[wire.LOW_TIMESTAMP], walk[wire.LOW_OFFSET] = least_timestamp_ms, least_offset
-        window, wanted = self._window, 0
+        wanted = 1
         while True:
             position = int(walk[wire.NEXT_POSITION])
-            if wanted > len(window):
-                window = np.empty(wanted, dtype=np.uint8)
-            data = window[: max(min(len(window), end - position), 0)]
-            self._fill(read_into, position, data, end)
+            data = self._bytes_from(read_into, position, wanted, end)
             while wire.walk_batches(data, len(data), position, self._header, 0, walk):
                 found = self._first_of(data, position, least_timestamp_ms, least_offset)
                 if found is not None:
@@ -83,7 +94,9 @@ class FirstRecordFinder:
     ) -> FoundRecord | None:
         header = self._header
         position = int(header[wire.POSITION, 0])
-        offsets, timestamps = self._records(data, data_position)
+        if self._decoded is None or self._decoded[0] != position:
+            self._decoded = (position, *self._records(data, data_position))
+        _, offsets, timestamps = self._decoded
         fits = np.flatnonzero((timestamps >= least_timestamp_ms) & (offsets >= least_offset))
         if not len(fits):
             return None
@@ -97,9 +110,7 @@ class FirstRecordFinder:
             batch_offset=int(header[wire.BASE_OFFSET, 0] if is_v2 else offsets[0]),
         )
 
-    def _records(
-        self, data: wire.Bytes, data_position: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _records(self, data: wire.Bytes, data_position: int) -> tuple[_Int64s, _Int64s]:
         """Give offsets and timestamps of the batch's records."""
         self._reader.undecodable = None
         parts = list(self._reader.read(self._header, data, data_position))
@@ -112,8 +123,25 @@ class FirstRecordFinder:
             np.concatenate([part.timestamp for part in parts]),
         )
 
-    def _fill(self, read_into: ReadInto, position: int, data: wire.Bytes, end: int) -> None:
-        read = read_into(position, memoryview(data)) if len(data) else 0
-        self.bytes_read += read
-        if read < len(data):
-            raise FileChangedError(position + read, end)
+    def _bytes_from(self, read_into: ReadInto, position: int, wanted: int, end: int) -> wire.Bytes:
+        """Give ``wanted`` bytes or more from a position on; fewer where the segment ends.
+
+        What comes before them stays for the next search, up to a limit.
+        """
+        window, first = self._window, self._window_position
+        wanted = max(min(wanted, end - position), 0)
+        if not first <= position <= first + len(window):
+            window, first = window[:0], position
+        missing = position + wanted - first - len(window)
+        if missing > 0:
+            if position - first > _MOST_KEPT_BYTES:
+                window, first = window[position - first :], position
+            read_from = first + len(window)
+            data = np.empty(min(max(missing, _WINDOW_BYTES), end - read_from), np.uint8)
+            read = read_into(read_from, memoryview(data))
+            self.bytes_read += read
+            if read < len(data):
+                raise FileChangedError(read_from + read, end)
+            window = np.concatenate((window, data)) if len(window) else data
+        self._window, self._window_position = window, first
+        return window[position - first : max(end - first, 0)]

@@ -85,6 +85,7 @@ class LogReads:
         if self._segment is None or self._path != path:
             self._files.close()
             self._segment = None
+            self._finder.forget()
             folder, _, name = path.rpartition("/")
             self._segment = self._files.enter_context(open_segment(place(folder).child(name)))
             self._path = path
