@@ -17,6 +17,7 @@ from pathlib import Path
 
 from decisions import bench_decisions
 from queries import bench_queries
+from search import QUICK, WHOLE, bench_search
 from segments import batch, v1_message, v1_wrapper, write_segment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -266,6 +267,7 @@ def main() -> None:
     shutil.rmtree(folder)
     report += bench_decisions(most=50_000 if quick else 5_000_000)
     report += bench_queries(count=50_000 if quick else 5_000_000)
+    report += bench_search(QUICK if quick else WHOLE)
     target = ROOT / "build" / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
     target.write_text("\n".join(report), "utf-8")
     print(f"written: {target}")
