@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import socket
 import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_referee import Referee
+    from object_store import ObjectStore
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
@@ -74,7 +76,30 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def s3_socket() -> Iterator[socket.socket]:
+    """Where tests' S3 server listens, known before Spark's processes inherit the environment."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*listening.getsockname()))
+        patch.setenv("AWS_ACCESS_KEY_ID", "AKIATESTACCESSKEY")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret/that+nobody=sees")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield listening
+
+
+@pytest.fixture(scope="session")
+def object_store(s3_socket: socket.socket) -> Iterator["ObjectStore"]:
+    """An S3 server; each test takes a bucket of its own."""
+    from object_store import ObjectStore
+
+    store = ObjectStore(s3_socket)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def spark(
+    s3_socket: socket.socket, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["SparkSession"]:
     """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 

@@ -73,11 +73,55 @@ def test_a_path_is_a_place_on_the_local_file_system():
     assert found.child("t-0", "", "x.log").path == "/data/logs/t-0/x.log"
 
 
-def test_a_scheme_without_a_file_system_is_refused_without_the_password_in_its_uri():
+def test_a_scheme_without_a_file_system_is_refused():
     with pytest.raises(UsageError) as raised:
-        place("nope://user:secret@x/y")
+        place("nope://x/y")
 
-    assert str(raised.value) == "nope://…: Unrecognized filesystem type in URI: …"
+    assert str(raised.value) == "nope://x: Unrecognized filesystem type in URI: …"
+
+
+@pytest.mark.parametrize("open_uri", [absolute_uri, place])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://AKIA:secret@bucket/logs",
+        "s3://AKIA:sec/ret@bucket/logs",
+        "s3://AKIA:123/secret@bucket/logs",
+        "s3a://secret@bucket/logs",
+        "gs://user:secret@bucket",
+        "abfss://container:sec/ret@account.dfs.core.windows.net/logs",
+        "hdfs://user:secret@name:8020/logs",
+        "nope://user:secret@[x/y",
+    ],
+)
+def test_credentials_in_a_uri_are_refused_and_not_repeated(open_uri, uri):
+    with pytest.raises(UsageError, match=r"^[a-z0-9]+://…: credentials in a URI") as raised:
+        open_uri(uri)
+
+    assert "secret" not in str(raised.value)
+    assert "sec/ret" not in str(raised.value)
+
+
+def test_options_in_a_uri_are_refused_and_not_repeated():
+    with pytest.raises(
+        UsageError, match=r"^s3://bucket/logs\?…: options in a URI are not"
+    ) as raised:
+        absolute_uri("s3://bucket/logs?access_key=secret&region=eu-west-1")
+
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "abfss://container@account.dfs.core.windows.net/logs",
+        "hdfs://user@name:8020/logs",
+        "hdfs://[::1]:8020/logs",
+        "gs://bucket/a@b:c",
+    ],
+)
+def test_a_name_with_a_user_or_a_port_is_no_credential(uri):
+    assert absolute_uri(uri) == uri
 
 
 def test_a_folder_is_listed_sorted_by_name(tmp_path):
@@ -215,8 +259,11 @@ def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
         publish(place(str(tmp_path / "gone" / "x.index")), b"new")
 
 
-def test_an_object_store_gets_the_file_under_its_own_name(tmp_path):
+@pytest.mark.parametrize("before", [None, b"a much longer file"])
+def test_other_file_systems_get_the_file_by_a_rename(tmp_path, before):
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    if before is not None:
+        (tmp_path / "x.index").write_bytes(before)
 
     publish(Place(store, "x.index"), b"12345678")
 

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.index.recovery import Entries
 from kafka_segments.spark.schemas import schema
-from kafka_segments.storage.files import place
+from kafka_segments.storage.files import Place, make_folder, place
 from kafka_segments.storage.listing import join_uri
 
 INDEX_TABLES = ("offset_index", "time_index")
@@ -113,7 +113,7 @@ class _EntryFile:
         columns += [pa.array(np.ascontiguousarray(entries[:, column])) for column in (0, 1)]
         if self._writer is None:
             filesystem, path = self._place
-            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            make_folder(Place(filesystem, path.rpartition("/")[0]))
             self._writer = pq.ParquetWriter(path, self._schema, filesystem=filesystem)
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self._keys, self._entries, self._rows = [], [], 0

@@ -3,15 +3,17 @@
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.storage.read_ahead import ReadAhead, read_range
+from kafka_segments.storage.stores import is_object_store, open_store, split_uri
 from kafka_segments.wire.reading import ReadInto
 
 _NO_FILE = "a pipe, a socket or a device, no file"
@@ -44,17 +46,23 @@ def absolute_uri(text: str) -> str:
     """Turn what a user typed into a URI: local paths become absolute, without a scheme.
 
     Raises:
-        UsageError: it is empty, no URI, or a file on another host.
+        UsageError: it is empty, no URI, a file on another host, or has credentials or options.
     """
     if not text:
         raise UsageError("an empty path is no source or target")
     if "://" not in text:
         return _normalized(os.path.expanduser(text))
+    split_uri(text)
     try:
         parts = urlsplit(text)
     except ValueError as error:
         raise UsageError(f"{text}: {error}") from None
     if parts.scheme != "file":
+        if "?" in text:
+            raise UsageError(
+                f"{text.partition('?')[0]}?…: options in a URI are not taken; region, endpoint and"
+                " credentials come from the environment, as docs/storage.md says"
+            )
         return text.rstrip("/")
     if parts.netloc not in ("", "localhost"):
         raise UsageError(f"{text} names the host {parts.netloc}: a local path is file:///…")
@@ -74,13 +82,9 @@ def place(uri: str) -> Place:
     """
     if "://" not in uri:
         return Place(fs.LocalFileSystem(), uri)
-    quoted = quote(uri, safe=":/?=&@%+,;~!$'()*")
-    try:
-        filesystem, path = fs.FileSystem.from_uri(quoted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        reason = first_line(error).replace(quoted, "…")  # it may hold a password
-        raise UsageError(f"{urlsplit(uri).scheme}://…: {reason}") from None
-    return Place(filesystem, path.rstrip("/"))
+    root, path = split_uri(uri)
+    filesystem, root_path = open_store(root)
+    return Place(filesystem, f"{root_path}/{path}".rstrip("/"))
 
 
 def first_line(error: BaseException) -> str:
@@ -132,7 +136,7 @@ def read_whole(file: Place, *, most_bytes: int) -> bytes:
         size = stream.size()
         if size > most_bytes:
             raise OSError(f"{size} bytes, at most {most_bytes} expected")
-        return bytes(stream.read())
+        return read_range(stream, size, 0)
 
 
 def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
@@ -156,6 +160,10 @@ class OpenSegment(NamedTuple):
 def open_segment(file: Place) -> Iterator[OpenSegment]:
     """Open a file for ranged reads; it may change meanwhile, a short read tells."""
     with file.filesystem.open_input_file(file.path) as stream:
+        if not isinstance(file.filesystem, fs.LocalFileSystem):
+            with closing(ReadAhead(stream, stream.size())) as ahead:
+                yield OpenSegment(ahead.read_into, stream.size())
+            return
 
         def read_into(position: int, view: memoryview) -> int:
             stream.seek(position)
@@ -170,23 +178,45 @@ def open_segment(file: Place) -> Iterator[OpenSegment]:
         yield OpenSegment(read_into, stream.size())
 
 
+def make_folder(folder: Place) -> None:
+    """Make a folder and those above it; object stores need none."""
+    if not is_object_store(folder.filesystem):
+        folder.filesystem.create_dir(folder.path, recursive=True)
+
+
 def publish(target: Place, data: bytes) -> None:
     """Make a file appear whole: a temporary name beside it, then a rename.
 
     Object stores show an object only when its upload ends; there the name is final at once.
     """
-    if not isinstance(target.filesystem, fs.LocalFileSystem):
-        with target.filesystem.open_output_stream(target.path) as stream:
-            stream.write(data)
-        return
-    folder, name = os.path.split(target.path)
-    temporary = os.path.join(
-        folder, f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
-    )
+    if is_object_store(target.filesystem):
+        _write(target, data)
+    elif isinstance(target.filesystem, fs.LocalFileSystem):
+        _publish_locally(target.path, data)
+    else:
+        temporary = Place(target.filesystem, _temporary_name(target.path))
+        _write(temporary, data)
+        if target.filesystem.get_file_info(target.path).type == fs.FileType.File:
+            target.filesystem.delete_file(target.path)  # HDFS renames onto nothing only
+        target.filesystem.move(temporary.path, target.path)
+
+
+def _write(target: Place, data: bytes) -> None:
+    with target.filesystem.open_output_stream(target.path) as stream:
+        stream.write(data)
+
+
+def _temporary_name(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
+
+
+def _publish_locally(path: str, data: bytes) -> None:
+    temporary = _temporary_name(path)
     try:
         with open(temporary, "xb") as stream:
             stream.write(data)
-        os.replace(temporary, target.path)
+        os.replace(temporary, path)
     except BaseException:
         with _ignored_missing():
             os.unlink(temporary)

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from pyarrow import fs
 
-from kafka_segments.storage.files import Place, list_folder, place, publish
+from kafka_segments.storage.files import Place, list_folder, make_folder, place, publish
 from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.read_ahead import read_range
 from kafka_segments.wire.names import file_name
 
 
@@ -123,16 +124,14 @@ class IndexPublisher:
         self.publish_named(source, relative_path, dict.fromkeys(set(found).difference(keep)))
 
     def _found(self, target: Place) -> bytes | None:
-        if isinstance(target.filesystem, fs.LocalFileSystem):
-            try:
+        try:
+            if isinstance(target.filesystem, fs.LocalFileSystem):
                 with open(target.path, "rb") as stream:
                     return stream.read()
-            except FileNotFoundError:
-                return None
-        if target.filesystem.get_file_info(target.path).type != fs.FileType.File:
+            with target.filesystem.open_input_file(target.path) as file:
+                return read_range(file, file.size(), 0)
+        except FileNotFoundError:
             return None
-        with target.filesystem.open_input_file(target.path) as stream:
-            return bytes(stream.read())
 
     def _set_aside(self, source: str, relative_path: str, target: Place, found: bytes) -> None:
         folder = self._output.set_aside_folder(source, relative_path)
@@ -143,6 +142,5 @@ class IndexPublisher:
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:
-            made = place(folder)
-            made.filesystem.create_dir(made.path, recursive=True)
+            make_folder(place(folder))
             self._made.add(folder)

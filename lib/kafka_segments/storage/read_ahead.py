@@ -1,0 +1,111 @@
+"""Read a file of an object store in few large pieces, the next one while this one is used."""
+
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from pyarrow import NativeFile
+
+LARGEST_READ_BYTES = 8 * 1024 * 1024
+_SMALLEST_READ_BYTES = 256 * 1024
+_PAUSES_SECONDS = (0.2, 1.0, 5.0)
+_NO_ROOM_FOR_REFUSAL = "Failed to flush response stream"
+_KEPT = 2  # readers go back to where the last batch began
+
+
+def read_range(file: NativeFile, length: int, position: int) -> bytes:
+    """Read a range; short ones are tried again here.
+
+    Arrow hands the S3 client a buffer of that length. The text of a 503 does not fit a shorter
+    one, which the client takes for a failure of its own and does not try again.
+
+    Raises:
+        OSError: the store did not give them.
+    """
+    for pause in _PAUSES_SECONDS:
+        try:
+            return bytes(file.read_at(length, position))
+        except OSError as error:
+            if _NO_ROOM_FOR_REFUSAL not in str(error):
+                raise
+        time.sleep(pause)
+    return bytes(file.read_at(length, position))
+
+
+class _Ahead(NamedTuple):
+    start: int
+    length: int
+    bytes_read: Future[bytes]
+
+
+class ReadAhead:
+    """Serves reads from pieces of a file; at most three pieces are in memory.
+
+    The first read takes what is asked for, so that a look at a few bytes stays one. Reads that
+    go on from there take twice as much each, up to ``LARGEST_READ_BYTES``; from then on the next
+    piece is read ahead. A jump begins anew.
+    """
+
+    def __init__(self, file: NativeFile, size_bytes: int) -> None:
+        self._file = file
+        self._size_bytes = size_bytes
+        self._pieces: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
+        self._window = 0
+        self._ahead: _Ahead | None = None
+        self._pool: ThreadPoolExecutor | None = None
+
+    def read_into(self, position: int, view: memoryview) -> int:
+        """Fill the view from a position; gives the bytes read, fewer only at the end.
+
+        Raises:
+            OSError: the store did not give them.
+        """
+        filled = 0
+        while filled < len(view) and position + filled < self._size_bytes:
+            here = position + filled
+            start, piece = self._piece_at(here, len(view) - filled)
+            given = memoryview(piece)[here - start :][: len(view) - filled]
+            if not given:
+                break
+            view[filled : filled + len(given)] = given
+            filled += len(given)
+        return filled
+
+    def close(self) -> None:
+        """Wait for what is still being read."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def _piece_at(self, position: int, wanted: int) -> tuple[int, bytes]:
+        for start, piece in self._pieces:
+            if start <= position < start + len(piece):
+                return start, piece
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.start <= position < ahead.start + ahead.length:
+            start, piece = ahead.start, ahead.bytes_read.result()
+        else:
+            self._window = self._next_window(position, wanted)
+            length = min(self._window, self._size_bytes - position)
+            start, piece = position, read_range(self._file, length, position)
+        is_sequential = self._window == LARGEST_READ_BYTES and bool(self._pieces)
+        self._pieces.append((start, piece))
+        if is_sequential:
+            self._read_ahead(start + len(piece))
+        return start, piece
+
+    def _next_window(self, position: int, wanted: int) -> int:
+        least = max(_SMALLEST_READ_BYTES, wanted)
+        if self._pieces:
+            start, piece = self._pieces[-1]
+            if 0 <= position - start - len(piece) <= self._window:
+                least = max(least, 2 * self._window)
+        return min(least, LARGEST_READ_BYTES)
+
+    def _read_ahead(self, start: int) -> None:
+        length = min(LARGEST_READ_BYTES, self._size_bytes - start)
+        if length > 0:
+            self._pool = self._pool or ThreadPoolExecutor(1)
+            self._ahead = _Ahead(
+                start, length, self._pool.submit(read_range, self._file, length, start)
+            )

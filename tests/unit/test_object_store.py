@@ -1,0 +1,151 @@
+"""Files on S3: few large reads, objects that appear whole, nothing replaced without a way back."""
+
+import random
+from math import ceil
+from zlib import crc32
+
+import pytest
+
+from kafka_segments.errors import UsageError
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.storage.files import absolute_uri, open_segment, place, publish, read_whole
+from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
+from kafka_segments.storage.walk import find_segments
+
+MIB = 1024 * 1024
+BASE = 1000
+INDEX = "00000000000000001000.index"
+
+
+@pytest.fixture
+def bucket(object_store, request):
+    """A bucket of the test's own; requests are counted from here."""
+    name = f"unit-{crc32(request.node.name.encode())}"
+    object_store.files.create_dir(name)
+    object_store.requests.clear()
+    yield name
+    object_store.refuses = lambda _: False
+
+
+def read_whole_by(file, step, size):
+    data = bytearray(size)
+    with open_segment(file) as opened:
+        for position in range(0, size, step):
+            view = memoryview(data)[position : position + step]
+            assert opened.read_into(position, view) == len(view)
+    return data
+
+
+@pytest.mark.parametrize("step", [4 * MIB, 64 * 1024], ids=["whole chunks", "headers"])
+def test_a_file_is_read_in_few_large_pieces(object_store, bucket, step):
+    size = 41 * MIB + 123
+    data = random.Random(1).randbytes(size)
+    object_store.put(f"{bucket}/x.log", data)
+    object_store.requests.clear()
+
+    read = read_whole_by(place(f"s3://{bucket}/x.log"), step, size)
+
+    assert read == data
+    grows = 2 if step >= MIB else 6
+    assert len(object_store.read_of(f"{bucket}/x.log")) <= ceil(size / LARGEST_READ_BYTES) + grows
+
+
+def test_reads_that_jump_and_go_back_give_the_same_bytes(object_store, bucket):
+    draw = random.Random(2)
+    size = 20 * MIB
+    data = draw.randbytes(size)
+    object_store.put(f"{bucket}/x.log", data)
+
+    with open_segment(place(f"s3://{bucket}/x.log")) as opened:
+        position = 0
+        for _ in range(60):
+            length = draw.choice([0, 1, 61, 64 * 1024, 4 * MIB, 9 * MIB])
+            view = bytearray(length)
+            read = opened.read_into(position, memoryview(view))
+            assert view[:read] == data[position : position + length]
+            assert read == len(data[position : position + length])
+            position = max(0, position + draw.choice([length, length - 1000, length + 10**6]))
+            position = position if position < size + 10 else draw.randrange(size)
+
+
+def test_a_look_at_a_few_bytes_reads_few(object_store, bucket):
+    object_store.put(f"{bucket}/x.log", bytes(30 * MIB))
+    object_store.requests.clear()
+
+    with open_segment(place(f"s3://{bucket}/x.log")) as opened:
+        opened.read_into(5 * MIB, memoryview(bytearray(8192)))
+
+    (request,) = object_store.read_of(f"{bucket}/x.log")
+    assert request.ranged == f"bytes={5 * MIB}-{5 * MIB + 256 * 1024 - 1}"
+
+
+def test_a_segment_is_recovered_as_from_a_disk(object_store, bucket, broker):
+    log = next(
+        iter(sorted((broker / "logs").rglob("*.log"), key=lambda path: -path.stat().st_size))
+    )
+    object_store.put(f"{bucket}/t-0/{log.name}", log.read_bytes())
+    recoverer, found = SegmentRecoverer(RecoveryOptions()), []
+
+    for file in (str(log), f"s3://{bucket}/t-0/{log.name}"):
+        with open_segment(place(file)) as opened:
+            recovery = recoverer.recover(
+                opened.read_into, size_bytes=opened.size_bytes, base_offset=int(log.stem)
+            )
+        found.append((recovery.valid_bytes, recovery.offset_entries.tolist()))
+
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("size", [10, 1000])  # shorter and longer than the refusal's own text
+def test_a_read_that_is_refused_for_a_while_is_tried_again(object_store, bucket, size):
+    object_store.put(f"{bucket}/x.log", bytes(size))
+    refused = iter([True, True])
+    object_store.refuses = lambda request: request.ranged is not None and next(refused, False)
+
+    assert read_whole_by(place(f"s3://{bucket}/x.log"), size, size) == bytes(size)
+    assert read_whole(place(f"s3://{bucket}/x.log"), most_bytes=size) == bytes(size)
+
+
+def test_published_objects_are_single_requests_and_their_folders_are_not_made(object_store, bucket):
+    output = IndexOutput(f"s3://{bucket}/indexes", f"s3://{bucket}/aside", {"s3://x/logs": ""})
+
+    IndexPublisher(output).publish("s3://x/logs", "t-0", BASE, {".index": b"12345678"})
+
+    assert object_store.objects(bucket) == {f"indexes/t-0/{INDEX}": b"12345678"}
+    assert [request.method for request in object_store.requests[:2]] == ["HEAD", "PUT"]
+
+
+def test_what_is_replaced_or_withdrawn_is_set_aside(object_store, bucket):
+    output = IndexOutput(f"s3://{bucket}/indexes", f"s3://{bucket}/aside", {"s3://x/logs": ""})
+    for data in (b"12345678", b"12345678", b"87654321", None):
+        IndexPublisher(output).publish("s3://x/logs", "t-0", BASE, {".index": data})
+
+    assert object_store.objects(bucket) == {f"aside/t-0/{INDEX}": b"12345678"}
+
+
+def test_an_upload_that_is_refused_shows_no_object(object_store, bucket):
+    object_store.refuses = lambda request: request.method in ("PUT", "POST")
+
+    with pytest.raises(OSError, match="AWS Error"):
+        publish(place(f"s3://{bucket}/x.index"), b"12345678")
+
+    object_store.refuses = lambda _: False
+    assert object_store.objects(bucket) == {}
+
+
+def test_names_below_a_source_are_taken_as_they_stand(object_store, bucket):
+    name = "a%20b c+d&e#f"
+    object_store.put(f"{bucket}/{name}/t-0/00000000000000000000.log", b"")
+
+    found = find_segments([absolute_uri(f"s3://{bucket}/{name}")])
+
+    (segment,) = found.segments
+    assert segment.path == f"s3://{bucket}/{name}/t-0/00000000000000000000.log"
+    with open_segment(place(segment.path)) as opened:
+        assert opened.size_bytes == 0
+
+
+def test_a_source_that_is_not_there_says_so(object_store, bucket):
+    with pytest.raises(UsageError, match="does not exist"):
+        find_segments([f"s3://{bucket}/gone"])
