@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -112,9 +113,9 @@ class Api:
             time.sleep(1)
         raise AssertionError(f"{what} did not come\n{self.tail()}")
 
-    def unpause(self, dag: str) -> None:
-        """Let a DAG run, once the DAG processor has read it."""
-        self.wait(dag, lambda: self._try("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False}))
+    def pause(self, dag: str, *, paused: bool) -> None:
+        """Stop a DAG or let it run, once the DAG processor has read it."""
+        self.wait(dag, lambda: self._try("PATCH", f"/api/v2/dags/{dag}", {"is_paused": paused}))
 
     def succeeded(self, dag: str) -> set[str]:
         """Give the days of the runs that ended well; fails where one did not."""
@@ -153,8 +154,12 @@ class Api:
             data=None if body is None else json.dumps(body).encode(),
             headers=self._headers,
         )
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.loads(answer.read() or b"null")
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                raise OSError(f"{error.code} {method} {path}: {error.read()!r}") from None
 
 
 def messages(output: str) -> list[str]:
