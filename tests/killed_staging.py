@@ -1,6 +1,6 @@
 """Stage a log in processes that end at their first, second, … change of the file system.
 
-Run as ``killed_staging.py FOLDER ROOT ACTION``; prints how many processes were ended early. After
+Run as ``killed_staging.py FOLDER ROOT``; prints how many processes were ended early. After
 each the first folder must be as it was, and another run must bring the same staged folder.
 """
 
@@ -66,12 +66,12 @@ def _end_after(steps: int) -> None:
         setattr(os, name, counted(getattr(os, name)))
 
 
-def _ended_early(log: StagedLog, action: Action, steps: int) -> bool:
+def _ended_early(log: StagedLog, steps: int) -> bool:
     child = os.fork()
     if child == 0:
         try:
             _end_after(steps)
-            stage(log, planned(log, action))
+            stage(log, planned(log, Action.CONVERT))
             os._exit(0)
         finally:
             os._exit(1)
@@ -81,17 +81,17 @@ def _ended_early(log: StagedLog, action: Action, steps: int) -> bool:
 
 
 def main() -> None:
-    log, action = StagedLog(Path(sys.argv[1]), Path(sys.argv[2])), Action(sys.argv[3])
+    log = StagedLog(Path(sys.argv[1]), Path(sys.argv[2]))
     before = _state(log.folder)
-    stage(log, planned(log, action))
+    stage(log, planned(log, Action.CONVERT))
     staged = _bytes(log.other)
     shutil.rmtree(log.root)
     steps = 0
-    while _ended_early(log, action, steps):
+    while _ended_early(log, steps):
         assert _state(log.folder) == before
         assert log_state(log).side is Side.BEFORE
         assert not log.other.exists() or _bytes(log.other) == staged
-        stage(log, planned(log, action))
+        stage(log, planned(log, Action.CONVERT))
         assert _bytes(log.other) == staged
         assert log_state(log).message == "staged"
         assert sorted(entry.name for entry in log.root.iterdir()) == ["t-0", "t-0.json"]

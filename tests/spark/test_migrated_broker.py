@@ -16,6 +16,7 @@ from kafka_referee import Referee
 from kafka_segments.pipelines.migration import Migration
 from kafka_segments.pipelines.migration_plan import MigrationOptions, plan_migration
 from kafka_segments.storage.migrated_segments import MigrationRules
+from kafka_segments.wire.checkpoints import PARTITION_METADATA, parse_partition_metadata
 from plain_decoder import PlainRecord, plain_records
 
 GOLDEN = ("v0-multi-segment", "v0-gzip", "v1-lz4-createtime", "v1-gzip-logappendtime")
@@ -43,12 +44,12 @@ def first(synthetic: Path, referee: Referee, tmp_path_factory: pytest.TempPathFa
     return first
 
 
-def _give(kafka: KafkaBroker, first: Path) -> None:
-    """Put the first segments, and nothing else, into the partitions that the broker made."""
+def _give(kafka: KafkaBroker, first: Path, kept: str = "") -> None:
+    """Put the first segments into the partitions that the broker made; one file stays there."""
     for folder in first.iterdir():
         target = kafka.log_dir / folder.name
         for file in target.iterdir():
-            if file.name != "partition.metadata":
+            if file.name != kept:
                 file.unlink()
         shutil.copytree(folder, target, dirs_exist_ok=True)
 
@@ -157,7 +158,8 @@ def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
         kafka.start_broker()
         kafka.create({name.removesuffix("-0"): 1 for name in partitions})
         kafka.stop_broker()
-        _give(kafka, first)
+        ids = {name.removesuffix("-0"): _topic_id(kafka, name) for name in partitions}
+        _give(kafka, first, kept=PARTITION_METADATA)
         _write_ends(kafka, first)
         kafka.start_broker()
         answers = kafka.list_offsets(queries)
@@ -167,7 +169,9 @@ def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
 
         rules = MigrationRules(convert=True)
         warehouse = str(tmp_path / "wh")
-        options = MigrationOptions((str(kafka.log_dir),), warehouse, rules, NOW_MS, plan_id="p")
+        options = MigrationOptions(
+            (str(kafka.log_dir),), warehouse, rules, NOW_MS, plan_id="p", topic_ids=ids
+        )
         with ExitStack() as caches:
             plan_migration(spark, options, caches, dry_run=False)
         migration = Migration(spark, warehouse, "p", now_ms=NOW_MS)
@@ -194,6 +198,10 @@ def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
         for step in migration.roll_back(execute=True, discard=False):
             assert step.status == "done", step
         assert _tree(kafka.log_dir, partitions) == before
+
+
+def _topic_id(kafka: KafkaBroker, name: str) -> str:
+    return parse_partition_metadata((kafka.log_dir / name / PARTITION_METADATA).read_text())
 
 
 def _logs(kafka: KafkaBroker, name: str) -> list[Path]:

@@ -18,6 +18,7 @@ from kafka_segments.commands.shared import (
     shared_options,
     source_option,
 )
+from kafka_segments.errors import CorruptTextError, UsageError
 
 _RULES = ("kafka", "mtime-next", "mtime-first")
 _Command = Callable[..., Any]
@@ -81,6 +82,13 @@ _execute_option = click.option(
     show_default=True,
     metavar="BYTES",
     help="With --convert: the brokers' message.max.bytes; larger batches are named.",
+)
+@click.option(
+    "--topic-ids",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="What kafka-topics --describe prints of the new cluster: logs without partition.metadata"
+    " get one with their topic's id.",
 )
 @click.option("--stage-dir", metavar="DIR", help="Default: <log directory>.migration, beside it.")
 @click.option("--plan", "plan_id", metavar="ID", help="The plan's id; default: a random one.")
@@ -167,6 +175,7 @@ def _plan(
     convert: bool,
     no_timestamp_as: str,
     max_message_bytes: int,
+    topic_ids: Path | None,
     stage_dir: str | None,
     plan_id: str | None,
     cluster: str | None,
@@ -205,6 +214,7 @@ def _plan(
         ),
         now_ms=clock() if now_ms is None else now_ms,
         plan_id=plan_id,
+        topic_ids={} if topic_ids is None else _read_topic_ids(topic_ids),
         stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
         cluster=cluster,
         broker_id=broker_id,
@@ -214,6 +224,15 @@ def _plan(
             made, planned = plan_migration(spark, asked, caches, dry_run=dry_run)
         refused = print_plan(made, planned, output, dry_run=dry_run)
     return FINDINGS if refused else DONE
+
+
+def _read_topic_ids(file: Path) -> dict[str, str]:
+    from kafka_segments.wire.topic_ids import parse_topic_ids  # noqa: PLC0415
+
+    try:
+        return parse_topic_ids(str(file), file.read_text("utf-8"))
+    except (CorruptTextError, OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--topic-ids {error}") from None
 
 
 def _step(

@@ -21,7 +21,7 @@ def decide_migration(segments: DataFrame) -> DataFrame:
 
     Needs: ``problem``, ``damage``, ``conversion_refusal`` (string), ``converted_bytes`` (long,
         null: no conversion), ``index_findings``, ``conversion_hazards`` (array of string),
-        size_bytes (long), was_clean_shutdown (boolean).
+        size_bytes (long), was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
     Gives: the same with action, reason, expected_bytes (long), hazards (array of string).
     """
     is_refused = F.col("problem").isNotNull()
@@ -49,8 +49,13 @@ def decide_migration(segments: DataFrame) -> DataFrame:
         ~F.col("was_clean_shutdown"),
         "no .kafka_cleanshutdown: a broker recovers segments from the recovery point on once more",
     )
+    stray = F.when(
+        F.col("own_topic_id").isNull() & F.col("topic_id").isNull(),
+        "no partition.metadata: a KRaft broker renames the folder to -stray and starts with an"
+        " empty log; create the topic first and plan with --topic-ids",
+    )
     hazards = F.concat(
-        F.array_compact(F.array(damage, refusal, unclean)), F.col("conversion_hazards")
+        F.array_compact(F.array(damage, refusal, unclean, stray)), F.col("conversion_hazards")
     )
     return segments.select(
         "*",
@@ -67,12 +72,13 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
     """Add ``is_migrated``: whether the log of a segment is migrated.
 
     1. A log with a segment that is refused is left alone as a whole.
-    2. So is one of which every segment keeps its files.
+    2. So is one of which every segment keeps its files, and that gets no topic id.
     """
     log = Window.partitionBy(*LOG_KEYS).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
-    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT)).over(log)
+    is_given_id = F.col("topic_id").isNotNull()
+    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT) | is_given_id).over(log)
     is_refused = F.max(F.col("action") == REFUSE).over(log)
     return segments.withColumn("is_migrated", is_changed & ~is_refused)
 
@@ -81,8 +87,9 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
     """Give one row a log: its planned segments in order, and a problem of any of them.
 
     Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
-        problem (string, null: none).
-    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, segments, problem.
+        topic_id, problem (string, null: none).
+    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, segments,
+        problem.
     """
     segment = F.struct(
         "base_offset", "path", "root", "next_base_offset", "size_bytes", "mtime_ns", "action"
@@ -93,6 +100,7 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
         F.count("*").alias("segment_count"),
         F.sum("size_bytes").alias("size_bytes"),
         F.max("log_start_offset").alias("log_start_offset"),
+        F.max("topic_id").alias("topic_id"),
         F.sort_array(F.collect_list(segment)).alias("segments"),
         F.min("problem").alias("problem"),
     )

@@ -2,8 +2,9 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,7 +28,8 @@ _LOG = ["log_dir", "topic", "partition"]
 class MigrationOptions:
     """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
 
-    ``stage_dir`` None: each log directory's own name with ``.migration`` behind it.
+    ``topic_ids``: the ids of topics, for logs that have none. ``stage_dir`` None: each log
+    directory's own name with ``.migration`` behind it.
 
     Raises:
         UsageError: a source on no local file system.
@@ -39,6 +41,7 @@ class MigrationOptions:
     now_ms: int
     plan_id: str | None = None
     stage_dir: str | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
     broker_id: int | None = None
 
@@ -82,7 +85,7 @@ def _planned(
     load = loads.get(listing.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    segments = _with_log_dirs(listed).transform(identify)
+    segments = _with_topic_ids(_with_log_dirs(listed), listed, options).transform(identify)
     _check_stage_dir(segments, options)
     surveyed = (
         segments.withColumn("path", file_path())
@@ -93,8 +96,16 @@ def _planned(
     moved = F.concat(
         F.lit("its folder is marked -"), "folder_state", F.lit(": finish that move first")
     )
+    other_id = F.concat(
+        F.lit("its partition.metadata has topic id "),
+        "own_topic_id",
+        F.lit(", the topic's is "),
+        "given_topic_id",
+    )
+    is_other_id = F.col("own_topic_id") != F.col("given_topic_id")
+    problem = F.coalesce(F.when(is_moved, moved), F.when(is_other_id, other_id), "problem")
     return (
-        surveyed.withColumn("problem", F.coalesce(F.when(is_moved, moved), "problem"))
+        surveyed.withColumn("problem", problem)
         .transform(decide_migration)
         .transform(with_whole_logs)
         .withColumn("plan_id", F.lit(plan_id))
@@ -129,6 +140,22 @@ def _with_log_dirs(listed: DataFrame) -> DataFrame:
         .withColumn("was_clean_shutdown", F.coalesce("was_clean_shutdown", F.lit(False)))
         .withColumn("log_start_offset", F.coalesce("log_start_offset", F.lit(0)))
         .drop("reason")
+    )
+
+
+def _with_topic_ids(segments: DataFrame, listed: DataFrame, options: MigrationOptions) -> DataFrame:
+    """Add the topic ids that a log has, that its topic is said to have, and that it gets."""
+    own = listed.where(F.col("kind") == listing.LOG).select(
+        "source", "relative_path", F.col("topic_id").alias("own_topic_id")
+    )
+    given = segments.sparkSession.createDataFrame(
+        list(options.topic_ids.items()), "topic string, given_topic_id string"
+    )
+    return (
+        segments.drop("topic_id")
+        .join(own, ["source", "relative_path"], how="left")
+        .join(F.broadcast(given), "topic", how="left")
+        .withColumn("topic_id", F.when(F.col("own_topic_id").isNull(), F.col("given_topic_id")))
     )
 
 

@@ -51,9 +51,12 @@ def _print_segments(planned: DataFrame) -> None:
             row["action"],
             str(row["size_bytes"]),
             str(row["expected_bytes"]),
-            escape("\n".join([row["reason"], *(f"! {hazard}" for hazard in row["hazards"])])),
+            escape(row["reason"]),
         )
     print_table(table, len(rows))
+    hazards = planned.select(F.explode("hazards").alias("hazard")).groupBy("hazard").count()
+    for row in hazards.orderBy(F.desc("count"), "hazard").take(MOST_ROWS_SHOWN):
+        console().print(escape(f"! {row['hazard']} (segments: {row['count']})"))
 
 
 def print_steps(steps: Iterable[LogStep], output: str) -> int:

@@ -56,6 +56,7 @@ _PLANNED = (
     "mtime_ns",
     "action",
     "log_start_offset",
+    "topic_id",
 )
 
 
@@ -102,7 +103,8 @@ def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], 
             return {}
         segments = [_planned(segment) for segment in row["segments"]]
         try:
-            finish_log(LogToStage(segments, row["log_start_offset"], now_ms), rules)
+            log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
+            finish_log(log, rules)
         except (SetAsideError, FileChangedError, OSError) as error:
             return {"problem": str(error)}
         return {}

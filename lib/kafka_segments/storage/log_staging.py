@@ -26,18 +26,23 @@ from kafka_segments.storage.staged_log import (
     write_durably,
     write_manifest,
 )
-from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name, parse_segment_name
+from kafka_segments.wire.topic_ids import encode_partition_metadata
 
 _TXN_INDEX = ".txnindex"
 
 
 class LogToStage(NamedTuple):
-    """All planned segments of a log, in order, and where the log starts."""
+    """All planned segments of a log, in order, and what is known of the log.
+
+    ``topic_id``: what its ``partition.metadata`` is to hold; None: none is made.
+    """
 
     segments: Sequence[PlannedSegment]
     log_start_offset: int
     now_ms: int
+    topic_id: str | None = None
 
     @property
     def log(self) -> StagedLog:
@@ -51,7 +56,7 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
     1. Closed logs that do not change are links to the same file, all other files copies: a broker
        writes only to the active log and to the small files.
     2. ``.txnindex``, ``.snapshot`` and ``leader-epoch-checkpoint``, as a broker's load of the log
-       makes them, are added where the log has none of the kind.
+       makes them, are added where the log has none of the kind, ``partition.metadata`` too.
     3. The manifest comes before the folder has its name.
 
     Raises:
@@ -134,6 +139,8 @@ def _add_state_files(log: LogToStage, rules: MigrationRules) -> None:
 
 def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]:
     """Fold the staged segments as a broker's load does; gives files by name."""
+    if log.topic_id is not None:
+        yield PARTITION_METADATA, encode_partition_metadata(log.topic_id)
     options = LoadOptions(
         now_ms=log.now_ms,
         expiration_ms=rules.producer_id_expiration_ms,
