@@ -1,6 +1,7 @@
 """Plan a migration: look at every segment, say what will be done and why, write the plan."""
 
 import json
+import logging
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -21,7 +22,8 @@ from kafka_segments.storage import listing
 from kafka_segments.storage.migrated_segments import MigrationRules
 from kafka_segments.wire.names import FolderState
 
-_LOG = ["log_dir", "topic", "partition"]
+_LOG = logging.getLogger(__name__)
+_LOG_KEY = ["log_dir", "topic", "partition"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _planned(
 ) -> DataFrame:
     listed, loads = list_sources(spark, options.sources, caches)
     if listing.UNLISTED in loads:
-        _refuse_missing_sources(listed)
+        _name_unlisted(listed)
     load = loads.get(listing.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
@@ -116,12 +118,13 @@ def _planned(
     )
 
 
-def _refuse_missing_sources(listed: DataFrame) -> None:
-    missing = listed.where(
-        (F.col("kind") == listing.UNLISTED) & (F.col("relative_path") == "")
-    ).first()
-    if missing is not None:
-        raise SourceError(missing["source"], missing["reason"])
+def _name_unlisted(listed: DataFrame) -> None:
+    """Name the folders that could not be listed; refuse a source that could not."""
+    for row in listed.where(F.col("kind") == listing.UNLISTED).toLocalIterator():
+        if row["relative_path"] == "":
+            raise SourceError(row["source"], row["reason"])
+        folder = listing.join_uri(row["source"], row["relative_path"])
+        _LOG.warning("%s is not in the plan, it cannot be listed: %s", folder, row["reason"])
 
 
 def _with_log_dirs(listed: DataFrame) -> DataFrame:
@@ -136,7 +139,7 @@ def _with_log_dirs(listed: DataFrame) -> DataFrame:
             "log_dir",
             how="left",
         )
-        .join(F.broadcast(starts.select(*_LOG, "log_start_offset")), _LOG, how="left")
+        .join(F.broadcast(starts.select(*_LOG_KEY, "log_start_offset")), _LOG_KEY, how="left")
         .withColumn("was_clean_shutdown", F.coalesce("was_clean_shutdown", F.lit(False)))
         .withColumn("log_start_offset", F.coalesce("log_start_offset", F.lit(0)))
         .drop("reason")
