@@ -56,6 +56,13 @@ def messages(records: int) -> Iterator[Sent]:
             yield Sent(TOPIC, partition, at, values[number % 100])
 
 
+def write(bootstrap: str, size: Size) -> None:
+    """Let the broker write the logs, in batches of 16 KB."""
+    create(bootstrap, {TOPIC: PARTITIONS})
+    sender = producer(bootstrap, linger_ms=20, batch_size=16_384, queue_buffering_max_messages=0)
+    send(sender, messages(size.records))
+
+
 def asked_of(tables: LogTables, size: Size) -> DataFrame:
     """Draw questions, spread over partitions and times."""
     span = size.records * STEP_MS + JITTER_MS
@@ -108,11 +115,7 @@ def bench_search(size: Size) -> list[str]:
         folder = Path(given)
         with KafkaBroker(folder) as broker:
             broker.start_broker()
-            create(broker.bootstrap, {TOPIC: PARTITIONS})
-            sender = producer(
-                broker.bootstrap, linger_ms=20, batch_size=16_384, queue_buffering_max_messages=0
-            )
-            send(sender, messages(size.records))
+            write(broker.bootstrap, size)
             copy, warehouse = folder / "copy", str(folder / "warehouse")
             shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("__*"))
             Build(spark, BuildOptions((str(copy),), warehouse, RecoveryOptions(), T0)).run()
