@@ -28,5 +28,7 @@ def test_what_a_plan_cannot_take_is_refused(tmp_path: Path) -> None:
         f"kafka-segments: --topic-ids {ids}: no topics: the output of kafka-topics --describe"
         " expected"
     )
+    said = _refused("plan", "--source", tmp_path, "--warehouse", "w", "--plan", "../x")
+    assert said == "kafka-segments: --plan ../x: letters, digits, . _ - expected"
     said = _refused("plan", "--source", "s3://b/logs", "--warehouse", "w")
     assert said.endswith("s3://b/logs: a migration moves folders of a local file system")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -23,6 +24,7 @@ from kafka_segments.storage.migrated_segments import MigrationRules
 from kafka_segments.wire.names import FolderState
 
 _LOG = logging.getLogger(__name__)
+_PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _LOG_KEY = ["log_dir", "topic", "partition"]
 
 
@@ -34,7 +36,7 @@ class MigrationOptions:
     directory's own name with ``.migration`` behind it.
 
     Raises:
-        UsageError: a source on no local file system.
+        UsageError: a source on no local file system, an id that cannot name a folder.
     """
 
     sources: tuple[str, ...]
@@ -48,6 +50,8 @@ class MigrationOptions:
     broker_id: int | None = None
 
     def __post_init__(self) -> None:
+        if self.plan_id is not None and not _PLAN_ID.fullmatch(self.plan_id):
+            raise UsageError(f"--plan {self.plan_id}: letters, digits, . _ - expected")
         for source in self.sources:
             if "://" in source:
                 raise UsageError(f"{source}: a migration moves folders of a local file system")
