@@ -8,7 +8,7 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test test-random fuzz lint bench clean jars jars-test lock airflow-setup airflow
+.PHONY: help setup demo build test test-random fuzz lint bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,7 +45,7 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 	@echo "Airflow: http://localhost:$${AIRFLOW__API__PORT:-8080}   tables: $(AIRFLOW_DEMO)/warehouse   stop: Ctrl-C"
 	@airflow_dags/local.sh standalone
 
-test: setup jars-test airflow-setup ## run every test
+test: setup jars-s3 jars-test airflow-setup ## run every test
 	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
 	@$(BIN)/python -m pytest
 
@@ -65,11 +65,16 @@ bench: setup jars-test ## measure against Kafka's own recovery, side by side; wr
 	@$(BIN)/python benchmarks/upkeep.py
 
 jars: jars/delta
+jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3
 jars-test: jars/kafka
 
 jars/delta: pom.xml
 	@if command -v mvn >/dev/null; then rm -rf $@ && mvn -q -B generate-resources >/dev/null && touch $@; \
 	else echo "mvn not found: Spark will resolve Delta's JARs itself; to prefetch them install Maven"; fi
+
+jars/s3: pom.xml
+	@command -v mvn >/dev/null || { echo "mvn not found: install Maven (e.g. apt-get install maven)"; exit 1; }
+	@rm -rf $@ && mvn -q -B -Ps3 generate-resources >/dev/null && touch $@
 
 jars/kafka: pom.xml
 	@command -v mvn >/dev/null && command -v javac >/dev/null || { \

@@ -68,6 +68,12 @@ def options(*sources: str, **changed) -> BuildOptions:
             id="object store",
         ),
         pytest.param(
+            ("s3://b/a",),
+            {"warehouse": "s3a://b/a/wh"},
+            "--warehouse s3a://b/a/wh lies in the source s3://b/a",
+            id="a bucket by Hadoop's scheme",
+        ),
+        pytest.param(
             ("/data/a", "/data/b"),
             {"index_dir": "/data"},
             "the source /data/a lies in --index-dir /data",

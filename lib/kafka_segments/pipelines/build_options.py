@@ -2,6 +2,7 @@
 
 import fcntl  # POSIX locks, which Java takes too
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from kafka_segments.storage.index_files import IndexOutput, folders_below, last_
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
+
+_HADOOPS_S3 = re.compile("^s3[an]://")
 
 
 @dataclass(frozen=True)
@@ -142,4 +145,5 @@ def refuse_locked(log_dirs: Iterable[str]) -> None:
 
 
 def _lies_in(path: str, folder: str) -> bool:
+    path, folder = (_HADOOPS_S3.sub("s3://", uri) for uri in (path, folder))
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage import listing
-from kafka_segments.storage.walk import walk_folders
+from kafka_segments.storage.walk import list_folders, walk_folders
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(
@@ -73,16 +73,12 @@ def _list_folders(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     arrow_schema = to_arrow_schema(LISTED)
     rows: list[listing.Listed] = []
     for batch in batches:
-        for source, relative_path in zip(
-            batch.column("source").to_pylist(),
-            batch.column("relative_path").to_pylist(),
-            strict=True,
-        ):
-            for row in listing.list_source_folder(source, relative_path):
-                rows.append(row)
-                if len(rows) == _ROWS_A_BATCH:
-                    yield _to_batch(rows, arrow_schema)
-                    rows = []
+        names = (batch.column(name).to_pylist() for name in ("source", "relative_path"))
+        for row in list_folders(zip(*names, strict=True)):
+            rows.append(row)
+            if len(rows) == _ROWS_A_BATCH:
+                yield _to_batch(rows, arrow_schema)
+                rows = []
     yield _to_batch(rows, arrow_schema)
 
 

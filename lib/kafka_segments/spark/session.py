@@ -51,6 +51,29 @@ def delta_jars(root: Path) -> list[Path]:
     return sorted((root / "jars" / "delta").glob("*.jar"))
 
 
+def s3_jars(root: Path) -> list[Path]:
+    """List the JARs that ``make jars-s3`` put under a checkout; empty where there are none."""
+    return sorted((root / "jars" / "s3").glob("*.jar"))
+
+
+def s3_settings() -> dict[str, str]:
+    """Give Hadoop's settings for S3 by the variables that AWS's own tools read.
+
+    Credentials are not among them: Hadoop finds those itself, in the same variables first.
+    """
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    settings = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+    if endpoint:
+        settings |= {
+            "spark.hadoop.fs.s3a.endpoint": endpoint,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+        }
+    if region or endpoint:
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region or "us-east-1"
+    return settings
+
+
 @contextmanager
 def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterator[SparkSession]:
     """Give the running session (spark-submit's, a notebook's) or one of our own.
@@ -67,11 +90,11 @@ def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterat
     settings: dict[str, bool | float | int | str | None] = {**_ALWAYS}
     if not submitted:
         settings["spark.master"] = master or "local[*]"
-        settings |= _LOCAL
+        settings |= _LOCAL | s3_settings()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         jars = delta_jars(root)
         if jars:
-            settings["spark.jars"] = ",".join(map(str, jars))
+            settings["spark.jars"] = ",".join(map(str, [*jars, *s3_jars(root)]))
         else:
             _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
             settings["spark.jars.packages"] = DELTA_PACKAGE

@@ -1,8 +1,9 @@
 """Find every segment below a source, in the driver."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
@@ -101,6 +102,15 @@ def walk_folders(folders: Iterable[tuple[str, str]], *, most_rows: float = float
                 count += len(rows)
     walked.left.extend(Listed(FOLDER, source, path) for source, path in waiting)
     return walked
+
+
+def list_folders(folders: Iterable[tuple[str, str]]) -> Iterator[Listed]:
+    """List folders, given as (source, relative path), some at a time; not what lies below."""
+    waiting = iter(folders)
+    with ThreadPoolExecutor(_LISTERS) as pool:
+        while chunk := list(islice(waiting, _LISTERS)):
+            for rows in pool.map(_list_rows, chunk):
+                yield from rows
 
 
 def _list_rows(folder: tuple[str, str]) -> list[Listed]:
