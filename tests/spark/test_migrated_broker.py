@@ -21,7 +21,7 @@ from plain_decoder import PlainRecord, plain_records
 
 GOLDEN = ("v0-multi-segment", "v0-gzip", "v1-lz4-createtime", "v1-gzip-logappendtime")
 GENERATED = {"legacy": 2, "mixed": 2}
-SEED = int(os.environ.get("REFEREE_SEED", "7"))
+SEED = int(os.environ.get("MIGRATION_SEED", "7"))
 MTIME_NS = 1_400_000_000_123_456_789
 NOW_MS = 1_795_000_000_000
 _CONTROL = 0x20

@@ -43,7 +43,20 @@ def decide_migration(segments: DataFrame) -> DataFrame:
         .when(F.size("index_findings") > 0, findings)
         .otherwise("its index files are those it is to have")
     )
-    damage = F.when(~is_refused, F.concat(F.lit("a broker's recovery cuts it: "), "damage"))
+    return segments.select(
+        "*",
+        action.alias("action"),
+        reason.alias("reason"),
+        F.when(is_converted, F.col("converted_bytes"))
+        .otherwise(F.col("size_bytes"))
+        .alias("expected_bytes"),
+        _hazards().alias("hazards"),
+    )
+
+
+def _hazards() -> Column:
+    is_loaded = F.col("problem").isNull()
+    damage = F.when(is_loaded, F.concat(F.lit("a broker's recovery cuts it: "), "damage"))
     refusal = F.concat(F.lit("it is not converted: "), "conversion_refusal")
     unclean = F.when(
         ~F.col("was_clean_shutdown"),
@@ -54,17 +67,8 @@ def decide_migration(segments: DataFrame) -> DataFrame:
         "no partition.metadata: a KRaft broker renames the folder to -stray and starts with an"
         " empty log; create the topic first and plan with --topic-ids",
     )
-    hazards = F.concat(
+    return F.concat(
         F.array_compact(F.array(damage, refusal, unclean, stray)), F.col("conversion_hazards")
-    )
-    return segments.select(
-        "*",
-        action.alias("action"),
-        reason.alias("reason"),
-        F.when(is_converted, F.col("converted_bytes"))
-        .otherwise(F.col("size_bytes"))
-        .alias("expected_bytes"),
-        hazards.alias("hazards"),
     )
 
 

@@ -34,6 +34,8 @@ def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) 
         f" files, {totals[CONVERT]} are converted, {totals[REFUSE]} are refused;"
         f" {totals['expected_bytes']} bytes after\n"
     )
+    if totals[CONVERT]:
+        sys.stderr.write("replicas elsewhere must be converted with the same options\n")
     if dry_run:
         sys.stderr.write("no plan written\n")
     else:
