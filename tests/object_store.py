@@ -21,6 +21,7 @@ class Request(NamedTuple):
 
     method: str
     path: str
+    query: str
     ranged: str | None
 
 
@@ -84,7 +85,10 @@ class ObjectStore:
 
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         request = Request(
-            environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("HTTP_RANGE")
+            environ["REQUEST_METHOD"],
+            environ["PATH_INFO"],
+            environ.get("QUERY_STRING", ""),
+            environ.get("HTTP_RANGE"),
         )
         self.requests.append(request)
         if self.refuses(request):

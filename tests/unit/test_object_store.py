@@ -8,6 +8,7 @@ import pytest
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, publish, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
@@ -26,6 +27,17 @@ def bucket(object_store, request):
     object_store.requests.clear()
     yield name
     object_store.refuses = lambda _: False
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Refusals are taken for an answer sooner."""
+    monkeypatch.setattr(stores, "_MOST_TRIES", 2)
+    for cached in (stores.open_store, place):
+        cached.cache_clear()
+    yield
+    for cached in (stores.open_store, place):
+        cached.cache_clear()
 
 
 def read_whole_by(file, step, size):
@@ -107,6 +119,36 @@ def test_a_read_that_is_refused_for_a_while_is_tried_again(object_store, bucket,
     assert read_whole(place(f"s3://{bucket}/x.log"), most_bytes=size) == bytes(size)
 
 
+def test_a_listing_that_is_refused_for_a_while_is_tried_again(object_store, bucket):
+    object_store.put(f"{bucket}/logs/t-0/00000000000000000000.log", b"")
+    refused = iter([True, True])
+    object_store.refuses = lambda request: request.path == f"/{bucket}" and next(refused, False)
+
+    assert len(find_segments([f"s3://{bucket}/logs"]).segments) == 1
+
+
+def test_a_folder_whose_listing_is_refused_is_named(object_store, bucket, impatient):
+    object_store.put(f"{bucket}/logs/t-0/00000000000000000000.log", b"")
+    object_store.refuses = lambda request: "t-0" in request.query
+
+    found = find_segments([f"s3://{bucket}/logs"])
+
+    (unlisted,) = found.unlisted
+    assert (unlisted.path, unlisted.topic) == (f"s3://{bucket}/logs/t-0", "t")
+    assert "AWS Error SLOW_DOWN" in unlisted.reason
+
+
+def test_segments_of_many_folders_are_found_by_one_request_a_folder(object_store, bucket):
+    for partition in range(40):
+        object_store.put(f"{bucket}/logs/t-{partition}/00000000000000000000.log", b"")
+    object_store.requests.clear()
+
+    found = find_segments([f"s3://{bucket}/logs"])
+
+    assert [segment.partition for segment in found.segments] == sorted(range(40), key=str)
+    assert len(object_store.requests) == 41
+
+
 def test_published_objects_are_single_requests_and_their_folders_are_not_made(object_store, bucket):
     output = IndexOutput(f"s3://{bucket}/indexes", f"s3://{bucket}/aside", {"s3://x/logs": ""})
 
@@ -124,7 +166,7 @@ def test_what_is_replaced_or_withdrawn_is_set_aside(object_store, bucket):
     assert object_store.objects(bucket) == {f"aside/t-0/{INDEX}": b"12345678"}
 
 
-def test_an_upload_that_is_refused_shows_no_object(object_store, bucket):
+def test_an_upload_that_is_refused_shows_no_object(object_store, bucket, impatient):
     object_store.refuses = lambda request: request.method in ("PUT", "POST")
 
     with pytest.raises(OSError, match="AWS Error"):

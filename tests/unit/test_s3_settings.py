@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafka_segments.commands.shared import describe_failure
 from kafka_segments.spark.session import s3_settings
 
 VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
@@ -36,3 +37,9 @@ def test_endpoint_and_region_come_from_the_environment_and_no_keys(monkeypatch, 
 
     s3a = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
     assert s3_settings() == s3a | expected
+
+
+def test_a_spark_without_the_jars_says_how_to_get_them():
+    error = RuntimeError("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found")
+
+    assert describe_failure(error).startswith("Spark has no JARs for tables on S3: run `make jars")

@@ -14,6 +14,7 @@ from kafka_segments.settings import Settings
 
 DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 ROOT = Path(__file__).resolve().parents[3]
+_NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
 
 source_option = click.option(
@@ -126,6 +127,11 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
 
 def describe_failure(error: Exception) -> str:
     """Find the line of an error that says what went wrong, in Spark's long texts too."""
+    if _NO_S3A in str(error):
+        return (
+            "Spark has no JARs for tables on S3: run `make jars-s3`, or give them to spark-submit"
+            " by --jars; docs/storage.md has more"
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if _names_a_python_error(line)]
     if causes:
