@@ -33,6 +33,16 @@ class FileChangedError(KafkaSegmentsError):
         return f"the file ends at byte {self.position}, it had {self.expected_bytes} when opened"
 
 
+class FileReplacedError(FileChangedError):
+    """A file that another one took the place of while it was read."""
+
+    def __str__(self) -> str:
+        return (
+            f"it was replaced while it was read: {self.expected_bytes} bytes when opened,"
+            f" {self.position} at the end"
+        )
+
+
 class CorruptIndexError(KafkaSegmentsError):
     """An index file that fails Kafka's sanity check, or cannot be one."""
 

@@ -7,7 +7,8 @@ from zlib import crc32
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRecoverer
+from kafka_segments.spark.scan import ScanOptions, SegmentScanner
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, publish, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
@@ -107,6 +108,45 @@ def test_a_segment_is_recovered_as_from_a_disk(object_store, bucket, broker):
         found.append((recovery.valid_bytes, recovery.offset_entries.tolist()))
 
     assert found[0] == found[1]
+
+
+def test_an_object_that_goes_while_it_is_read_is_an_os_error(object_store, bucket):
+    object_store.put(f"{bucket}/x.log", bytes(MIB))
+
+    with open_segment(place(f"s3://{bucket}/x.log")) as opened:
+        object_store.files.delete_file(f"{bucket}/x.log")
+        with pytest.raises(OSError, match="AWS Error"):
+            opened.read_into(0, memoryview(bytearray(MIB)))
+
+
+@pytest.mark.parametrize("size", [100, 2 * MIB])
+def test_an_object_that_is_replaced_while_it_is_read_is_a_row_and_gives_no_files(
+    object_store, bucket, monkeypatch, size
+):
+    key = f"{bucket}/logs/t-0/00000000000000000000.log"
+    object_store.put(key, bytes(MIB))
+    real = SegmentRecoverer.recover
+
+    def recover(*args, **named):
+        recovery = real(*args, **named)
+        object_store.put(key, bytes(size))
+        return recovery
+
+    monkeypatch.setattr(SegmentRecoverer, "recover", recover)
+    source = f"s3://{bucket}/logs"
+    output = IndexOutput(f"s3://{bucket}/indexes", f"s3://{bucket}/aside", {source: ""})
+
+    scanned = SegmentScanner(ScanOptions(RecoveryOptions(), output)).scan(
+        source, "t-0", "00000000000000000000.log", 0
+    )
+
+    assert scanned.recovery is None
+    assert scanned.damage is not None
+    assert scanned.damage.kind == DamageKind.CHANGED
+    assert scanned.damage.message == (
+        f"it was replaced while it was read: {MIB} bytes when opened, {size} at the end"
+    )
+    assert object_store.objects(f"{bucket}/indexes") == {}
 
 
 @pytest.mark.parametrize("size", [10, 1000])  # shorter and longer than the refusal's own text

@@ -146,6 +146,7 @@ class SegmentScanner:
                         base_offset=base_offset,
                         around=around or Around(),
                     )
+                segment.check_unchanged()
         except FileNotFoundError:
             damage = Damage(DamageKind.VANISHED, 0, "listed, but gone when it was to be read")
             return Scanned(None, damage)

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.errors import FileReplacedError, SourceError, UsageError
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
 from kafka_segments.storage.stores import is_object_store, open_store, split_uri
 from kafka_segments.wire.reading import ReadInto
@@ -149,21 +149,30 @@ def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
     return read_whole(file, most_bytes=most_bytes)
 
 
+def _nothing_to_check() -> None:
+    """Local files that end early give short reads, which tell."""
+
+
 class OpenSegment(NamedTuple):
-    """An open file: how to read it, and its size when it was opened."""
+    """An open file: how to read it, and its size when it was opened.
+
+    ``check_unchanged``, called when all is read, raises FileReplacedError where another object
+    took its place: Arrow fills up what an object that is shorter by then does not give.
+    """
 
     read_into: ReadInto
     size_bytes: int
+    check_unchanged: Callable[[], None] = _nothing_to_check
 
 
 @contextmanager
 def open_segment(file: Place) -> Iterator[OpenSegment]:
     """Open a file for ranged reads; it may change meanwhile, a short read tells."""
+    if not isinstance(file.filesystem, fs.LocalFileSystem):
+        with _open_remote(file) as remote:
+            yield remote
+        return
     with file.filesystem.open_input_file(file.path) as stream:
-        if not isinstance(file.filesystem, fs.LocalFileSystem):
-            with closing(ReadAhead(stream, stream.size())) as ahead:
-                yield OpenSegment(ahead.read_into, stream.size())
-            return
 
         def read_into(position: int, view: memoryview) -> int:
             stream.seek(position)
@@ -176,6 +185,26 @@ def open_segment(file: Place) -> Iterator[OpenSegment]:
             return filled
 
         yield OpenSegment(read_into, stream.size())
+
+
+@contextmanager
+def _open_remote(file: Place) -> Iterator[OpenSegment]:
+    def state() -> tuple[int, int]:
+        info = file.filesystem.get_file_info(file.path)
+        return info.size or 0, info.mtime_ns or 0
+
+    before = state()
+
+    def check_unchanged() -> None:
+        after = state()
+        if after != before:
+            raise FileReplacedError(after[0], before[0])
+
+    with (
+        file.filesystem.open_input_file(file.path) as stream,
+        closing(ReadAhead(stream, stream.size())) as ahead,
+    ):
+        yield OpenSegment(ahead.read_into, stream.size(), check_unchanged)
 
 
 def make_folder(folder: Place) -> None:
