@@ -6,8 +6,8 @@ import pytest
 
 from kafka_segments.errors import SourceError
 from kafka_segments.storage import walk
-from kafka_segments.storage.listing import UNLISTED, Listed
-from kafka_segments.storage.walk import UnlistedFolder, find_segments
+from kafka_segments.storage.listing import UNLISTED, Listed, list_source_folder
+from kafka_segments.storage.walk import UnlistedFolder, find_segments, list_folders
 
 
 def _make(root: Path, *names: str) -> str:
@@ -87,3 +87,16 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_others(
     assert found.unlisted == [
         UnlistedFolder(f"{source}/t-0", "t", 0, "cannot list the folder: Permission denied")
     ]
+
+
+def test_folders_are_listed_in_the_order_given_and_no_deeper(tmp_path: Path) -> None:
+    for partition in range(40):
+        (tmp_path / f"t-{partition}").mkdir()
+        (tmp_path / f"t-{partition}" / "00000000000000000000.log").write_bytes(b"")
+    source = str(tmp_path)
+    folders = [(source, ""), *((source, f"t-{partition}") for partition in range(40))]
+
+    listed = list(list_folders(folders))
+
+    assert listed == [row for folder in folders for row in list_source_folder(*folder)]
+    assert [row.partition for row in listed if row.kind == "segment"] == list(range(40))
