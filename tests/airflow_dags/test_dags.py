@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
@@ -160,6 +160,22 @@ def test_a_migration_is_applied_once_a_person_approves(
     assert _files(migrated) == _rebuilt(broker)
 
 
+def test_a_backfill_gives_the_tables_of_other_runs_and_retention_follows(
+    scheduled: Scheduled, decided: LocalAirflow, spark: "SparkSession"
+) -> None:
+    airflow, api = scheduled.airflow, scheduled.api
+
+    api.wait("the rebuilds", lambda: set(DAYS) <= api.succeeded(REBUILD))
+    moments = set(map(str, DAYS.values()))
+    api.wait("a decision for each", lambda: moments <= api.mapped(RETENTION, "decide"))
+
+    assert _files(airflow.indexes) == _files(decided.indexes)
+    for table in ("segments", "offset_index", "time_index"):
+        assert _rows(spark, airflow, table) == _rows(spark, decided, table)
+    then = _rows(spark, airflow, "retention_decisions", f"unix_millis(decided_at) = {DAY_MS}")
+    assert then == _rows(spark, decided, "retention_decisions")
+
+
 def _files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -171,3 +187,9 @@ def _files(folder: Path) -> dict[str, bytes]:
 def _rebuilt(broker: Path) -> dict[str, bytes]:
     files = _files(broker / "rebuilt")
     return {path: files[path] for path in files if path.startswith(PARTITIONS)}
+
+
+def _rows(spark: "SparkSession", airflow: LocalAirflow, table: str, where: str = "true") -> Any:
+    """Give a table's rows, in order, without what names the run and its index folder."""
+    found = spark.read.format("delta").load(str(airflow.warehouse / table)).where(where)
+    return sorted(map(str, found.drop("run_id", "scanned_at", "fingerprint").collect()))
