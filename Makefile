@@ -95,8 +95,8 @@ $(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or later, or set PYTHON="; exit 1; }
 	@echo "installing Airflow into $(AIRFLOW_VENV) …"
 	@$(PYTHON) -m venv $(AIRFLOW_VENV)
-	@$(AIRFLOW_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes \
-	  -r airflow_dags/requirements.lock
+	@$(AIRFLOW_VENV)/bin/python -m pip install -q --disable-pip-version-check --no-deps \
+	  --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
 
 lock: ## renew requirements.lock from pyproject.toml, and Airflow's from airflow_dags/requirements.in
