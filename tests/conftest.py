@@ -59,7 +59,10 @@ def seed() -> int:
 
 def _unpacked(name: str, folder: Path) -> Path:
     with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+            archive.extractall(folder, filter="data")
+        else:
+            archive.extractall(folder)  # noqa: S202  # our own archive
     return folder / name
 
 
