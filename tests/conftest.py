@@ -62,7 +62,7 @@ def _unpacked(name: str, folder: Path) -> Path:
         if hasattr(tarfile, "data_filter"):  # Python 3.11.4
             archive.extractall(folder, filter="data")
         else:
-            archive.extractall(folder)  # noqa: S202  # our own archive
+            archive.extractall(folder)  # our own archive
     return folder / name
 
 
