@@ -106,11 +106,15 @@ def spark(
     """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 
-    sessions._LOCAL["spark.driver.memory"] = "8g"  # one JVM for the commands of all tests
+    # One JVM for the commands of all tests.
+    with_room = {**sessions._LOCAL, "spark.driver.memory": "8g"}
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
-        with sessions.spark_session("tests", root=ROOT) as session:
+        with ExitStack() as stack:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sessions, "_LOCAL", with_room)
+                session = stack.enter_context(sessions.spark_session("tests", root=ROOT))
             yield session
     finally:
         os.chdir(here)
