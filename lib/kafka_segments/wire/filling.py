@@ -234,9 +234,8 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
 
 
 @njit  # type: ignore[untyped-decorator]
-def _begin(data: Any, start: Any, end: Any, batches: Any, fill: Any, failure: Any) -> Any:
-    """Check the batch under decoding and make it ready to be copied."""
-    batch = fill[BATCH]
+def check_batch(data: Any, start: Any, end: Any, batches: Any, batch: Any, failure: Any) -> Any:
+    """Check the records of a batch of any magic; gives (code, records, shift of their offsets)."""
     magic = batches[header.MAGIC, batch]
     count = batches[header.RECORD_COUNT, batch]
     shift = np.int64(0)
@@ -247,6 +246,13 @@ def _begin(data: Any, start: Any, end: Any, batches: Any, fill: Any, failure: An
         code, count, shift = check_messages(data, start, end, magic, wrapper_offset, failure)
     else:
         code = check_plain_message(data, start, end, failure)
+    return code, count, shift
+
+
+@njit  # type: ignore[untyped-decorator]
+def _begin(data: Any, start: Any, end: Any, batches: Any, fill: Any, failure: Any) -> Any:
+    """Check the batch under decoding and make it ready to be copied."""
+    code, count, shift = check_batch(data, start, end, batches, fill[BATCH], failure)
     fill[LEFT] = count if code == OK else -1
     fill[AT] = start
     fill[SHIFT] = shift

@@ -20,14 +20,9 @@ from numba import njit
 
 from kafka_segments.wire import batches as header
 from kafka_segments.wire.failures import OK
-from kafka_segments.wire.messages import (
-    LOG_OVERHEAD,
-    check_messages,
-    check_plain_message,
-    key_length_at,
-)
+from kafka_segments.wire.filling import check_batch
+from kafka_segments.wire.messages import LOG_OVERHEAD, key_length_at
 from kafka_segments.wire.native import load_i32, load_i64
-from kafka_segments.wire.records import check_records
 from kafka_segments.wire.varints import read_varint, read_varlong
 
 # Slots of ``form`` (int64).
@@ -121,17 +116,7 @@ def _form_messages(data: Any, out: Any, form: Any) -> Any:
 @njit  # type: ignore[untyped-decorator]
 def _begin(data: Any, start: Any, end: Any, batches: Any, form: Any, failure: Any) -> Any:
     """Check the batch that is next and make it ready to be written."""
-    batch = form[BATCH]
-    magic = batches[header.MAGIC, batch]
-    count = batches[header.RECORD_COUNT, batch]
-    shift = np.int64(0)
-    if magic >= 2:
-        code = check_records(data, start, end, count, failure)
-    elif count < 0:
-        offset = batches[header.LAST_OFFSET, batch]
-        code, count, shift = check_messages(data, start, end, magic, offset, failure)
-    else:
-        code = check_plain_message(data, start, end, failure)
+    code, count, shift = check_batch(data, start, end, batches, form[BATCH], failure)
     form[LEFT] = count if code == OK else -1
     form[AT], form[SHIFT] = start, shift
     return code
