@@ -43,6 +43,10 @@ class FileReplacedError(FileChangedError):
         )
 
 
+class UnreadableObjectError(KafkaSegmentsError, OSError):
+    """An object of tiered storage whose log cannot be had: the text says why."""
+
+
 class CorruptIndexError(KafkaSegmentsError):
     """An index file that fails Kafka's sanity check, or cannot be one."""
 

@@ -5,6 +5,7 @@ takes memory or time for what a length in the file merely says. `make fuzz` runs
 new input, with numba's bounds checks.
 """
 
+import json
 import os
 import random
 import struct
@@ -30,12 +31,16 @@ from kafka_segments.wire.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
+from kafka_segments.wire.chunk_index import decode_chunk_sizes
 from kafka_segments.wire.consumer_offsets import parse_commit_key, parse_commit_value
 from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
 from kafka_segments.wire.names import parse_partition_folder, parse_segment_name
+from kafka_segments.wire.segment_manifest import parse_manifest
+from kafka_segments.wire.tiered_names import tiered_log_of
 from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
 from log_reading import reader_of, record_times
 from strategies import crc32c
+from tiered_objects import OTHER_ID, TOPIC_ID, chunk_index, encode_chunk_sizes
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "150"))
 BASE = 1_000
@@ -83,6 +88,30 @@ def _text(parse: Callable[[str], object]) -> Parser:
     return lambda data: parse(data.decode("utf-8", "replace"))
 
 
+def _manifest(kind: str) -> bytes:
+    part = {"position": 0, "size": 8}
+    remote = {
+        "remoteLogSegmentId": {
+            "topicIdPartition": {
+                "topicId": TOPIC_ID,
+                "topicPartition": {"topic": "t", "partition": 0},
+            },
+            "id": OTHER_ID,
+        },
+        **dict.fromkeys(("startOffset", "endOffset", "maxTimestampMs", "eventTimestampMs"), 7),
+        "segmentLeaderEpochs": {"0": 7, "3": 9},
+    }
+    indexes = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
+    manifest = {
+        "version": "1",
+        "chunkIndex": chunk_index(bytes(25), 10, [b"abc", b"abcde", b"a"], kind),
+        "segmentIndexes": dict.fromkeys(indexes, part),
+        "compression": True,
+        "remoteLogSegmentMetadata": remote,
+    }
+    return json.dumps(manifest).encode()
+
+
 LOGS: dict[str, Parser] = {
     "recover": _recover,
     "split": _split,
@@ -118,6 +147,13 @@ TEXTS: dict[str, tuple[bytes, Parser]] = {
         b" synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=5}\n",
         _text(lambda t: parse_described_configs("d", t)),
     ),
+    "manifest": (_manifest("fixed"), lambda data: parse_manifest("m", data)),
+    "manifest of a compressed log": (
+        _manifest("variable"),
+        lambda data: parse_manifest("m", data),
+    ),
+    "chunk sizes": (encode_chunk_sizes([300, 70_000, 5]), decode_chunk_sizes),
+    "tiered name": (f"x-{TOPIC_ID}/0/{0:020d}-{OTHER_ID}.log".encode(), _text(tiered_log_of)),
     "tiered offsets": (b"t:0:5\n", _text(lambda t: parse_tiered_offsets("x", t))),
     "commit key": (struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 0), parse_commit_key),
     "commit value": (struct.pack(">hqihq", 3, 42, 7, 0, 1_700_000_000_000), parse_commit_value),

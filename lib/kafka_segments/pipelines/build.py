@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments import __version__
 from kafka_segments.decide import build_plan, log_folding
-from kafka_segments.errors import SourceError
+from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
@@ -123,6 +123,7 @@ class Build:
             plan = self._plan(caches)
             self._note("list")
             if self._options.in_place:
+                self._refuse_tiered(plan)
                 refuse_locked(self._locked_log_dirs(plan))
             scanned = self._scan(plan, caches) if plan.to_scan else None
             totals = _Totals() if scanned is None else _totals(scanned)
@@ -220,6 +221,16 @@ class Build:
             return None
         unlisted = listed.where(F.col("kind") == listing.UNLISTED)
         return _cached(known.transform(build_plan.vanished(found, unlisted, now=self._now)), caches)
+
+    def _refuse_tiered(self, plan: _Plan) -> None:
+        is_segment = F.col("kind") == listing.SEGMENT
+        tiered = plan.listed.where(is_segment & F.col("name").contains("-")).first()
+        if tiered is not None:
+            path = join_uri(tiered["source"], tiered["relative_path"], tiered["name"])
+            raise UsageError(
+                f"--in-place: {path} is an object of tiered storage, where no reader looks for"
+                " index files of other names: give --index-dir"
+            )
 
     def _locked_log_dirs(self, plan: _Plan) -> list[str]:
         locked = plan.listed.where((F.col("kind") == listing.LOG_DIR) & F.col("meta.has_lock_file"))

@@ -16,6 +16,7 @@ from kafka_segments.storage.index_files import IndexOutput, folders_below, last_
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
+from kafka_segments.wire.tiered_names import tiered_folder_of
 
 _HADOOPS_S3 = re.compile("^s3[an]://")
 
@@ -105,7 +106,7 @@ class BuildOptions:
         """Give the sources as log directories: a partition's folder stands for its parent."""
         return tuple(
             source.rpartition("/")[0]
-            if parse_partition_folder(last_component(source)) is not None
+            if parse_partition_folder(last_component(source)) or tiered_folder_of(source)
             else source
             for source in self.sources
         )

@@ -34,14 +34,16 @@ from kafka_segments.spark.schemas import schema
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.storage.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.wire.tiered_names import tiered_log_of
 
 CODECS = dict(
     enumerate(("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7"))
 )
 TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _OPENED_BY = ("source", "relative_path", "name", "base_offset")
-_AROUND = ("next_base_offset", "mtime_ns", "index_format_before")
+_AROUND = ("size_bytes", "mtime_ns", "next_base_offset", "index_format_before")
 _NS_A_MS = 1_000_000
+_MOST_MS = (2**63 - 1) // _NS_A_MS
 _MEASURED = (
     "valid_bytes",
     "truncated_bytes",
@@ -59,6 +61,7 @@ _MEASURED = (
     "index_entries",
     "time_index_entries",
 )
+_OF_THE_LOG = ("size_bytes", "mtime_ns")
 _NESTED = ("leader_epochs", "producers", "transaction_steps")
 _DAMAGE = StructType(
     [
@@ -104,10 +107,16 @@ class ScanOptions(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """A scanned segment; ``recovery`` is None where it could not be read."""
+    """A scanned segment; ``recovery`` is None where it could not be read.
+
+    ``size_bytes``: of the log that was read; None: the file's. ``fallback_ms``: what a broker takes
+    for the largest timestamp of a log that has none; None: the file's mtime.
+    """
 
     recovery: SegmentRecovery | None
     damage: Damage | None
+    size_bytes: int | None = None
+    fallback_ms: int | None = None
 
 
 class SegmentScanner:
@@ -132,8 +141,9 @@ class SegmentScanner:
 
         ``gone``: suffixes of index files of another format, which are removed.
         """
+        file = place(source).child(relative_path, name)
         try:
-            with open_segment(place(source).child(relative_path, name)) as segment:
+            with open_segment(file) as segment:
                 recovery = self._recoverer.recover(
                     segment.read_into, size_bytes=segment.size_bytes, base_offset=base_offset
                 )
@@ -162,7 +172,12 @@ class SegmentScanner:
                 removed[".txnindex"] = None
             self._publisher.publish(source, relative_path, base_offset, removed | files)
         unread = damage is not None and damage.kind == DamageKind.TOO_LARGE
-        return Scanned(None if unread else recovery, damage)
+        return Scanned(
+            None if unread else recovery,
+            damage,
+            size_bytes=segment.size_bytes if tiered_log_of(file.path) else None,
+            fallback_ms=segment.tiered_timestamp_ms,
+        )
 
 
 def _measured(scanned: Scanned) -> tuple[int | None, ...]:
@@ -193,9 +208,19 @@ def _names(values: tuple[int, ...] | None, names: Mapping[int, str]) -> list[str
     return None if values is None else [names[value] for value in values]
 
 
+def _of_the_log(scanned: Scanned, size_bytes: int, mtime_ns: int) -> tuple[int, int]:
+    """Give ``_OF_THE_LOG``: the file's, in tiered storage those of the log that it holds."""
+    found, fallback_ms = scanned.recovery, scanned.fallback_ms
+    if found is None:
+        return size_bytes, mtime_ns
+    if fallback_ms is not None and 0 <= fallback_ms <= _MOST_MS and found.max_timestamp < 0:
+        mtime_ns = fallback_ms * _NS_A_MS
+    return size_bytes if scanned.size_bytes is None else scanned.size_bytes, mtime_ns
+
+
 def _values(scanned: Scanned, entry_part: str | None) -> tuple[Any, ...]:
     """Give the values of ``SCANNED_COLUMNS``; tables as they are, numpy arrays."""
-    found, damage = scanned
+    found, damage = scanned.recovery, scanned.damage
     return (
         *_measured(scanned),
         found and found.magics,
@@ -212,11 +237,11 @@ def _values(scanned: Scanned, entry_part: str | None) -> tuple[Any, ...]:
 def _to_batch(
     carried: pa.RecordBatch, rows: list[tuple[Any, ...]], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
-    names = [field.name for field in SCANNED_COLUMNS]
+    names = [*_OF_THE_LOG, *(field.name for field in SCANNED_COLUMNS)]
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     arrays = [
         carried.column(field.name)
-        if field.name in CARRIED
+        if field.name not in columns
         else to_nested(columns[field.name], field.type)
         if field.name in _NESTED
         else pa.array(columns[field.name], type=field.type)
@@ -268,7 +293,9 @@ def _scan_batch(
     files = zip(*(batch.column(name).to_pylist() for name in _OPENED_BY), strict=True)
     facts = zip(*(batch.column(name).to_pylist() for name in _AROUND), strict=True)
     rows = []
-    for key, file, (next_base, mtime_ns, format_before) in zip(keys, files, facts, strict=True):
+    for key, file, (size_bytes, mtime_ns, next_base, format_before) in zip(
+        keys, files, facts, strict=True
+    ):
         source, relative_path, name, base_offset = file
         around = Around(next_base, mtime_ns // _NS_A_MS)
         gone = (MINUTE_INDEX_SUFFIX,) if format_before == IndexFormat.MINUTE else ()
@@ -276,5 +303,5 @@ def _scan_batch(
         found, part = scanned.recovery, None
         if entries is not None and found is not None:
             part = entries.add(key, found.offset_entries, found.time_entries)
-        rows.append(_values(scanned, part))
+        rows.append((*_of_the_log(scanned, size_bytes, mtime_ns), *_values(scanned, part)))
     return _to_batch(batch, rows, arrow_schema)

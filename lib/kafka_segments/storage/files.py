@@ -11,10 +11,23 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from kafka_segments.errors import FileReplacedError, SourceError, UsageError
+from kafka_segments.errors import (
+    CorruptTextError,
+    FileReplacedError,
+    SourceError,
+    UnreadableObjectError,
+    UsageError,
+)
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
 from kafka_segments.storage.stores import is_object_store, open_store, split_uri
+from kafka_segments.storage.tiered_log import CompressedLog, check_readable
 from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.segment_manifest import (
+    MOST_MANIFEST_BYTES,
+    SegmentManifest,
+    parse_manifest,
+)
+from kafka_segments.wire.tiered_names import MANIFEST, tiered_log_of
 
 _NO_FILE = "a pipe, a socket or a device, no file"
 TEMPORARY_PREFIX = "."
@@ -158,16 +171,64 @@ class OpenSegment(NamedTuple):
 
     ``check_unchanged``, called when all is read, raises FileReplacedError where another object
     took its place: Arrow fills up what an object that is shorter by then does not give.
+    ``tiered_timestamp_ms``: in Aiven's layout the largest timestamp that a broker goes by.
     """
 
     read_into: ReadInto
     size_bytes: int
     check_unchanged: Callable[[], None] = _nothing_to_check
+    tiered_timestamp_ms: int | None = None
 
 
 @contextmanager
 def open_segment(file: Place) -> Iterator[OpenSegment]:
-    """Open a file for ranged reads; it may change meanwhile, a short read tells."""
+    """Open a file for ranged reads; it may change meanwhile, a short read tells.
+
+    A log in Aiven's layout is read as its manifest says: decompressed where it is compressed.
+
+    Raises:
+        OSError: it is not there or not given; UnreadableObjectError: a tiered one, and its
+            manifest does not allow to read it.
+    """
+    if tiered_log_of(file.path) is None:
+        with _open_stored(file) as stored:
+            yield stored
+        return
+    try:
+        manifest = read_manifest(file)
+    except CorruptTextError as error:
+        raise UnreadableObjectError(str(error)) from None
+    check_readable(manifest)
+    remote = manifest.segment
+    with _open_stored(file) as stored:
+        read_into, size_bytes = stored.read_into, stored.size_bytes
+        if manifest.is_compressed:
+            read_into = CompressedLog(read_into, size_bytes, manifest.chunks).read_into
+            size_bytes = manifest.chunks.log_bytes
+        yield stored._replace(
+            read_into=read_into,
+            size_bytes=size_bytes,
+            tiered_timestamp_ms=None if remote is None else remote.max_timestamp_ms,
+        )
+
+
+def read_manifest(log: Place) -> SegmentManifest:
+    """Read the manifest beside a log in Aiven's layout.
+
+    Raises:
+        CorruptTextError: it cannot be used.
+        OSError: it is not there or not given.
+    """
+    path = log.path.removesuffix(".log") + MANIFEST
+    name = path.rpartition("/")[2]
+    data = read_if_there(log._replace(path=path), most_bytes=MOST_MANIFEST_BYTES)
+    if data is None:
+        raise UnreadableObjectError(f"an incomplete upload: there is no {name}")
+    return parse_manifest(name, data)
+
+
+@contextmanager
+def _open_stored(file: Place) -> Iterator[OpenSegment]:
     if not isinstance(file.filesystem, fs.LocalFileSystem):
         with _open_remote(file) as remote:
             yield remote

@@ -1,12 +1,13 @@
 """What one folder holds: segments, the files a broker keeps beside them, folders, oddities.
 
-A source is a log directory, a folder of several, or one partition's folder. A folder with
+A source is a log directory, a folder of several, or one partition's folder, on a broker's disk or
+as tiered storage keeps it (``storage.tiered_folder``). A folder with
 segments is a partition's; a folder of such folders, or with a broker's checkpoint files, is a
 log directory. Nothing is left out in silence: what is no segment gets a row that says why.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError, SourceError
@@ -19,6 +20,7 @@ from kafka_segments.storage.files import (
     place,
     read_whole,
 )
+from kafka_segments.storage.tiered_folder import Role, is_tiered, sort_objects, topic_of
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import (
     LOG_SUFFIX,
@@ -28,6 +30,7 @@ from kafka_segments.wire.names import (
     parse_partition_folder,
     parse_segment_name,
 )
+from kafka_segments.wire.tiered_names import TieredFolder, parse_name_with_id, tiered_folder_of
 
 SEGMENT, LOG, LOG_DIR, FOLDER, UNRECOGNIZED, UNLISTED = (
     "segment",
@@ -93,6 +96,10 @@ def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
         return
     uri = join_uri(source, relative_path)
     parent, _, name = uri.rpartition("/")
+    tiered = tiered_folder_of(uri)
+    if tiered is not None and is_tiered(entries):
+        yield from _list_tiered(folder, source, relative_path, tiered, entries)
+        return
     here = parse_partition_folder(name)
     folders = [entry for entry in entries if entry.is_folder]
     has_logs = any(entry.name.endswith(LOG_SUFFIX) for entry in entries if not entry.is_folder)
@@ -117,6 +124,39 @@ def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
         else:
             reason = f"it lies {MOST_LEVELS} levels below its source, too deep"
             yield Listed(UNLISTED, source, below, name=entry.name, reason=reason)
+
+
+def _list_tiered(
+    folder: Place, source: str, relative_path: str, named: TieredFolder, entries: list[FileEntry]
+) -> Iterator[Listed]:
+    """List a partition's folder in Aiven's layout; only segments that were rolled get there."""
+    objects = sort_objects(folder, entries)
+    log = Listed(
+        LOG,
+        source,
+        relative_path,
+        log_dir=join_uri(source, relative_path).rpartition("/")[0],
+        topic=topic_of(folder, objects, named.topic),
+        partition=named.partition,
+        folder_state=FolderState.LIVE.value,
+        topic_id=named.topic_id,
+    )
+    segments = [found for found in objects if found.role == Role.SEGMENT]
+    next_bases = [found.base_offset for found in segments[1:]]
+    for found, next_base in zip_longest(segments, next_bases):
+        yield log._replace(
+            kind=SEGMENT,
+            name=found.entry.name,
+            base_offset=found.base_offset,
+            size_bytes=found.entry.size_bytes,
+            mtime_ns=found.entry.mtime_ns,
+            next_base_offset=next_base,
+            topic_id=None,
+        )
+    for found in objects:
+        if found.role != Role.SEGMENT:
+            yield _unrecognized(source, relative_path, found.entry, found.reason)
+    yield log
 
 
 class _Folder(NamedTuple):
@@ -165,10 +205,13 @@ def _doubles(folders: list[FileEntry]) -> dict[str, str]:
 def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
     state = folder.partition.state
     gone = state in (FolderState.DELETE, FolderState.STRAY)
+    are_plain = any(parse_segment_name(entry.name) is not None for entry in entries)
+    parse_name = parse_segment_name if are_plain else parse_name_with_id
+    copies = _copies(entries, parse_name)
     segments: list[tuple[int, FileEntry]] = []
     for entry in entries:
-        reason = _why_unrecognized(entry)
-        base_offset = None if entry.is_folder else parse_segment_name(entry.name)
+        reason = copies.get(entry.name) or _why_unrecognized(entry, parse_name)
+        base_offset = None if entry.is_folder else parse_name(entry.name)
         if base_offset is not None and gone and reason is None:
             reason = f"the folder is marked -{state.value}, a broker does not serve it"
         if reason is not None:
@@ -222,7 +265,24 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
     )
 
 
-def _why_unrecognized(entry: FileEntry) -> str | None:
+def _copies(entries: list[FileEntry], parse_name: Callable[[str], int | None]) -> dict[str, str]:
+    """Say of segments that begin at the same offset, named with ids, which one is taken."""
+    named = [(parse_name(entry.name), entry) for entry in entries]
+    logs = sorted(
+        (
+            (base_offset, entry.mtime_ns, entry.name)
+            for base_offset, entry in named
+            if base_offset is not None and not entry.is_folder and entry.oddity is None
+        ),
+    )
+    return {
+        older[2]: f"another copy from offset {older[0]}: the row is {newer[2]}, the last upload"
+        for older, newer in pairwise(logs)
+        if older[0] == newer[0]
+    }
+
+
+def _why_unrecognized(entry: FileEntry, parse_name: Callable[[str], int | None]) -> str | None:
     if entry.is_folder:
         return "a folder inside a partition's folder"
     if entry.oddity is not None:
@@ -231,7 +291,7 @@ def _why_unrecognized(entry: FileEntry) -> str | None:
         return "left over from compaction, a split or a deletion; a broker resolves it at start"
     if entry.name.endswith(TEMPORARY_SUFFIX):
         return "unfinished file of a kafka-segments run that was stopped; may be removed"
-    if not entry.name.endswith(LOG_SUFFIX) or parse_segment_name(entry.name) is not None:
+    if not entry.name.endswith(LOG_SUFFIX) or parse_name(entry.name) is not None:
         return None
     number = entry.name.partition(".")[0]
     if number.isascii() and number.isdigit() and int(number) < 2**63:

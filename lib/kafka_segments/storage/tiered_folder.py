@@ -1,0 +1,138 @@
+"""Which objects of a partition's folder in Aiven's layout are segments, and what the others are.
+
+A segment is whole when its manifest is there, which is written last, and its log. Two brokers can
+each upload a segment that begins at the same offset; a broker goes by leader epochs, within one by
+what was uploaded last. The copy that it would take so is the segment, the others are named.
+
+Source: RemoteLogMetadataCache, RemoteLogLeaderEpochState.handleSegmentWithCopySegmentFinishedState.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from kafka_segments.errors import CorruptTextError
+from kafka_segments.storage.files import TEMPORARY_SUFFIX, FileEntry, Place, read_manifest
+from kafka_segments.wire.segment_manifest import RemoteSegment
+from kafka_segments.wire.tiered_names import (
+    INDEXES,
+    LOG,
+    MANIFEST,
+    TIERED_SUFFIXES,
+    TieredName,
+    parse_tiered_name,
+)
+
+_MOST_READ_FOR_A_TOPIC = 3
+
+
+class Role(StrEnum):
+    """What an object is in its folder."""
+
+    SEGMENT = "segment"
+    COPY = "second_copy"
+    NO_MANIFEST = "no_manifest"
+    NO_LOG = "no_log"
+    STRANGE = "strange"
+
+
+class TieredObject(NamedTuple):
+    """An object that is a segment's log, or that is no part of one; ``reason`` says why."""
+
+    role: Role
+    entry: FileEntry
+    base_offset: int | None = None
+    reason: str = ""
+
+
+def is_tiered(entries: Iterable[FileEntry]) -> bool:
+    """Tell whether a folder holds objects that are named as the plugin does."""
+    names = (parse_tiered_name(entry.name) for entry in entries if not entry.is_folder)
+    return any(name is not None and name.suffix in TIERED_SUFFIXES for name in names)
+
+
+def sort_objects(folder: Place, entries: Iterable[FileEntry]) -> list[TieredObject]:
+    """Give the segments of a folder by base offset, and all else that is no part of one."""
+    strange: list[TieredObject] = []
+    uploads: dict[TieredName, dict[str, FileEntry]] = defaultdict(dict)
+    for entry in entries:
+        name = parse_tiered_name(entry.name)
+        reason = _why_strange(entry, name)
+        if reason is not None or name is None:
+            strange.append(TieredObject(Role.STRANGE, entry, None, reason or ""))
+        else:
+            uploads[name._replace(suffix="")][name.suffix] = entry
+    whole: dict[int, list[TieredName]] = defaultdict(list)
+    for upload, objects in uploads.items():
+        if LOG in objects and MANIFEST in objects:
+            whole[upload.base_offset].append(upload)
+        else:
+            strange += _unfinished(upload, objects)
+    segments = []
+    for base_offset, copies in sorted(whole.items()):
+        best, *others = _ranked(folder, copies) if len(copies) > 1 else copies
+        segments.append(TieredObject(Role.SEGMENT, uploads[best][LOG], base_offset))
+        for other in others:
+            reason = f"another copy from offset {base_offset}: the row is {best.stem}{LOG}, of the"
+            reason += " higher leader epoch or the later upload"
+            strange.append(TieredObject(Role.COPY, uploads[other][LOG], base_offset, reason))
+    return segments + strange
+
+
+def topic_of(folder: Place, objects: Iterable[TieredObject], named: str) -> str:
+    """Give the topic of a folder whose name says ``named``, a prefix perhaps before it.
+
+    The prefix of all keys may end in the middle of the folder's name; a manifest knows better.
+    """
+    logs = [found.entry.name for found in objects if found.role == Role.SEGMENT]
+    for log in logs[:_MOST_READ_FOR_A_TOPIC]:
+        remote = _announced(folder, log)
+        if remote is not None and named.endswith(remote.topic):
+            return remote.topic
+    return named
+
+
+def _announced(folder: Place, log: str) -> RemoteSegment | None:
+    try:
+        return read_manifest(folder.child(log)).segment
+    except (CorruptTextError, OSError):
+        return None
+
+
+def _why_strange(entry: FileEntry, name: TieredName | None) -> str | None:
+    if entry.is_folder:
+        return "a folder inside a partition's folder"
+    if entry.oddity is not None:
+        return entry.oddity
+    if entry.name.endswith(TEMPORARY_SUFFIX):
+        return "unfinished file of a kafka-segments run that was stopped; may be removed"
+    if name is None:
+        return "no object of a tiered segment: <20 digits>-<segment id>.log expected"
+    if name.suffix not in TIERED_SUFFIXES:
+        known = ", ".join(TIERED_SUFFIXES)
+        return f"{name.suffix} is none of {known}; uploads before October 2023 had others"
+    return None
+
+
+def _unfinished(upload: TieredName, objects: dict[str, FileEntry]) -> Iterable[TieredObject]:
+    role = Role.NO_LOG if MANIFEST in objects else Role.NO_MANIFEST
+    missing = LOG if role == Role.NO_LOG else MANIFEST
+    what = "the log of a whole upload is gone" if missing == LOG else "an incomplete upload"
+    for suffix in (LOG, INDEXES, MANIFEST):
+        if suffix in objects:
+            reason = f"{what}: there is no {upload.stem}{missing}"
+            yield TieredObject(role, objects[suffix], upload.base_offset, reason)
+
+
+def _ranked(folder: Place, copies: list[TieredName]) -> list[TieredName]:
+    """Sort copies of a segment, the one that a broker would take first."""
+
+    def rank(copy: TieredName) -> tuple[int, int, int, str]:
+        remote = _announced(folder, copy.stem + LOG)
+        if remote is None:
+            return (-2, -2, -2, copy.segment_id)
+        epoch = remote.leader_epochs[-1].epoch if remote.leader_epochs else -1
+        return (epoch, remote.event_timestamp_ms, remote.end_offset, copy.segment_id)
+
+    return sorted(copies, key=rank, reverse=True)

@@ -1,0 +1,192 @@
+"""The manifest of a segment in Aiven's tiered storage: JSON, written when all else is uploaded.
+
+Nothing in it is trusted: every number is checked for its type and bounds, also those of
+``remoteLogSegmentMetadata``, which the plugin only writes.
+
+Source: io.aiven.kafka.tieredstorage.manifest: SegmentManifestV1, SegmentIndexesV1,
+KafkaTypeSerdeModule.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kafka_segments.errors import CorruptTextError
+from kafka_segments.wire.checkpoints import EpochStart
+from kafka_segments.wire.chunk_index import ChunkIndex, parse_chunk_sizes
+
+MOST_MANIFEST_BYTES = 32 * 1024 * 1024
+_VERSION = "1"
+_INT32, _INT64 = 2**31 - 1, 2**63 - 1
+_MOST_EPOCHS = 1_000_000
+_PARTS = {
+    "offset": ".index",
+    "timestamp": ".timeindex",
+    "producerSnapshot": ".snapshot",
+    "leaderEpoch": "leader-epoch-checkpoint",
+    "transaction": ".txnindex",
+}
+
+
+class IndexPart(NamedTuple):
+    """Where an index lies in the object of a segment's indexes, in bytes."""
+
+    position: int
+    size: int
+
+
+class RemoteSegment(NamedTuple):
+    """A segment as the broker announced it; ``end_offset`` is its last one, inclusive.
+
+    Source: RemoteLogSegmentMetadata.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    segment_id: str
+    start_offset: int
+    end_offset: int
+    max_timestamp_ms: int
+    event_timestamp_ms: int
+    leader_epochs: list[EpochStart]
+
+
+@dataclass(frozen=True)
+class SegmentManifest:
+    """A manifest, checked. ``parts``: by the suffix of the file that each would be."""
+
+    chunks: ChunkIndex
+    is_compressed: bool
+    is_encrypted: bool
+    parts: dict[str, IndexPart] = field(default_factory=dict)
+    segment: RemoteSegment | None = None
+
+
+def parse_manifest(name: str, data: bytes) -> SegmentManifest:
+    """Read a manifest, an object ``name``.
+
+    Raises:
+        CorruptTextError: it is none, of another version, or a value in it cannot be.
+    """
+    try:
+        top = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptTextError(name, f"no JSON: {str(error)[:200]}") from None
+    reader = _Reader(name)
+    found = reader.object(top, "the manifest")
+    version = found.get("version")
+    if version != _VERSION:
+        reason = f"manifest version {str(version)[:40]}, only {_VERSION} is known"
+        raise CorruptTextError(name, reason)
+    remote = found.get("remoteLogSegmentMetadata")
+    return SegmentManifest(
+        chunks=reader.chunks(reader.child(found, "chunkIndex")),
+        is_compressed=reader.boolean(found, "compression"),
+        is_encrypted=found.get("encryption") is not None,
+        parts=reader.parts(reader.child(found, "segmentIndexes")),
+        segment=None if remote is None else reader.segment(reader.object(remote, "metadata")),
+    )
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+class _Reader:
+    """Takes values of the right type and size out of objects, or says what is wrong."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _refuse(self, key: str, found: object, expected: str) -> CorruptTextError:
+        return CorruptTextError(self._name, f"{key} is {str(found)[:80]}, {expected} expected")
+
+    def object(self, value: object, key: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self._refuse(key, value, "an object")
+        return value
+
+    def child(self, found: dict[str, Any], key: str) -> dict[str, Any]:
+        return self.object(found.get(key), key)
+
+    def integer(
+        self, found: dict[str, Any], key: str, *, least: int = 0, most: int = _INT32
+    ) -> int:
+        value = found.get(key)
+        if type(value) is not int or not least <= value <= most:
+            raise self._refuse(key, value, f"a whole number from {least} to {most}")
+        return value
+
+    def boolean(self, found: dict[str, Any], key: str) -> bool:
+        value = found.get(key)
+        if type(value) is not bool:
+            raise self._refuse(key, value, "true or false")
+        return value
+
+    def text(self, found: dict[str, Any], key: str) -> str:
+        value = found.get(key)
+        if not isinstance(value, str) or not value.isascii() or not value:
+            raise self._refuse(key, value, "a name")
+        return value
+
+    def chunks(self, found: dict[str, Any]) -> ChunkIndex:
+        chunk_bytes = self.integer(found, "originalChunkSize", least=1)
+        log_bytes = self.integer(found, "originalFileSize")
+        read: dict[object, Callable[[dict[str, Any]], ChunkIndex]] = {
+            "fixed": lambda found: ChunkIndex(
+                chunk_bytes,
+                log_bytes,
+                self.integer(found, "transformedChunkSize"),
+                self.integer(found, "finalTransformedChunkSize"),
+            ),
+            "variable": lambda found: ChunkIndex(
+                chunk_bytes,
+                log_bytes,
+                stored_sizes=parse_chunk_sizes(self.text(found, "transformedChunks")),
+            ),
+        }
+        kind = found.get("type")
+        if not isinstance(kind, str) or kind not in read:
+            raise self._refuse("chunkIndex.type", kind, "fixed or variable")
+        chunks = read[kind](found)
+        if chunks.stored_sizes is not None and len(chunks.stored_sizes) != chunks.count:
+            sizes = len(chunks.stored_sizes)
+            raise self._refuse("transformedChunks", f"of {sizes} chunks", f"{chunks.count} of them")
+        return chunks
+
+    def parts(self, found: dict[str, Any]) -> dict[str, IndexPart]:
+        parts = {}
+        for key, suffix in _PARTS.items():
+            if found.get(key) is None and key == "transaction":
+                continue
+            part = self.child(found, key)
+            parts[suffix] = IndexPart(self.integer(part, "position"), self.integer(part, "size"))
+        return parts
+
+    def segment(self, found: dict[str, Any]) -> RemoteSegment:
+        ids = self.child(found, "remoteLogSegmentId")
+        log = self.child(ids, "topicIdPartition")
+        partition = self.child(log, "topicPartition")
+        return RemoteSegment(
+            topic=self.text(partition, "topic"),
+            topic_id=self.text(log, "topicId"),
+            partition=self.integer(partition, "partition"),
+            segment_id=self.text(ids, "id"),
+            start_offset=self.integer(found, "startOffset", most=_INT64),
+            end_offset=self.integer(found, "endOffset", most=_INT64 - 1),
+            max_timestamp_ms=self.integer(found, "maxTimestampMs", least=-1, most=_INT64),
+            event_timestamp_ms=self.integer(found, "eventTimestampMs", least=-1, most=_INT64),
+            leader_epochs=self._epochs(self.child(found, "segmentLeaderEpochs")),
+        )
+
+    def _epochs(self, found: dict[str, Any]) -> list[EpochStart]:
+        if len(found) > _MOST_EPOCHS:
+            raise self._refuse("segmentLeaderEpochs", f"of {len(found)} epochs", "fewer")
+        epochs = []
+        for key in found:
+            if not (key.isascii() and key.isdecimal() and len(key) < 11 and int(key) <= _INT32):
+                raise self._refuse("segmentLeaderEpochs", key, "an epoch")
+            epochs.append(EpochStart(int(key), self.integer(found, key, most=_INT64)))
+        return sorted(epochs)

@@ -1,0 +1,87 @@
+"""Names of objects of tiered storage.
+
+Aiven's plugin names them ``<prefix><topic>-<topic id>/<partition>/<offset>-<segment id>.<suffix>``.
+Ids are 22 characters of url-safe base64 and may begin with a dash, so they are cut off by length.
+
+Source: io.aiven.kafka.tieredstorage.ObjectKeyFactory; RemoteLogSegmentFileset for names with ids
+below ``<topic>-<partition>``.
+"""
+
+import re
+from typing import NamedTuple
+
+from kafka_segments.wire.names import parse_segment_name
+
+LOG, INDEXES, MANIFEST = ".log", ".indexes", ".rsm-manifest"
+TIERED_SUFFIXES = (LOG, INDEXES, MANIFEST)
+_ID_CHARACTERS = 22
+_ID = r"[A-Za-z0-9_-]{22}"
+_OBJECT = re.compile(rf"([0-9]{{20}})-({_ID})(\.[a-z-]+)", re.ASCII)
+_WITH_UUID = re.compile(
+    r"([0-9]{20})-(?:[A-Za-z0-9_-]{22}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.log", re.ASCII
+)
+_TOPIC_FOLDER = re.compile(rf"(.+)-({_ID})", re.ASCII | re.DOTALL)
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+_MAX_INT64 = 2**63 - 1
+_MAX_INT32 = 2**31 - 1
+
+
+class TieredFolder(NamedTuple):
+    """A partition's folder in Aiven's layout; ``topic`` may begin with the end of a prefix."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+class TieredName(NamedTuple):
+    """An object of a segment in Aiven's layout; ``suffix`` begins with its dot."""
+
+    base_offset: int
+    segment_id: str
+    suffix: str
+
+    @property
+    def stem(self) -> str:
+        """What the segment's objects have in common."""
+        return f"{self.base_offset:020d}-{self.segment_id}"
+
+
+def parse_tiered_folder(topic_folder: str, partition_folder: str) -> TieredFolder | None:
+    """Read ``<topic>-<topic id>`` and ``<partition>``; None where they are no such folders."""
+    topic = _TOPIC_FOLDER.fullmatch(topic_folder)
+    if topic is None or _PARTITION.fullmatch(partition_folder) is None:
+        return None
+    partition = int(partition_folder)
+    return TieredFolder(topic[1], topic[2], partition) if partition <= _MAX_INT32 else None
+
+
+def parse_tiered_name(name: str) -> TieredName | None:
+    """Read the name of an object in a partition's folder, None where it is no segment's."""
+    match = _OBJECT.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_INT64:
+        return None
+    return TieredName(int(match[1]), match[2], match[3])
+
+
+def tiered_folder_of(path: str) -> TieredFolder | None:
+    """Read the last two components of a folder's path or URI."""
+    parts = path.rstrip("/").rsplit("/", 2)
+    return parse_tiered_folder(parts[-2], parts[-1]) if len(parts) > 1 else None
+
+
+def tiered_log_of(path: str) -> TieredName | None:
+    """Read the path of a log in Aiven's layout; None: it is another file."""
+    folder, _, name = path.rpartition("/")
+    parsed = parse_tiered_name(name)
+    if parsed is None or parsed.suffix != LOG or tiered_folder_of(folder) is None:
+        return None
+    return parsed
+
+
+def parse_name_with_id(name: str) -> int | None:
+    """Give the base offset in ``<20 digits>.log`` or ``<20 digits>-<uuid>.log``, else None."""
+    match = _WITH_UUID.fullmatch(name)
+    if match is None:
+        return parse_segment_name(name)
+    return int(match[1]) if int(match[1]) <= _MAX_INT64 else None

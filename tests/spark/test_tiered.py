@@ -1,0 +1,93 @@
+"""Tiered storage as a source, through a real Spark."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_segments.errors import UsageError
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.spark import tables
+from kafka_segments.spark.tables import Warehouse
+from object_store import ObjectStore
+from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
+
+NOW_MS = 1_800_000_000_000
+TOPIC = f"events-{TOPIC_ID}"
+LOGS = {7: "txn-0", 0: "ct-none-0"}
+INDEXES = (".index", ".timeindex", ".txnindex")
+
+
+@pytest.fixture
+def tier(broker: Path, tmp_path: Path) -> Path:
+    """Two partitions of a real broker, half of their segments compressed."""
+    for partition, log in LOGS.items():
+        put_log(tmp_path / "tier", broker, log, partition=partition)
+    return tmp_path / "tier"
+
+
+def _build(spark: SparkSession, source: str, warehouse: Path, *, in_place: bool = False) -> Build:
+    options = BuildOptions(
+        (source,),
+        str(warehouse),
+        recovery=RecoveryOptions(),
+        now_ms=NOW_MS,
+        index_dir=None if in_place else str(warehouse.with_name("indexes")),
+        in_place=in_place,
+    )
+    return Build(spark, options)
+
+
+def _read(spark: SparkSession, warehouse: Path, table: tables.Table) -> DataFrame:
+    return Warehouse(spark, str(warehouse)).read(table)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.suffix in INDEXES
+    }
+
+
+def test_a_build_gives_the_brokers_index_files_and_rows(
+    spark: SparkSession, object_store: ObjectStore, broker: Path, tier: Path, tmp_path: Path
+) -> None:
+    copy = put_segment(
+        tier, b"", {}, end_offset=9, max_timestamp_ms=1, segment_id=OTHER_ID, event_ms=1
+    )
+    lone = put_segment(tier, b"", {}, base_offset=5000, end_offset=5009, max_timestamp_ms=1)
+    lone.with_suffix(".rsm-manifest").unlink()
+    object_store.put_folder(tier, "spark-tiered/pre")
+    source, warehouse = "s3://spark-tiered/pre", tmp_path / "wh"
+
+    summary = _build(spark, source, warehouse).run()
+    again = _build(spark, source, warehouse).plan_only()
+
+    assert (summary.segments_scanned, summary.segments_damaged) == (9, 0)
+    assert again.segments_scanned == 0
+    assert _files(tmp_path / "indexes") == {
+        f"{TOPIC}/{partition}/{name}": data
+        for partition, log in LOGS.items()
+        for name, data in _files(broker / "rebuilt" / log).items()
+    }
+    for row in _read(spark, warehouse, tables.SEGMENTS).collect():
+        log = broker / "logs" / LOGS[row["partition"]] / f"{row['base_offset']:020d}.log"
+        assert (row["size_bytes"], row["valid_bytes"]) == (log.stat().st_size,) * 2
+        assert (row["topic"], row["log_dir"]) == ("events", f"{source}/{TOPIC}")
+        assert not row["is_active"]
+    logs = _read(spark, warehouse, tables.LOGS).select("topic", "partition", "topic_id")
+    assert sorted(map(tuple, logs.collect())) == [("events", p, TOPIC_ID) for p in (0, 7)]
+    told = _read(spark, warehouse, tables.UNRECOGNIZED_FILES).select("path").collect()
+    assert sorted(row["path"].rpartition("/")[2] for row in told) == sorted(
+        [copy.name, lone.name, f"{lone.stem}.indexes"]
+    )
+
+
+def test_index_files_are_not_put_beside_objects(
+    spark: SparkSession, tier: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="is an object of tiered storage"):
+        _build(spark, str(tier), tmp_path / "wh", in_place=True).run()
