@@ -127,6 +127,56 @@ def _sound(case: str) -> Rows:
                 "decided_at": MOMENT,
             }
         ],
+        "migration_plans": [
+            {
+                **key,
+                "plan_id": "m",
+                "path": f"/data/{case}/orders-0/{number}.log",
+                "root": f"/data/{case}.migration/m",
+                "next_base_offset": following,
+                "mtime_ns": 1,
+                "log_start_offset": 0,
+                "action": action,
+                "is_migrated": True,
+                "reason": "it has messages v0 or v1",
+                "size_bytes": 10_000,
+                "expected_bytes": expected,
+                "hazards": [],
+                "rules": "{}",
+                "planned_at": MOMENT,
+            }
+            for number, (key, action, expected, following) in enumerate(
+                zip(keys, ("convert", "indexes"), (9_000, 10_000), (100, None), strict=True)
+            )
+        ],
+        "migration_proofs": [
+            {
+                **key,
+                "plan_id": "m",
+                **dict.fromkeys(("record_count", "migrated_record_count"), 100),
+                **dict.fromkeys(("digest", "migrated_digest"), "ab"),
+                "run_id": "v",
+                "verified_at": MOMENT,
+            }
+            for key in keys
+        ],
+        "migration_events": [
+            {
+                **log,
+                "plan_id": "m",
+                "folder": f"/data/{case}/orders-0",
+                "root": f"/data/{case}.migration/m",
+                "segment_count": 2,
+                "size_bytes": 20_000,
+                "sequence": sequence,
+                "step": step,
+                "status": "done",
+                "message": "",
+                "run_id": step,
+                "at": MOMENT,
+            }
+            for sequence, step in enumerate(("stage", "verify", "apply"))
+        ],
         "retention_plans": [
             {
                 **keys[0],
@@ -230,6 +280,18 @@ BROKEN: dict[str, tuple[str, int, dict[str, Any]]] = {
     "runs.run_ends_after_start": ("runs", 0, {"finished_at": MOMENT.replace(day=1)}),
     "runs.segments_do_not_drift": ("runs", 0, {"segments_found": 5, "segments_scanned": 5}),
     "runs.damage_does_not_drift": ("runs", 1, {"segments_damaged": 1}),
+    "migration_plans.log_moves_as_a_whole": ("migration_plans", 0, {"is_migrated": False}),
+    "migration_plans.kept_segments_keep_their_size": (
+        "migration_plans",
+        1,
+        {"expected_bytes": 9_999},
+    ),
+    "migration_plans.plan_has_every_segment": ("migration_plans", 0, {"next_base_offset": 101}),
+    "migration_proofs.proven_records_are_equal": ("migration_proofs", 0, {"migrated_digest": "cd"}),
+    "migration_proofs.segments_are_proven": ("migration_proofs", 0, {"problem": "they differ"}),
+    "migration_proofs.proofs_are_planned": ("migration_proofs", 1, {"base_offset": 101}),
+    "migration_events.applied_after_verified": ("migration_events", 1, {"step": "stage"}),
+    "migration_events.last_step_is_done": ("migration_events", 2, {"status": "refused"}),
     "roll_decisions.decision_has_its_rule": ("roll_decisions", 0, {"rule": None}),
     "retention_decisions.decision_has_its_rule": (
         "retention_decisions",

@@ -19,6 +19,11 @@ from kafka_segments.quality.checks import (
     failed_checks,
     fails_any,
 )
+from kafka_segments.quality.migration_measures import (
+    measure_events,
+    measure_plans,
+    measure_proofs,
+)
 from kafka_segments.quality.other_measures import (
     last_run,
     measure_log_dirs,
@@ -115,6 +120,11 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.RETENTION_PLANS: lambda rows: rows,
         tables.MIGRATION_INVENTORY: last_run,
         tables.MIGRATION_OBSTACLES: last_run,
+        tables.MIGRATION_PLANS: measure_plans,
+        tables.MIGRATION_PROOFS: lambda rows: rows.transform(
+            measure_proofs(root.read(tables.MIGRATION_PLANS))
+        ),
+        tables.MIGRATION_EVENTS: measure_events,
         tables.INDEX_AUDITS: last_run,
     }
     return {

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.spark import tables
 
-SUITES_VERSION = 1
+SUITES_VERSION = 2
 KEYS_UNIQUE = "keys_unique"
 _CLOCK_SKEW_MS = 3_600_000  # as log.message.timestamp.after.max.ms
 
@@ -219,6 +219,57 @@ SUITES = (
     Suite("retention_plans", tables.RETENTION_PLANS.keys),
     Suite("migration_inventory", tables.MIGRATION_INVENTORY.keys),
     Suite("migration_obstacles", tables.MIGRATION_OBSTACLES.keys),
+    Suite(
+        "migration_plans",
+        tables.MIGRATION_PLANS.keys,
+        (
+            Check(
+                "log_moves_as_a_whole",
+                "log_torn",
+                _FATAL,
+                "all segments of a log are migrated or none; none where one is refused",
+            ),
+            Check(
+                "kept_segments_keep_their_size",
+                "resized_bytes",
+                _FATAL,
+                "only a conversion changes a segment's bytes",
+            ),
+            Check(
+                "plan_has_every_segment",
+                "next_base_conflict",
+                _FATAL,
+                "each segment of a log names the one behind it",
+            ),
+        ),
+    ),
+    Suite(
+        "migration_proofs",
+        tables.MIGRATION_PROOFS.keys,
+        (
+            Check(
+                "proven_records_are_equal",
+                "records_differ",
+                _FATAL,
+                "a segment without a problem has as many records, of the same digest",
+            ),
+            Check("segments_are_proven", "has_problem", _WARNING, "a segment's proof holds"),
+            Check("proofs_are_planned", "is_unplanned", _WARNING, "a plan has the segment proven"),
+        ),
+    ),
+    Suite(
+        "migration_events",
+        tables.MIGRATION_EVENTS.keys,
+        (
+            Check(
+                "applied_after_verified",
+                "is_unverified",
+                _FATAL,
+                "a log is verified before it is swapped in",
+            ),
+            Check("last_step_is_done", "is_refused", _WARNING, "a log's last step was not refused"),
+        ),
+    ),
     Suite("index_audits", tables.INDEX_AUDITS.keys),
 )
 
