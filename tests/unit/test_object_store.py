@@ -2,6 +2,7 @@
 
 import random
 from math import ceil
+from urllib.request import Request, urlopen
 from zlib import crc32
 
 import pytest
@@ -12,6 +13,7 @@ from kafka_segments.spark.scan import ScanOptions, SegmentScanner
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, publish, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.storage.listing import UNRECOGNIZED, list_source_folder
 from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
 from kafka_segments.storage.walk import find_segments
 
@@ -48,6 +50,26 @@ def read_whole_by(file, step, size):
             view = memoryview(data)[position : position + step]
             assert opened.read_into(position, view) == len(view)
     return data
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_key_cannot_lead_out_of_the_index_folder(object_store, bucket, name):
+    key = f"logs/{name}/evil-0/{BASE:020d}.log"
+    urlopen(Request(f"{object_store.endpoint}/{bucket}/{key}", b"x", method="PUT")).close()
+    object_store.put(f"{bucket}/logs/t-0/{BASE:020d}.log", b"x")
+    source = f"s3://{bucket}/logs"
+
+    found = find_segments([source])
+    rows = [row for row in list_source_folder(source, "") if row.kind == UNRECOGNIZED]
+
+    assert [segment.relative_path for segment in found.segments] == ["t-0"]
+    assert [row.name for row in rows] == [name]
+    assert rows[0].reason is not None and repr(name) in rows[0].reason
+
+
+def test_a_uri_with_dots_is_refused():
+    with pytest.raises(UsageError, match="taken as names"):
+        absolute_uri("s3://bucket/logs/../others")
 
 
 @pytest.mark.parametrize("step", [4 * MIB, 64 * 1024], ids=["whole chunks", "headers"])

@@ -76,6 +76,8 @@ def absolute_uri(text: str) -> str:
                 f"{text.partition('?')[0]}?…: options in a URI are not taken; region, endpoint and"
                 " credentials come from the environment, as docs/storage.md says"
             )
+        if {".", ".."}.intersection(parts.path.split("/")):
+            raise UsageError(f"{text}: . and .. are taken as names here; give the folder meant")
         return text.rstrip("/")
     if parts.netloc not in ("", "localhost"):
         raise UsageError(f"{text} names the host {parts.netloc}: a local path is file:///…")
@@ -116,7 +118,8 @@ def list_folder(folder: Place) -> list[FileEntry]:
         infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=False))
         entries = [
             FileEntry(
-                info.base_name,
+                # What is itself: two slashes in an object's key.
+                "" if info.path.rstrip("/") == folder.path else info.base_name,
                 info.type == fs.FileType.Directory,
                 info.size or 0,
                 info.mtime_ns or 0,

@@ -41,6 +41,11 @@ SEGMENT, LOG, LOG_DIR, FOLDER, UNRECOGNIZED, UNLISTED = (
     "unlisted",
 )
 MOST_LEVELS = 4
+_NO_FOLDERS = (
+    "",
+    ".",
+    "..",
+)  # object stores have them; what is written for them would lie elsewhere
 _T = TypeVar("_T")
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
 _OFFSET_FILES = {
@@ -116,6 +121,10 @@ def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
     for entry in folders:
         if entry.name in doubles:
             reason = f"the same partition as {doubles[entry.name]}; a broker would not start"
+            yield _unrecognized(source, relative_path, entry, reason)
+            continue
+        if entry.name in _NO_FOLDERS:
+            reason = f"objects lie below the name {entry.name!r}, no folder's; it was not entered"
             yield _unrecognized(source, relative_path, entry, reason)
             continue
         below = join_uri(relative_path, entry.name)

@@ -1,0 +1,68 @@
+"""Names of files and folders are data: not SQL, not HTML, not a shell's, not a way out."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.cli import cli
+from kafka_segments.spark import tables
+from kafka_segments.spark.tables import Warehouse
+
+NAMES = (
+    "x' OR '1'='1",
+    'x"; DROP TABLE segments; --',
+    "`x`",
+    "<img src=x onerror=alert(1)>",
+    "$(touch owned)",
+    "a b\tc\nd",
+    "%2e%2e%2fx",
+    "${spark.app.id} {0} %s",
+    "-rf",
+    "..",
+    "*",
+    "\u202eback\u202c",
+)
+
+
+@pytest.fixture
+def hostile(broker: Path, tmp_path: Path) -> Path:
+    """A log directory of partitions with such names, each of the same segments."""
+    for name in NAMES:
+        shutil.copytree(broker / "logs" / "ct-two-partitions-0", tmp_path / "logs" / f"{name}-0")
+    return tmp_path
+
+
+def test_hostile_names_are_names(
+    hostile: Path, broker: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(hostile)
+    before = {path.name for path in hostile.iterdir()}
+    warehouse = ["--warehouse", str(hostile / "warehouse")]
+    source = ["--source", str(hostile / "logs")]
+
+    for options in ([], ["--full"]):
+        _run("build", *source, *warehouse, "--index-dir", str(hostile / "indexes"), *options)
+    _run("report", *warehouse, "--out", str(hostile / "report.html"))
+
+    expected = {
+        path.name: path.read_bytes()
+        for path in (broker / "rebuilt" / "ct-two-partitions-0").iterdir()
+        if path.suffix in (".index", ".timeindex")
+    }
+    for name in NAMES:
+        folder = hostile / "indexes" / f"{name}-0"
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == expected
+    rows = Warehouse(spark, str(hostile / "warehouse")).read(tables.SEGMENTS)
+    assert {row["topic"] for row in rows.select("topic").distinct().collect()} == set(NAMES)
+    assert rows.count() == len(NAMES) * len([*(hostile / "logs" / "..-0").glob("*.log")])
+    assert "<img src=x" not in (hostile / "report.html").read_text("utf-8")
+    made = {path.name for path in hostile.iterdir()} - before
+    assert made == {"warehouse", "indexes", "report.html"}
+
+
+def _run(*arguments: str) -> None:
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code in (0, 1), done.output
