@@ -66,7 +66,7 @@ bench: setup jars-test ## measure against Kafka's own recovery, side by side; wr
 
 jars: jars/delta
 jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3
-jars-test: jars/kafka
+jars-test: jars/kafka jars/hdfs
 
 jars/delta: pom.xml
 	@if command -v mvn >/dev/null; then rm -rf $@ && mvn -q -B generate-resources >/dev/null && touch $@; \
@@ -80,6 +80,10 @@ jars/kafka: pom.xml
 	@command -v mvn >/dev/null && command -v javac >/dev/null || { \
 	  echo "mvn or javac not found: the tests need both (e.g. apt-get install maven openjdk-17-jdk-headless)"; exit 1; }
 	@rm -rf $@ && mvn -q -B -Pkafka generate-resources >/dev/null && touch $@
+
+jars/hdfs: pom.xml
+	@command -v mvn >/dev/null || { echo "mvn not found: the tests need it (e.g. apt-get install maven)"; exit 1; }
+	@rm -rf $@ && mvn -q -B -Phdfs generate-resources >/dev/null && touch $@
 
 $(VENV)/.done: requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or later, or set PYTHON="; exit 1; }

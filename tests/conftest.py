@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_referee import Referee
+    from mini_hdfs import MiniHdfs
     from object_store import ObjectStore
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if "airflow_dags" in item.path.parts:
             item.add_marker("airflow")
+        if "hdfs" in names:
+            item.add_marker("hdfs")
         if "referee" in names:
             item.add_marker("referee")
 
@@ -97,6 +100,15 @@ def object_store(s3_socket: socket.socket) -> Iterator["ObjectStore"]:
     store = ObjectStore(s3_socket)
     yield store
     store.close()
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator["MiniHdfs"]:
+    """Hadoop's mini cluster; each test takes a folder of its own."""
+    from mini_hdfs import MiniHdfs
+
+    with MiniHdfs(tmp_path_factory.mktemp("hdfs")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,39 @@
-"""Sources, index output and warehouse on S3, by a real server."""
+"""Sources, index output and warehouse on S3 and on HDFS, by real servers."""
 
 import logging
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build, BuildSummary
-from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.spark import tables
-from kafka_segments.spark.tables import Warehouse
+from kafka_segments.storage.files import list_folder, place, publish
+from mini_hdfs import MiniHdfs
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from stored_builds import OF_THE_COPY, build, files, files_at, rows
 
-NOW_MS = 1_800_000_000_000
 PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
-OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "scanned_at"}
-Run = Callable[..., BuildSummary]
+
+
+class OnDisk(NamedTuple):
+    """Segments on a disk, and a build of them."""
+
+    logs: Path
+    indexes: Path
+    tables: str
+
+
+@pytest.fixture(scope="module")
+def on_disk(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> OnDisk:
+    folder = tmp_path_factory.mktemp("disk")
+    for name in PARTITIONS:
+        shutil.copytree(broker / "logs" / name, folder / "logs" / name)
+    made = OnDisk(folder / "logs", folder / "indexes", str(folder / "tables"))
+    build(spark, str(made.logs), made.tables, index_dir=str(made.indexes))
+    return made
 
 
 @pytest.fixture
@@ -27,59 +42,27 @@ def store(object_store: ObjectStore) -> Iterator[ObjectStore]:
     object_store.refuses = lambda _: False
 
 
-@pytest.fixture
-def build(spark: SparkSession) -> Run:
-    def run(source: str, warehouse: str, **options: Any) -> BuildSummary:
-        given = BuildOptions(
-            (source,), warehouse, recovery=RecoveryOptions(), now_ms=NOW_MS, **options
-        )
-        return Build(spark, given).run()
-
-    return run
-
-
-@pytest.fixture
-def rows(spark: SparkSession) -> Callable[..., list[dict[str, Any]]]:
-    def read(warehouse: str, table: tables.Table, *, without: set[str]) -> list[dict[str, Any]]:
-        frame = Warehouse(spark, warehouse).read(table).drop(*without)
-        found = [row.asDict(recursive=True) for row in frame.collect()]
-        return sorted(found, key=str)
-
-    return read
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
-
-
 def test_a_build_of_a_copy_on_s3_equals_that_of_the_disk(
     store: ObjectStore,
-    build: Run,
-    rows: Callable[..., list[dict[str, Any]]],
-    log_dir: Path,
-    tmp_path: Path,
+    spark: SparkSession,
+    on_disk: OnDisk,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    bucket, local = "spark-build", str(tmp_path / "tables")
-    store.put_folder(log_dir, f"{bucket}/logs")
+    bucket = "spark-build"
+    store.put_folder(on_disk.logs, f"{bucket}/logs")
     remote = f"s3a://{bucket}/tables"
     source, indexes = f"s3://{bucket}/logs", f"s3://{bucket}/indexes"
     caplog.set_level(logging.INFO)
 
-    build(str(log_dir), local, index_dir=str(tmp_path / "indexes"))
-    first = build(source, remote, index_dir=indexes)
+    first = build(spark, source, remote, index_dir=indexes)
     reads_before = len(store.requests)
-    second = build(source, remote, index_dir=indexes)
+    second = build(spark, source, remote, index_dir=indexes)
 
-    assert store.objects(f"{bucket}/indexes") == _files(tmp_path / "indexes")
+    assert store.objects(f"{bucket}/indexes") == files(on_disk.indexes)
     for table in tables.BUILD_TABLES:
         if table is not tables.RUNS:
-            here = rows(local, table, without=OF_THE_COPY)
-            assert rows(remote, table, without=OF_THE_COPY) == here
+            here = rows(spark, on_disk.tables, table, without=OF_THE_COPY)
+            assert rows(spark, remote, table, without=OF_THE_COPY) == here
     assert (first.segments_scanned, second.segments_scanned) == (4, 0)
     logs_read = [
         found.path
@@ -88,16 +71,36 @@ def test_a_build_of_a_copy_on_s3_equals_that_of_the_disk(
     ]
     assert logs_read == []
     assert store.objects(f"{bucket}/tables/_entries") == {}
-    told = caplog.text + str([rows(remote, table, without=set()) for table in tables.BUILD_TABLES])
+    told = caplog.text + str(
+        [rows(spark, remote, table, without=set()) for table in tables.BUILD_TABLES]
+    )
     assert source in told
     assert ACCESS_KEY not in told
     assert SECRET_KEY not in told
 
 
+def test_a_build_of_a_copy_on_hdfs_equals_that_of_the_disk(
+    hdfs: MiniHdfs, spark: SparkSession, on_disk: OnDisk
+) -> None:
+    root = f"{hdfs.web_uri}/build"
+    for name, data in files(on_disk.logs).items():
+        publish(place(root).child("logs", name), data)
+
+    build(spark, f"{root}/logs", f"{root}/tables", index_dir=f"{root}/indexes")
+
+    assert files_at(place(f"{root}/indexes")) == files(on_disk.indexes)
+    for table in tables.BUILD_TABLES:
+        if table is not tables.RUNS:
+            here = rows(spark, on_disk.tables, table, without=OF_THE_COPY)
+            assert rows(spark, f"{root}/tables", table, without=OF_THE_COPY) == here
+    assert list_folder(place(f"{root}/tables/_entries")) == []
+    at_hadoops_own = spark.read.format("delta").load(f"{hdfs.uri}/build/tables/segments")
+    assert at_hadoops_own.count() == 4
+
+
 def test_an_object_that_the_store_refuses_is_a_row_and_the_next_run_reads_it(
     store: ObjectStore,
-    build: Run,
-    rows: Callable[..., list[dict[str, Any]]],
+    spark: SparkSession,
     log_dir: Path,
     tmp_path: Path,
 ) -> None:
@@ -108,11 +111,11 @@ def test_an_object_that_the_store_refuses_is_a_row_and_the_next_run_reads_it(
         request.ranged is not None and request.path.endswith(f"{PARTITIONS[0]}/{'0' * 20}.log")
     )
 
-    first = build(source, warehouse, index_dir=indexes)
-    segments = rows(warehouse, tables.SEGMENTS, without=set())
+    first = build(spark, source, warehouse, index_dir=indexes)
+    segments = rows(spark, warehouse, tables.SEGMENTS, without=set())
     (damage,) = (row["damage"] for row in segments if row["damage"] is not None)
     store.refuses = lambda _: False
-    second = build(source, warehouse, index_dir=indexes)
+    second = build(spark, source, warehouse, index_dir=indexes)
 
     assert (first.segments_scanned, first.segments_damaged) == (4, 1)
     assert damage["kind"] == "unreadable"

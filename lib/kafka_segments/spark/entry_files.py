@@ -22,6 +22,7 @@ from kafka_segments.index.recovery import Entries
 from kafka_segments.spark.schemas import schema
 from kafka_segments.storage.files import Place, make_folder, place
 from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.stores import hadoop_uri
 
 INDEX_TABLES = ("offset_index", "time_index")
 _ROWS_A_GROUP = 500_000
@@ -36,6 +37,7 @@ def entry_file(folder: str, table: str, part: str) -> str:
 def read_entries(spark: SparkSession, folder: str, table: str, parts: Sequence[str]) -> DataFrame:
     """Read the entries that tasks left in some parts, as rows of one of ``INDEX_TABLES``."""
     rows = schema(f"{table}.v1")
+    folder = hadoop_uri(folder)
     paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in parts]
     return spark.read.schema(rows).parquet(*paths) if paths else spark.createDataFrame([], rows)
 

@@ -13,6 +13,7 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.spark.schemas import schema
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.stores import hadoop_uri
 
 _LOG = logging.getLogger(__name__)
 LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
@@ -111,10 +112,11 @@ class Warehouse:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
         self.root = root
+        self._hadoop_root = hadoop_uri(root)
 
     def uri(self, table: Table) -> str:
-        """Give where a table lies."""
-        return join_uri(self.root, table.name)
+        """Give where a table lies, for Spark."""
+        return join_uri(self._hadoop_root, table.name)
 
     def version(self, table: Table) -> int | None:
         """Give the version of a table's last commit, None where there is no table.
@@ -122,7 +124,7 @@ class Warehouse:
         Version 0 makes the table and holds no rows. The log's file names tell, without a job.
         """
         try:
-            entries = list_folder(place(join_uri(self.uri(table), "_delta_log")))
+            entries = list_folder(place(join_uri(self.root, table.name, "_delta_log")))
         except SourceError:
             return None
         commits = [entry.name for entry in entries if _COMMIT.fullmatch(entry.name)]

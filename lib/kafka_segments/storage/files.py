@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -19,7 +19,14 @@ from kafka_segments.errors import (
     UsageError,
 )
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
-from kafka_segments.storage.stores import is_object_store, open_store, split_uri
+from kafka_segments.storage.stores import (
+    is_object_store,
+    lists_files_only,
+    open_store,
+    replaces_when_moved,
+    split_uri,
+    uploads_whole,
+)
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.segment_manifest import (
@@ -115,18 +122,13 @@ def list_folder(folder: Place) -> list[FileEntry]:
         SourceError: it is not there, is no folder or may not be read.
     """
     try:
-        infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=False))
-        entries = [
-            FileEntry(
-                # What is itself: two slashes in an object's key.
-                "" if info.path.rstrip("/") == folder.path else info.base_name,
-                info.type == fs.FileType.Directory,
-                info.size or 0,
-                info.mtime_ns or 0,
-                _NO_FILE if info.type == fs.FileType.Unknown else None,
-            )
-            for info in infos
-        ]
+        is_deep = lists_files_only(folder.filesystem)
+        infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
+        entries = (
+            _nearest(folder.path, infos)
+            if is_deep
+            else [_entry(folder.path, info) for info in infos]
+        )
         if isinstance(folder.filesystem, fs.LocalFileSystem):
             entries += _dangling_links(folder.path, {entry.name for entry in entries})
     except UnicodeDecodeError:
@@ -134,6 +136,30 @@ def list_folder(folder: Place) -> list[FileEntry]:
     except (OSError, pa.ArrowException) as error:
         raise SourceError(folder.path, first_line(error)) from None
     return sorted(entries)
+
+
+def _entry(folder: str, info: fs.FileInfo) -> FileEntry:
+    return FileEntry(
+        # What is itself: two slashes in an object's key.
+        "" if info.path.rstrip("/") == folder else info.base_name,
+        info.type == fs.FileType.Directory,
+        info.size or 0,
+        info.mtime_ns or 0,
+        _NO_FILE if info.type == fs.FileType.Unknown else None,
+    )
+
+
+def _nearest(folder: str, infos: list[fs.FileInfo]) -> list[FileEntry]:
+    """Give what lies in a folder, by all that lies below it."""
+    files: list[FileEntry] = []
+    folders: set[str] = set()
+    for info in infos:
+        name, _, below = info.path[len(folder) + 1 :].partition("/")
+        if below or info.type == fs.FileType.Directory:
+            folders.add(name)
+        else:
+            files.append(_entry(folder, info))
+    return [*files, *(FileEntry(name, True, 0, 0) for name in folders)]
 
 
 def _dangling_links(folder: str, listed: set[str]) -> list[FileEntry]:
@@ -280,18 +306,34 @@ def make_folder(folder: Place) -> None:
 def publish(target: Place, data: bytes) -> None:
     """Make a file appear whole: a temporary name beside it, then a rename.
 
-    Object stores show an object only when its upload ends; there the name is final at once.
+    S3 and Google's store show an object only when its upload ends; there the name is final at
+    once. Arrow shows an empty one on Azure before.
     """
-    if is_object_store(target.filesystem):
+    if uploads_whole(target.filesystem):
         _write(target, data)
     elif isinstance(target.filesystem, fs.LocalFileSystem):
         _publish_locally(target.path, data)
     else:
-        temporary = Place(target.filesystem, _temporary_name(target.path))
+        _publish_by_move(target, data)
+
+
+def _publish_by_move(target: Place, data: bytes) -> None:
+    filesystem = target.filesystem
+    temporary = Place(filesystem, _temporary_name(target.path))
+    try:
         _write(temporary, data)
-        if target.filesystem.get_file_info(target.path).type == fs.FileType.File:
-            target.filesystem.delete_file(target.path)  # HDFS renames onto nothing only
-        target.filesystem.move(temporary.path, target.path)
+        is_there = filesystem.get_file_info(target.path).type == fs.FileType.File
+        if is_there and not replaces_when_moved(filesystem):  # libhdfs renames onto nothing only
+            filesystem.delete_file(target.path)
+        try:
+            filesystem.move(temporary.path, target.path)
+        except NotImplementedError:  # an account of Azure without a hierarchical namespace
+            filesystem.copy_file(temporary.path, target.path)
+            filesystem.delete_file(temporary.path)
+    except BaseException:
+        with suppress(OSError):
+            filesystem.delete_file(temporary.path)
+        raise
 
 
 def _write(target: Place, data: bytes) -> None:
@@ -311,7 +353,7 @@ def _publish_locally(path: str, data: bytes) -> None:
             stream.write(data)
         os.replace(temporary, path)
     except BaseException:
-        with _ignored_missing():
+        with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
 
@@ -320,11 +362,3 @@ def remove_folder(folder: Place) -> None:
     """Remove a folder of our own with all that is in it; none there is fine."""
     if folder.filesystem.get_file_info(folder.path).type == fs.FileType.Directory:
         folder.filesystem.delete_dir(folder.path)
-
-
-@contextmanager
-def _ignored_missing() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        return

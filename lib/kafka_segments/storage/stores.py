@@ -1,6 +1,7 @@
 """File systems by URI: one client a bucket or host, credentials from where its own tools look."""
 
 import os
+from datetime import timedelta
 from functools import lru_cache
 
 import pyarrow as pa
@@ -9,7 +10,12 @@ from pyarrow import fs
 from kafka_segments.errors import UsageError
 
 _S3 = ("s3", "s3a", "s3n")
+_GOOGLE = ("gs", "gcs")
+_WEBHDFS = "webhdfs"
 _OBJECT_STORES = ("s3", "gcs", "abfs")
+_UPLOADS_WHOLE = ("s3", "gcs")
+_REPLACES = ("abfs", f"py::{_WEBHDFS}")
+_NO_HADOOP = "Unable to load lib"  # libjvm, libhdfs
 _MOST_TRIES = 5
 _CONNECT_SECONDS = 10
 _REQUEST_SECONDS = 60
@@ -34,8 +40,26 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 def is_object_store(filesystem: fs.FileSystem) -> bool:
-    """Tell whether files appear when their upload ends, and folders are but parts of names."""
+    """Tell whether folders are but parts of names."""
     return filesystem.type_name in _OBJECT_STORES
+
+
+def lists_files_only(filesystem: fs.FileSystem) -> bool:
+    """Tell whether Arrow's listing of one folder leaves out the folders in it.
+
+    On Google's store it shows those alone that have an object of their own, as Arrow makes them.
+    """
+    return str(filesystem.type_name) == "gcs"
+
+
+def uploads_whole(filesystem: fs.FileSystem) -> bool:
+    """Tell whether nothing shows of a file before it is closed."""
+    return filesystem.type_name in _UPLOADS_WHOLE
+
+
+def replaces_when_moved(filesystem: fs.FileSystem) -> bool:
+    """Tell whether a rename onto a file takes its place in one step."""
+    return filesystem.type_name in _REPLACES
 
 
 @lru_cache(maxsize=64)
@@ -49,11 +73,57 @@ def open_store(root: str) -> tuple[fs.FileSystem, str]:
     try:
         if scheme in _S3:
             return _open_s3(authority), authority
+        if scheme in _GOOGLE:
+            return _open_google(), authority
+        if scheme == _WEBHDFS:
+            return _open_webhdfs(authority), ""
         filesystem, path = fs.FileSystem.from_uri(root)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        text = str(error).strip() or type(error).__name__
-        raise UsageError(f"{root}: {text.splitlines()[0].replace(root, '…')}") from None
+        text = (str(error).strip() or type(error).__name__).splitlines()[0].replace(root, "…")
+        if text.startswith(_NO_HADOOP):
+            text += (
+                ": hdfs:// needs Hadoop's libhdfs and a Java on each machine (HADOOP_HOME,"
+                f" JAVA_HOME, CLASSPATH); webhdfs://{authority.partition(':')[0]}:9870 reaches the"
+                " same files without them"
+            )
+        raise UsageError(f"{root}: {text}") from None
     return filesystem, path.rstrip("/")
+
+
+def hadoop_uri(uri: str) -> str:
+    """Give the URI by which Hadoop's own clients, as Spark's, reach what lies at a URI.
+
+    ``webhdfs://`` becomes ``hdfs://``: Spark's own client for WebHDFS lacks classes in Hadoop 3.5.
+
+    Raises:
+        UsageError: the name node cannot be asked for its address, or does not tell it.
+    """
+    if not uri.startswith(f"{_WEBHDFS}://"):
+        return uri
+    root, path = split_uri(uri)
+    filesystem, _ = open_store(root)
+    try:
+        return f"hdfs://{filesystem.handler.rpc_address()}/{path}"
+    except OSError as error:
+        raise UsageError(f"{root}: {str(error).partition(chr(10))[0]}") from None
+
+
+def _open_webhdfs(authority: str) -> fs.PyFileSystem:
+    from kafka_segments.storage.webhdfs import WebHdfs  # noqa: PLC0415  # the one who needs HTTP
+
+    return fs.PyFileSystem(WebHdfs(authority))
+
+
+def _open_google() -> fs.GcsFileSystem:
+    """Open Google's store; its credentials come from its library's own chain."""
+    emulator = os.environ.get("CLOUD_STORAGE_EMULATOR_ENDPOINT", "")
+    scheme, _, authority = emulator.rpartition("://")
+    return fs.GcsFileSystem(
+        anonymous=bool(emulator),
+        endpoint_override=authority or None,
+        scheme=scheme or "https",
+        retry_time_limit=timedelta(seconds=_REQUEST_SECONDS),  # Google's own are 15 minutes
+    )
 
 
 def _open_s3(bucket: str) -> fs.S3FileSystem:

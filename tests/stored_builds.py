@@ -1,0 +1,47 @@
+"""Builds whose segments, index files and tables lie anywhere, and what is left of them."""
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import Build, BuildSummary
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.spark.tables import Table, Warehouse
+from kafka_segments.storage.files import Place, list_folder, read_whole
+
+NOW_MS = 1_800_000_000_000
+OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "scanned_at"}
+
+
+def build(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:
+    """Build one source as the command does."""
+    given = BuildOptions((source,), warehouse, recovery=RecoveryOptions(), now_ms=NOW_MS, **options)
+    return Build(spark, given).run()
+
+
+def rows(
+    spark: SparkSession, warehouse: str, table: Table, *, without: set[str]
+) -> list[dict[str, Any]]:
+    """Give a table's rows, sorted."""
+    frame = Warehouse(spark, warehouse).read(table).drop(*without)
+    return sorted((row.asDict(recursive=True) for row in frame.collect()), key=str)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Give the files below a folder by their path from there."""
+    found = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+
+
+def files_at(folder: Place) -> dict[str, bytes]:
+    """Give the files below a folder anywhere, as ``files`` does."""
+    found: dict[str, bytes] = {}
+    for entry in list_folder(folder):
+        below = folder.child(entry.name)
+        if entry.is_folder:
+            found |= {f"{entry.name}/{name}": data for name, data in files_at(below).items()}
+        else:
+            found[entry.name] = read_whole(below, most_bytes=entry.size_bytes)
+    return found
