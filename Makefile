@@ -8,7 +8,7 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test test-random fuzz lint bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build test test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,10 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 
 test: setup jars-s3 jars-test airflow-setup ## run every test
 	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
-	@$(BIN)/python -m pytest
+	@mkdir -p build && { $(BIN)/python -m pytest tests/airflow_dags >build/airflow-tests.log 2>&1 & airflow=$$!; \
+	trap 'kill $$airflow' INT TERM; $(BIN)/python -m pytest --ignore=tests/airflow_dags; status=$$?; \
+	echo "Airflow's tests, which ran meanwhile:"; wait $$airflow || status=$$?; \
+	tail -n +2 build/airflow-tests.log; exit $$status; }
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
@@ -57,12 +60,15 @@ fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bound
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
 	  $(BIN)/python -m pytest tests/unit/test_fuzz.py
 
-lint: setup ## ruff, mypy --strict, import rules
+lint: setup ## ruff, mypy --strict, import rules, what the lock files pin
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@$(BIN)/python tests/dependency_audit.py
 
-bench: setup jars-test ## measure against Kafka's own recovery, side by side; writes docs/benchmarks*.md
-	@$(BIN)/python benchmarks/bench.py
-	@$(BIN)/python benchmarks/upkeep.py
+audit: setup ## published advisories about any pinned package fail
+	@$(BIN)/python tests/dependency_audit.py --strict
+
+bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/benchmarks.md (SECTIONS=...: only these)
+	@$(BIN)/python benchmarks/bench.py $(SECTIONS)
 
 jars: jars/delta
 jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3
