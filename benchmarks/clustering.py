@@ -1,24 +1,18 @@
-"""Compare ways to cluster the entries of offset indexes: files and seconds that lookups take.
+"""Ways to cluster the entries of offset indexes: files and seconds that lookups take."""
 
-Run: python benchmarks/clustering.py [entries, default 10000000]
-"""
-
-import shutil
-import sys
 import tempfile
 import time
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sections import ROOT, Section
 
 from kafka_segments.spark.session import spark_session
 
-ROOT = Path(__file__).resolve().parents[1]
 ENTRIES_A_SEGMENT, SEGMENTS_A_LOG, PARTITIONS = 100, 50, 20
 COMMITS, ROUNDS = 10, 5
-FILE_BYTES = 4 * 1024 * 1024
+FILE_BYTES = 1024 * 1024
 LAYOUTS = (
     (),
     ("topic",),
@@ -48,8 +42,8 @@ def entries(spark: SparkSession, commit: int, count: int) -> DataFrame:
         F.concat(F.lit("topic-"), F.floor(log / PARTITIONS)).alias("topic"),
         (log % PARTITIONS).cast("int").alias("partition"),
         base.alias("base_offset"),
-        (base + entry * 100).alias("offset"),
-        (entry * 4_200).alias("position"),
+        (base + entry * 100 + F.pmod(F.xxhash64("id"), F.lit(100))).alias("offset"),
+        (entry * 16_384 + F.pmod(F.xxhash64("id"), F.lit(12_000))).alias("position"),
     )
 
 
@@ -66,14 +60,20 @@ def look_up(spark: SparkSession, table: str, condition: str) -> tuple[int, float
     return files, min(seconds)
 
 
-def main() -> None:
-    """Print a row a layout: seconds to write and to optimize, files and ms of each lookup."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    folder = tempfile.mkdtemp(prefix="clustering-")
-    with spark_session("clustering", root=ROOT) as spark:
+def bench_clustering(*, quick: bool) -> Section:
+    """Write, optimize and ask the same entries in each layout."""
+    count = 100_000 if quick else 10_000_000
+    section = Section("How entries are clustered")
+    section.lines += [
+        f"{count:,} entries of offset indexes, {ENTRIES_A_SEGMENT} a segment, {SEGMENTS_A_LOG}"
+        f" segments a log, {PARTITIONS} logs a topic, in {COMMITS} interleaved commits, then"
+        f" OPTIMIZE with files of {FILE_BYTES >> 20} MiB (a large table's files scaled down); files"
+        " opened and the quickest of five rounds of each lookup.",
+        "",
+    ]
+    section.table("clustered by", "write s", "OPTIMIZE s", "files", *LOOKUPS)
+    with tempfile.TemporaryDirectory() as folder, spark_session("bench", root=ROOT) as spark:
         spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(FILE_BYTES))
-        print(f"| clustered by | write s | OPTIMIZE s | {' | '.join(LOOKUPS)} |")
-        print("|---|---|---|" + "---|" * len(LOOKUPS))
         for number, columns in enumerate(LAYOUTS):
             table = f"{folder}/{number}"
             builder = DeltaTable.create(spark).location(table)
@@ -85,13 +85,13 @@ def main() -> None:
             written = time.perf_counter()
             spark.sql(f"OPTIMIZE delta.`{table}`")
             optimized = time.perf_counter()
+            files = spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first()["numFiles"]
             found = [look_up(spark, table, condition) for condition in LOOKUPS.values()]
-            cells = [f"{files} files, {seconds * 1000:.0f} ms" for files, seconds in found]
-            spent = f"{written - started:.1f} | {optimized - written:.1f}"
-            name = ", ".join(columns) or "nothing"
-            print(f"| {name} | {spent} | {' | '.join(cells)} |", flush=True)
-    shutil.rmtree(folder)
-
-
-if __name__ == "__main__":
-    main()
+            section.row(
+                ", ".join(columns) or "nothing",
+                f"{written - started:.1f}",
+                f"{optimized - written:.1f}",
+                str(files),
+                *(f"{opened} files, {seconds * 1000:.0f} ms" for opened, seconds in found),
+            )
+    return section

@@ -1,14 +1,10 @@
-"""Measure retention decisions over synthetic segments: a section of docs/benchmarks.md.
+"""Retention decisions over synthetic segments."""
 
-Run alone it prints the section; ``--quick`` uses few rows: to see that it runs.
-"""
-
-import argparse
 import time
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sections import ROOT, Section
 
 from kafka_segments.decide.retention import decide_retention
 from kafka_segments.decide.retention_rules import RetentionRules
@@ -18,7 +14,6 @@ from kafka_segments.spark.session import spark_session
 from kafka_segments.spark.topic_configs import with_topic_configs
 from kafka_segments.topic_configs import TopicConfigs
 
-ROOT = Path(__file__).resolve().parents[1]
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 SEGMENTS_A_LOG = 200
@@ -59,21 +54,21 @@ def seconds(frame: DataFrame) -> float:
     return time.perf_counter() - started
 
 
-def bench_decisions(*, most: int) -> list[str]:
-    """Decide over growing numbers of segments; gives the lines of the report."""
+def bench_decisions(*, quick: bool) -> Section:
+    """Decide over growing numbers of segments."""
+    most = 50_000 if quick else 5_000_000
     configs = TopicConfigs.load(Settings(retention_ms=100 * HOUR_MS, retention_bytes=150 << 30))
     rules = RetentionRules.of("4.3")
     decide = decide_retention(now_ms=NOW_MS, rules=rules)
-    report = [
-        "## Retention decisions",
-        "",
+    section = Section("Retention decisions")
+    section.lines += [
         f"Synthetic segments, {SEGMENTS_A_LOG} a log, one in a hundred with a timestamp ahead of"
         " now; `local[*]`, default settings of the command, rows made and thrown away. *What-if*:"
         " ten settings in one pass.",
         "",
-        "| segments | logs | decide s | us a segment | what-if s | us a segment and setting |",
-        "|---|---|---|---|---|---|",
     ]
+    columns = ("segments", "logs", "decide s", "us a segment", "what-if s")
+    section.table(*columns, "us a segment and setting")
     with spark_session("bench decisions", root=ROOT) as spark:
         with_configs = with_topic_configs(spark, configs)
         seconds(segments(spark, 1000, a_log=100).transform(with_configs).transform(decide))
@@ -89,22 +84,14 @@ def bench_decisions(*, most: int) -> list[str]:
             rows_in = segments(spark, count, a_log=a_log).transform(with_configs)
             spent = seconds(rows_in.transform(decide))
             compared = seconds(rows_in.transform(compare)) if count <= most // 10 else None
-            what_if = "-" if compared is None else f"{compared:.1f}"
-            each = "-" if compared is None else f"{compared / count / len(rows) * 1e6:.2f}"
-            report.append(
-                f"| {count:,} | {count // a_log:,} | {spent:.1f} | {spent / count * 1e6:.1f} |"
-                f" {what_if} | {each} |"
+            section.row(
+                f"{count:,}",
+                f"{count // a_log:,}",
+                f"{spent:.1f}",
+                f"{spent / count * 1e6:.1f}",
+                "-" if compared is None else f"{compared:.1f}",
+                "-" if compared is None else f"{compared / count / len(rows) * 1e6:.2f}",
             )
-            print(report[-1], flush=True)
-    return [*report, ""]
-
-
-def main() -> None:
-    """Run and print the section."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    print("\n".join(bench_decisions(most=50_000 if parser.parse_args().quick else 5_000_000)))
-
-
-if __name__ == "__main__":
-    main()
+            if a_log == SEGMENTS_A_LOG:
+                section.figures["us a segment"] = spent / count * 1e6
+    return section

@@ -58,11 +58,12 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--cores", default="*")
     given = parser.parse_args()
     shutil.rmtree(given.target, ignore_errors=True)
     figures: dict[str, float] = {}
     started = time.perf_counter()
-    with spark_session("bench", root=ROOT) as spark:
+    with spark_session("bench", root=ROOT, master=f"local[{given.cores}]") as spark:
         figures["session"] = time.perf_counter() - started
         first = build(spark, given.source, given.target / "first")
         figures["first"] = first.seconds

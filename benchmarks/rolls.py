@@ -1,14 +1,8 @@
-"""Time roll decisions over many segments: cost per segment, and growth from a hundredth of them.
-
-Run: python benchmarks/rolls.py [segments, default 5000000]
-"""
-
-import sys
-import time
-from pathlib import Path
+"""Roll decisions over many active segments, and their growth from a hundredth of them."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sections import ROOT, Section, best
 
 from kafka_segments.decide.roll_rules import RollRules
 from kafka_segments.decide.rolls import decide_rolls
@@ -46,25 +40,26 @@ def active_segments(spark: SparkSession, count: int) -> DataFrame:
     )
 
 
-def seconds(spark: SparkSession, count: int) -> float:
-    """Time one decision of ``count`` segments, every column of it made."""
+def bench_rolls(*, quick: bool) -> Section:
+    """Decide every segment once, each column of it made."""
+    most = 50_000 if quick else 5_000_000
+    section = Section("Roll decisions")
+    section.lines += [
+        "Synthetic active segments, each with its topic's settings and an append to come;"
+        " `local[*]`, rows made and thrown away, the quickest of three rounds.",
+        "",
+    ]
+    section.table("segments", "s", "us a segment")
+    with spark_session("bench rolls", root=ROOT) as spark:
+        _decide(spark, most // 100)
+        for count in (most // 100, most):
+            spent = best(lambda count=count: _decide(spark, count), 3)
+            section.row(f"{count:,}", f"{spent:.2f}", f"{spent / count * 1e6:.1f}")
+    return section
+
+
+def _decide(spark: SparkSession, count: int) -> None:
     decided = active_segments(spark, count).transform(
         decide_rolls(now_ms=NOW_MS, rules=RollRules())
     )
-    start = time.perf_counter()
     decided.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - start
-
-
-def main() -> None:
-    """Print the seconds and the cost per segment, after a run that warms the JVM."""
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
-    with spark_session("roll benchmark", root=Path(__file__).resolve().parents[1]) as spark:
-        seconds(spark, most // 100)
-        for count in (most // 100, most):
-            best = min(seconds(spark, count) for _ in range(3))
-            print(f"{count} segments: {best:.2f} s, {best / count * 1e6:.2f} us each")
-
-
-if __name__ == "__main__":
-    main()

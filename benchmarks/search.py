@@ -1,13 +1,11 @@
-"""Measure searches by time beside a broker's ListOffsets: a section of docs/benchmarks.md.
+"""Searches by time beside a broker's ListOffsets.
 
 A broker writes the logs, then the same questions go to it, through an admin client, and to the
-tables of a copy. Run alone it prints the section; ``--quick`` asks less: to see that it runs.
+tables of a copy.
 """
 
-import argparse
 import random
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,18 +15,15 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sections import ROOT, Section
 
+from kafka_broker import KafkaBroker
+from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
 from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.pipelines.search import LogChoice, LogTables, search
 from kafka_segments.spark.session import spark_session
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from kafka_broker import KafkaBroker  # noqa: E402
-from kafka_clients import Sent, admin_client, create, list_offsets, producer, send  # noqa: E402
 
 TOPIC, PARTITIONS, RECORD_BYTES = "bench", 40, 400
 T0, STEP_MS, JITTER_MS = 1_600_000_000_000, 100, 5_000
@@ -109,8 +104,9 @@ def ask_broker(bootstrap: str, answers: DataFrame, size: Size) -> tuple[list[flo
     return per_question, differences
 
 
-def bench_search(size: Size) -> list[str]:
-    """Measure; gives the lines of the report."""
+def bench_search(*, quick: bool) -> Section:
+    """Ask the broker and the tables of a copy of its logs."""
+    size = QUICK if quick else WHOLE
     with tempfile.TemporaryDirectory() as given, spark_session("bench", root=ROOT) as spark:
         folder = Path(given)
         with KafkaBroker(folder) as broker:
@@ -128,14 +124,13 @@ def bench_search(size: Size) -> list[str]:
 
 def _report(
     size: Size, seconds: float, bytes_read: int, loops: tuple[float, float], differences: int
-) -> list[str]:
+) -> Section:
     ours = seconds / size.questions * 1e6
     one, batched = loops
     asked = size.loops[0] + size.loops[1] * PARTITIONS
     written = size.records * PARTITIONS * RECORD_BYTES / 1e6
-    return [
-        "## Searches by time",
-        "",
+    section = Section("Searches by time", figures={"us a question": ours})
+    section.lines += [
         f"{PARTITIONS} partitions of {size.records:,} records, {written:.0f} MB, written by a"
         f" broker; {size.questions:,} questions (partition, timestamp) at once over the tables of a"
         f" copy, `local[*]`, both answers and their comparison kept in memory: {seconds:.1f} s,"
@@ -143,23 +138,13 @@ def _report(
         " question. The same questions to the broker, on the same machine, through an admin"
         " client's ListOffsets:",
         "",
-        "| loop | us a question | ratio |",
-        "|---|---|---|",
-        f"| one question a call | {one:.0f} | **{one / ours:.1f}x** |",
-        f"| one question for each of {PARTITIONS} partitions a call | {batched:.0f} |"
-        f" **{batched / ours:.1f}x** |",
+    ]
+    section.table("loop", "us a question", "ratio")
+    section.row("one question a call", f"{one:.0f}", f"**{one / ours:.1f}x**")
+    each = f"one question for each of {PARTITIONS} partitions a call"
+    section.row(each, f"{batched:.0f}", f"**{batched / ours:.1f}x**")
+    section.lines += [
         "",
         f"Of {asked:,} answers of the broker's {differences} differ from ours.",
-        "",
     ]
-
-
-def main() -> None:
-    """Print the section."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    print("\n".join(bench_search(QUICK if parser.parse_args().quick else WHOLE)))
-
-
-if __name__ == "__main__":
-    main()
+    return section

@@ -1,14 +1,12 @@
-"""Measure validation and compaction over many segment rows; writes docs/benchmarks-upkeep.md."""
+"""Validation and compaction over many segment rows."""
 
-import argparse
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from sections import ROOT, Section
 
 from kafka_segments.pipelines.compact import CompactOptions, run_compaction
 from kafka_segments.pipelines.validate import run_validation
@@ -17,7 +15,6 @@ from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.session import spark_session
 from kafka_segments.spark.tables import SEGMENT_KEYS, Table, Warehouse
 
-ROOT = Path(__file__).resolve().parents[1]
 NOW_MS = 1_800_000_000_000
 SEGMENTS_A_LOG, PARTITIONS, COMMITS = 500, 100, 20
 _FIXED = {
@@ -42,47 +39,42 @@ _FIXED = {
 }
 
 
-def main() -> None:
+def bench_upkeep(*, quick: bool) -> Section:
     """Make the tables, then time each step."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--segments", type=int, default=5_000_000)
-    count = parser.parse_args().segments
-    folder = tempfile.mkdtemp(prefix="upkeep-")
-    try:
-        with spark_session("upkeep", root=ROOT) as spark:
-            lines = list(_steps(spark, folder, count))
-    finally:
-        shutil.rmtree(folder)
-    text = "\n".join(["| step | seconds |", "|---|---:|", *lines, ""])
-    header = f"# Validation and compaction\n\nMade by `benchmarks/upkeep.py`: {count} segments.\n\n"
-    (ROOT / "docs" / "benchmarks-upkeep.md").write_text(header + text, "utf-8")
-
-
-def _steps(spark: SparkSession, folder: str, count: int) -> list[str]:
-    root = Warehouse(spark, folder)
-    for number in range(COMMITS):
-        _append(root, spark.range(number, count, COMMITS))
-    lines = []
+    count = 50_000 if quick else 5_000_000
+    section = Section("Validation and compaction")
+    section.lines += [
+        f"{count:,} synthetic segments in {COMMITS} commits with two offset index entries and one"
+        " time index entry each, all sound; `local[*]`, default settings of the commands.",
+        "",
+    ]
+    section.table("step", "s")
 
     def timed(name: str, step: Callable[[], object]) -> None:
         started = time.monotonic()
         step()
-        lines.append(f"| {name} | {time.monotonic() - started:.1f} |")
-        print(lines[-1], flush=True)
+        section.row(name, f"{time.monotonic() - started:.1f}")
+        section.figures[name] = time.monotonic() - started
 
-    lookup = root.read(tables.OFFSET_INDEX).where("topic = 'topic-7' AND base_offset = 4200")
-    options = CompactOptions(warehouse=folder, now_ms=NOW_MS)
-    timed("one segment's entries, before", lookup.collect)
-    timed("validate", lambda: run_validation(spark, warehouse=folder, now_ms=NOW_MS))
-    timed("compact: OPTIMIZE and VACUUM of all tables", lambda: run_compaction(spark, options))
-    timed("one segment's entries, after", _lookup_again(root))
-    timed("compact again", lambda: run_compaction(spark, options))
-    return lines
+    with tempfile.TemporaryDirectory() as folder, spark_session("upkeep", root=ROOT) as spark:
+        root = Warehouse(spark, folder)
+        for number in range(COMMITS):
+            _append(root, spark.range(number, count, COMMITS))
+        options = CompactOptions(warehouse=folder, now_ms=NOW_MS)
+        timed("one segment's entries, before", lambda: _look_up(root))
+        timed(
+            "`validate`: every suite, Data Docs",
+            lambda: run_validation(spark, warehouse=folder, now_ms=NOW_MS),
+        )
+        timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compaction(spark, options))
+        timed("one segment's entries, after", lambda: _look_up(root))
+        timed("`compact` again", lambda: run_compaction(spark, options))
+    return section
 
 
-def _lookup_again(root: Warehouse) -> Callable[[], object]:
-    rows = root.read(tables.OFFSET_INDEX).where("topic = 'topic-7' AND base_offset = 4200")
-    return rows.collect
+def _look_up(root: Warehouse) -> None:
+    entries = root.read(tables.OFFSET_INDEX)
+    entries.where("topic = 'topic-7' AND base_offset = 4200").collect()
 
 
 def _append(root: Warehouse, numbers: DataFrame) -> None:
@@ -126,7 +118,3 @@ def _fill(root: Warehouse, table: Table, rows: DataFrame) -> None:
         for field in schema(f"{table.name}.v{table.version}")
     ]
     root.append(table, rows.select(*columns))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,88 @@
+"""One core of ours beside one thread of Kafka's recovery."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from sections import BATCHES, GB, ROUNDS, SCRATCH, Section, best, log_directory, read_only
+from segments import batch, v1_message, v1_wrapper
+
+from kafka_referee import Referee
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.storage.files import open_segment, place
+
+SHAPES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
+    **{f"v2, {name}": (batch, batch_bytes) for name, batch_bytes in BATCHES.items()},
+    "v1 wrapper, 16 KB": (v1_wrapper, 16 * 1024),
+    "v1 message, 1 KB": (v1_message, 1024),
+    "v1 message, 100 B": (v1_message, 100),
+}
+
+
+def recover(recoverer: SegmentRecoverer, files: list[Path]) -> None:
+    """Recover segments one after another in this process."""
+    for file in files:
+        with open_segment(place(str(file))) as segment:
+            found = recoverer.recover(
+                segment.read_into, size_bytes=segment.size_bytes, base_offset=0
+            )
+        if found.damage is not None:
+            raise RuntimeError(f"{file}: {found.damage}")
+
+
+def _first_compilation() -> tuple[float, float]:
+    """Give the seconds of a first recovery in a new process, without and with compiled code."""
+    code = (
+        "import time; t = time.perf_counter()\n"
+        "from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer\n"
+        "SegmentRecoverer(RecoveryOptions()).recover(lambda p, v: 0, size_bytes=0, base_offset=0)\n"
+        "print(time.perf_counter() - t)"
+    )
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(SCRATCH / "numba")}
+    first, second = (
+        float(subprocess.check_output([sys.executable, "-c", code], env=env)) for _ in range(2)
+    )
+    return first, second
+
+
+def bench_kernel(*, quick: bool) -> Section:
+    """Compare one core of ours with one thread of Kafka's recovery."""
+    size = (64 << 20) if quick else (1 << 30)
+    section = Section("One core: the kernel against `LogSegment.recover()`")
+    section.lines += [
+        f"One segment of {size / GB:.2f} GB in the page cache, one thread each, full CRC, default"
+        " settings; the quickest round of each.",
+        "",
+    ]
+    section.table("batches", "Kafka GB/s", "ours GB/s", "ratio", "reading alone GB/s")
+    recoverer = SegmentRecoverer(RecoveryOptions())
+    with Referee() as referee:
+        for name, (make, batch_bytes) in SHAPES.items():
+            with log_directory(batch_bytes=batch_bytes, files=1, each=size, make=make) as files:
+                total = sum(file.stat().st_size for file in files)
+                recover(recoverer, files)
+                ours = best(lambda files=files: recover(recoverer, files))
+                limit = best(lambda files=files: read_only(files))
+                rounds = 2 if batch_bytes < 1000 else ROUNDS
+                timed = referee.time_recover(files, threads=1, warmup=1, rounds=rounds)
+                kafka = min(timed["seconds"])
+            section.row(
+                name,
+                f"{total / kafka / GB:.2f}",
+                f"{total / ours / GB:.2f}",
+                f"**{kafka / ours:.1f}x**",
+                f"{total / limit / GB:.1f}",
+            )
+            section.figures |= {
+                f"ours {name}": total / ours / GB,
+                f"kafka {name}": total / kafka / GB,
+            }
+    first, second = _first_compilation()
+    section.lines += [
+        "",
+        f"The first run on a machine compiles: {first:.1f} s in a new process, {second:.1f} s"
+        " once the compiled code is cached.",
+    ]
+    return section

@@ -1,0 +1,78 @@
+"""What a petabyte costs on 500 cores, from what the other sections measured."""
+
+from collections.abc import Mapping
+
+from sections import Section
+
+Figures = Mapping[str, Mapping[str, float]]
+CORES = 500
+BYTES = 1e15
+SEGMENT_BYTES = 1e9
+INDEX_INTERVAL_BYTES = 4096
+# Assumptions, not measured here.
+STORE_BYTES_A_CORE = 60e6
+DISK_CORES = 8
+GET_BYTES = 8 << 20
+DOLLARS_A_CORE_HOUR = 0.05
+DOLLARS_A_MILLION_GETS = 0.4
+_HOUR = 3600
+
+
+def cost_model(figures: Figures) -> Section:
+    """Extrapolate the scan, the tables and the driver's work; needs sections ``job``, ``many``."""
+    job, many = figures["job"], figures["many"]
+    section = Section("1 PB on 500 cores: a model")
+    section.lines += [
+        "From the figures above, in proportion: bytes and entries by core, segments by number. Not"
+        " measured, assumed: segments of 1 GB; a core draws"
+        f" {STORE_BYTES_A_CORE / 1e6:.0f} MB/s from an object store, or {DISK_CORES} cores share a"
+        " disk as fast as this machine's; no core waits for another.",
+        "",
+    ]
+    columns = ("batches", "CPU of the scan h", "of the tables h", "reading a store h")
+    section.table(*columns, "reading disks h", "wall with a store h", "entries, 10^9")
+    for name, batch_bytes in (("16 KB", 16 * 1024), ("1 KB", 1024)):
+        cores = job["cores"]
+        scan = BYTES / (job[f"scan {name}"] * 1e9 / cores) / CORES / _HOUR
+        tables = job[f"tables s a GB {name}"] * cores * BYTES / 1e9 / CORES / _HOUR
+        store = BYTES / STORE_BYTES_A_CORE / CORES / _HOUR
+        disks = BYTES / (job["disk"] * 1e9) / (CORES / DISK_CORES) / _HOUR
+        wall = max(store, scan) + tables + driver_hours(many)
+        section.row(
+            name,
+            *(f"{hours:.2f}" for hours in (scan, tables, store, disks)),
+            f"**{wall:.1f}**",
+            f"{_entries(batch_bytes) / 1e9:,.0f}",
+        )
+        section.figures[f"wall {name}"] = wall
+    wall = section.figures["wall 16 KB"]
+    gets = BYTES / GET_BYTES
+    section.lines += [
+        "",
+        f"The driver's own work on {BYTES / SEGMENT_BYTES:,.0f} segments (a build with nothing"
+        f" changed, {per_segment(many, 'unchanged') * 1e3:.2f} ms each here, all of it counted as"
+        f" serial) is {driver_hours(many):.2f} h of it. With 16 KB batches that is"
+        f" {CORES * wall:,.0f} core hours (${CORES * wall * DOLLARS_A_CORE_HOUR:,.0f} at"
+        f" ${DOLLARS_A_CORE_HOUR} an hour) and {gets / 1e6:,.0f} million GETs"
+        f" (${gets / 1e6 * DOLLARS_A_MILLION_GETS:,.0f} at ${DOLLARS_A_MILLION_GETS} a million)."
+        " Reading decides: a core checks CRCs many times faster than it is fed.",
+    ]
+    return section
+
+
+def per_segment(many: Mapping[str, float], kind: str) -> float:
+    """Give the seconds that one segment more adds, between the two largest runs."""
+    counts = sorted(int(name.partition(" ")[2]) for name in many if name.startswith(f"{kind} "))
+    less, most = counts[-2:]
+    return (many[f"{kind} {most}"] - many[f"{kind} {less}"]) / (most - less)
+
+
+def driver_hours(many: Mapping[str, float]) -> float:
+    """Give the hours of work that the driver does alone."""
+    return per_segment(many, "unchanged") * BYTES / SEGMENT_BYTES / _HOUR
+
+
+def _entries(batch_bytes: int) -> float:
+    """Count the entries of both indexes: one a batch after each interval."""
+    apart = max(1, -(-(INDEX_INTERVAL_BYTES + 1) // batch_bytes)) * batch_bytes
+    return 2 * BYTES / apart
