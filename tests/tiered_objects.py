@@ -80,6 +80,8 @@ def put_segment(
     epochs = {0: base_offset} if epochs is None else epochs
     checkpoint = "".join(f"{epoch} {start}\n" for epoch, start in epochs.items())
     held = {
+        ".index": b"",
+        ".timeindex": b"",
         ".snapshot": EMPTY_SNAPSHOT,
         ".epochs": f"0\n{len(epochs)}\n{checkpoint}".encode(),
         **files,

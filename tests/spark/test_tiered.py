@@ -1,10 +1,13 @@
 """Tiered storage as a source, through a real Spark."""
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
@@ -91,3 +94,41 @@ def test_index_files_are_not_put_beside_objects(
 ) -> None:
     with pytest.raises(UsageError, match="is an object of tiered storage"):
         _build(spark, str(tier), tmp_path / "wh", in_place=True).run()
+
+
+def test_an_audit_names_gaps_and_overlaps_between_segments(
+    spark: SparkSession, tier: Path, tmp_path: Path
+) -> None:
+    gone, beside = tier / TOPIC / "7", tier / TOPIC / "0"
+    for file in [*gone.glob(f"{10:020d}-*"), *gone.glob(f"{1153:020d}-*")]:
+        file.unlink()
+    (second,) = beside.glob(f"{1597:020d}-*.log")
+    put_segment(
+        tier, b"", {}, base_offset=900, end_offset=1700, max_timestamp_ms=1, partition=0,
+        segment_id=OTHER_ID,
+    )  # fmt: skip
+    arguments = ["--source", str(tier), "--warehouse", str(tmp_path / "wh"), "--output", "json"]
+
+    result = CliRunner().invoke(cli, ["audit", *arguments])
+
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    told = sorted(
+        (Path(row["path"]).relative_to(tier / TOPIC).as_posix(), row["kind"], row["message"])
+        for row in rows
+        if row["kind"] in ("gap", "overlap")
+    )
+    assert result.exit_code == 1
+    assert told == [
+        (
+            f"0/{900:020d}-{OTHER_ID}.log",
+            "overlap",
+            "it holds offsets 900 to 1596, which a segment before it holds too",
+        ),
+        (
+            f"0/{second.name}",
+            "overlap",
+            "it holds offsets 1597 to 1700, which a segment before it holds too",
+        ),
+        (f"7/{10:020d}.log", "gap", "no whole segment holds offsets 10 to 1164"),
+    ]
+    assert _read(spark, tmp_path / "wh", tables.INDEX_AUDITS).count() == len(rows)

@@ -30,6 +30,15 @@ def test_an_index_file_without_its_segment_is_an_orphan() -> None:
     assert found[0].consequence.text == "Kafka 4.3 deletes it at start"
 
 
+def test_index_files_named_with_an_id_belong_to_the_segment_of_that_id() -> None:
+    segment, other = "tqimKeZwStOEOwRzT3L5oQ", "adh9f8BMS4anaUnD8KWfWg"
+    names = {f"{7:020d}-{segment}{suffix}" for suffix in (".log", ".index")}
+
+    found = orphans(names | {f"{7:020d}-{other}.index"}, V4_3)
+
+    assert [(file.name, file.base_offset) for file in found] == [(f"{7:020d}-{other}.index", 7)]
+
+
 def test_snapshots_and_epochs_of_a_broker_are_sound(broker: Path) -> None:
     files = [
         file for file in (broker / "rebuilt" / "txn-0").iterdir() if is_judged_whole(file.name)

@@ -39,9 +39,8 @@ def scan(tmp_path: Path) -> Scan:
 
 
 def _put(tmp_path: Path, data: bytes = PLAIN, **options: Any) -> Path:
-    files = {".index": b"", ".timeindex": b""}
     given: dict[str, Any] = {"end_offset": 59, "max_timestamp_ms": 1059, **options}
-    return put_segment(tmp_path / "tier", data, files, **given)
+    return put_segment(tmp_path / "tier", data, {}, **given)
 
 
 def _change(log: Path, **values: Any) -> None:

@@ -67,6 +67,12 @@ class Kind(StrEnum):
     NO_SEGMENT = "no_segment"
     LOG_DAMAGE = "log_damage"
     UNREADABLE = "unreadable"
+    NO_MANIFEST = "no_manifest"
+    NO_LOG = "no_log"
+    SECOND_COPY = "second_copy"
+    DISAGREES = "disagrees"
+    GAP = "gap"
+    OVERLAP = "overlap"
 
 
 @dataclass(frozen=True)

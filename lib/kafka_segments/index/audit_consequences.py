@@ -45,6 +45,10 @@ class Effect(StrEnum):
     WRONG_TIMES = "wrong_times"
     FALLS_BACK_TO_MTIME = "falls_back_to_mtime"
     THROWS_AT_ROLL = "throws_at_roll"
+    READS_FAIL = "remote_reads_fail"
+    NEVER_READ = "never_read"
+    STORED_TWICE = "stored_twice"
+    REPLICA_FAILS = "replica_build_fails"
     UNKNOWN = "unknown"
 
 
@@ -61,6 +65,7 @@ class SegmentState(NamedTuple):
 
     ``is_open``: as in ``LogFacts``. ``is_recovered``: the stop was not clean, and the segment
     lies at or behind the recovery point. ``has_timestamps``: a batch of the log has one.
+    ``is_tiered``: it lies in Aiven's layout, which ``audit_tiered`` knows.
     """
 
     is_active: bool
@@ -69,6 +74,7 @@ class SegmentState(NamedTuple):
     has_timestamps: bool
     log_damage: str | None = None
     segment_index_bytes: int = 10 * 1024 * 1024
+    is_tiered: bool = False
 
 
 def parse_version(text: str) -> Version:

@@ -16,7 +16,9 @@ from kafka_segments.index.audit_consequences import Consequence, Effect, orphan_
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
 from kafka_segments.wire.crc import crc32c
 
-_INDEX_FILE = re.compile(r"([0-9]{20})(\.index|\.timeindex|\.txnindex)", re.ASCII)
+_INDEX_FILE = re.compile(
+    r"([0-9]{20}(?:-[0-9A-Za-z_-]{22,36})?)(\.index|\.timeindex|\.txnindex)", re.ASCII
+)
 _SNAPSHOT_FILE = re.compile(r"[0-9]{20}\.snapshot", re.ASCII)
 _HEADER = struct.Struct(">hIi")
 _CRC_COVERS_FROM = 6
@@ -43,7 +45,7 @@ def orphans(names: Collection[str], version: Version) -> list[LogFile]:
             continue
         message = f"there is no {match[1]}.log"
         judgement = Judgement(match[2], Verdict.ORPHAN, Kind.NO_SEGMENT, message)
-        found.append(LogFile(name, int(match[1]), judgement, orphan_consequence(version)))
+        found.append(LogFile(name, int(match[1][:20]), judgement, orphan_consequence(version)))
     return found
 
 

@@ -95,7 +95,7 @@ def hold_against_log(
 
     None: there is no such file, and none is due.
     """
-    if judgement is not None and judgement.verdict == Verdict.UNJUDGED:
+    if judgement is not None and (found is None or judgement.verdict == Verdict.UNJUDGED):
         return judgement
     if found is None or judgement is None:
         if not aborted:

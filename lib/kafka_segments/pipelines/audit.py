@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.build_plan import with_broker
+from kafka_segments.decide.tiered_ranges import decide_breaks
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.audit import Version
 from kafka_segments.index.recovery import RecoveryOptions
@@ -51,7 +52,7 @@ def run_audit(
 
     1. The sources are listed; segments are packed into tasks by bytes and recovered there.
     2. What lies beside them is judged in the same task, other files folder by folder, and
-       transaction indexes log by log.
+       transaction indexes log by log; offset ranges of tiered segments are held side by side.
     3. The rows, cached until ``caches`` closes, go to table ``index_audits`` of the warehouse.
 
     Raises:
@@ -78,6 +79,7 @@ def run_audit(
         judged.where("unfolded IS NULL")
         .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
+        .unionByName(judged.transform(decide_breaks))
         .withColumn("kafka_version", F.lit(".".join(map(str, options.version))))
         .withColumn("run_id", F.lit(uuid.uuid4().hex))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))

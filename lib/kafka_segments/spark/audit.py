@@ -14,7 +14,6 @@ from kafka_segments.index.audit_consequences import (
     Consequence,
     Effect,
     SegmentState,
-    consequence_of,
     why_recovered,
 )
 from kafka_segments.index.audit_log_files import (
@@ -24,6 +23,7 @@ from kafka_segments.index.audit_log_files import (
     orphans,
 )
 from kafka_segments.index.audit_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
+from kafka_segments.index.audit_tiered import consequence_anywhere
 from kafka_segments.index.recovery import (
     DamageKind,
     RecoveryOptions,
@@ -32,6 +32,7 @@ from kafka_segments.index.recovery import (
 )
 from kafka_segments.spark.audit_rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.spark.audit_transactions import UnfoldedSegment
+from kafka_segments.spark.audit_uploads import lone_objects, upload_rows
 from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
 from kafka_segments.storage.files import (
     OpenSegment,
@@ -42,11 +43,24 @@ from kafka_segments.storage.files import (
     place,
     read_if_there,
 )
+from kafka_segments.storage.index_sources import (
+    MOST_INDEX_BYTES,
+    FoundIndexes,
+    read_beside,
+    read_upload,
+)
 from kafka_segments.wire.batches import Batches
-from kafka_segments.wire.names import file_name
+from kafka_segments.wire.tiered_names import tiered_folder_of, tiered_log_of
 
-SEGMENT_COLUMNS = (*LOG_COLUMNS, "name", "base_offset", "is_active", "is_clean", "is_recovered")
-_MOST_INDEX_BYTES = 256 * 1024 * 1024
+SEGMENT_COLUMNS = (
+    *LOG_COLUMNS,
+    "name",
+    "base_offset",
+    "size_bytes",
+    "is_active",
+    "is_clean",
+    "is_recovered",
+)
 
 
 class AuditScope(NamedTuple):
@@ -66,34 +80,30 @@ class SegmentAuditor:
 
     def audit(self, segment: Row) -> Iterator[Row]:
         """Give the rows of one segment; what cannot be read is said in them."""
-        folder = place(segment["source"]).child(segment["relative_path"])
-        files: dict[str, bytes | None] = {}
-        unreadable = []
-        for suffix in SEGMENT_SUFFIXES:
-            try:
-                file = folder.child(file_name(segment["base_offset"], suffix))
-                files[suffix] = read_if_there(file, most_bytes=_MOST_INDEX_BYTES)
-            except OSError as error:
-                files[suffix] = None
-                unreadable.append(
-                    Judgement(suffix, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
-                )
-        judgements, state, recovery = self._judge(folder, segment, files)
-        hidden = {judgement.suffix for judgement in unreadable}
-        judgements = [j for j in judgements if j.suffix not in hidden] + unreadable
-        recovered = why_recovered(judgements, state, self._scope.version)
+        log = place(segment["source"]).child(segment["relative_path"], segment["name"])
+        is_tiered = tiered_log_of(log.path) is not None
+        found = read_upload(log) if is_tiered else read_beside(log)
+        files = {suffix: found.files[suffix] for suffix in SEGMENT_SUFFIXES}
+        judgements, state, recovery = self._judge(log, segment, files, is_tiered=is_tiered)
+        hidden = {judgement.suffix for judgement in found.judged}
+        judgements = [j for j in judgements if j.suffix not in hidden] + found.judged
+        recovered = None if is_tiered else why_recovered(judgements, state, self._scope.version)
         txns = None
         for judgement in judgements:
             if judgement.suffix == TXN_INDEX:
                 txns = judgement
                 continue
-            yield self._row(segment, files[judgement.suffix], judgement, state, recovered)
+            yield self._row(segment, found, judgement, state, recovered)
+        if is_tiered:
+            yield from upload_rows(segment, log.path, found, recovery, self._scope.version)
         summary = None
-        if recovery is not None and not _is_unread(recovery):
+        if isinstance(recovery, SegmentRecovery) and not _is_unread(recovery):
             summary = recovery.summary(segment["base_offset"])
         if txns is None and summary is not None and not len(summary.producers.producers):
             return
-        unfolded = UnfoldedSegment(files[TXN_INDEX], txns, summary, state, recovered)
+        unfolded = UnfoldedSegment(
+            found.names[TXN_INDEX], found.files[TXN_INDEX], txns, summary, state, recovered
+        )
         yield {
             **{column: segment[column] for column in (*LOG_COLUMNS, "base_offset")},
             "unfolded": pickle.dumps(unfolded),
@@ -102,23 +112,25 @@ class SegmentAuditor:
     def _row(
         self,
         segment: Row,
-        data: bytes | None,
+        found: FoundIndexes,
         judgement: Judgement,
         state: SegmentState,
         recovered: str | None,
     ) -> Row:
+        data = found.files.get(judgement.suffix)
         return audit_row(
             segment,
-            file_name(segment["base_offset"], judgement.suffix),
+            found.names[judgement.suffix],
             segment["base_offset"],
             None if data is None else len(data),
             judgement,
-            consequence_of(judgement, state, self._scope.version, recovered),
+            consequence_anywhere(judgement, state, self._scope.version, recovered),
         )
 
     def _judge(
-        self, folder: Place, segment: Row, files: dict[str, bytes | None]
-    ) -> tuple[list[Judgement], SegmentState, SegmentRecovery | None]:
+        self, log: Place, segment: Row, files: dict[str, bytes | None], *, is_tiered: bool
+    ) -> tuple[list[Judgement], SegmentState, SegmentRecovery | str]:
+        """Judge by the log; gives it as recovered too, or why it cannot be read."""
         base_offset = segment["base_offset"]
         is_open = segment["is_active"] and not segment["is_clean"]
         state = SegmentState(
@@ -127,9 +139,10 @@ class SegmentAuditor:
             is_recovered=segment["is_recovered"],
             has_timestamps=True,
             segment_index_bytes=self._scope.recovery.segment_index_bytes,
+            is_tiered=is_tiered,
         )
         try:
-            with open_segment(folder.child(segment["name"])) as opened:
+            with open_segment(log) as opened:
                 recovery = self._recoverer.recover(
                     opened.read_into, size_bytes=opened.size_bytes, base_offset=base_offset
                 )
@@ -137,7 +150,7 @@ class SegmentAuditor:
                 return found, state, recovery
         except (OSError, FileChangedError) as error:
             why = f"the .log cannot be read: {first_line(error)}"
-            return unjudged(files, Kind.UNREADABLE, why), state, None
+            return unjudged(files, Kind.UNREADABLE, why), state, why
 
     def _held_against(
         self,
@@ -179,6 +192,9 @@ def _audit_folder(log: Row, version: Version) -> Iterator[Row]:
     """Give the rows of a folder's files that belong to no segment that is there."""
     folder = place(log["source"]).child(log["relative_path"])
     try:
+        if tiered_folder_of(folder.path) is not None:
+            yield from lone_objects(log)
+            return
         entries = [entry for entry in list_folder(folder) if not entry.is_folder]
     except SourceError as error:
         yield _unlisted(log, error.reason)
@@ -188,7 +204,7 @@ def _audit_folder(log: Row, version: Version) -> Iterator[Row]:
         yield _file_row(log, found, sizes[found.name])
     for name in filter(is_judged_whole, sizes):
         try:
-            data = read_if_there(folder.child(name), most_bytes=_MOST_INDEX_BYTES)
+            data = read_if_there(folder.child(name), most_bytes=MOST_INDEX_BYTES)
         except OSError as error:
             judgement = Judgement(name, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
             unknown = Consequence(Effect.UNKNOWN, "it cannot be read", "look at its disk")
@@ -214,7 +230,7 @@ def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
     """Judge the index files beside every segment.
 
     Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, name,
-        base_offset, is_active, is_clean, is_recovered.
+        base_offset, size_bytes, is_active, is_clean, is_recovered.
     Gives: ``AUDITED``: one row a file, and where ``unfolded`` is there one for the segment's
         ``.txnindex``, which ``fold_transactions`` turns into the file's.
     """

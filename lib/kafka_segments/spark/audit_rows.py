@@ -43,9 +43,13 @@ AUDITED = StructType(
         StructField("source", StringType()),
         StructField("relative_path", StringType()),
         StructField("unfolded", BinaryType()),
+        StructField("end_offset", LongType()),
     ]
 )
-"""Where ``unfolded`` is there, the row is none yet: it waits for the segments before it."""
+"""Where ``unfolded`` is there, the row is none yet: it waits for the segments before it.
+
+``end_offset``: last offset that the manifest of a tiered segment tells; null in all other rows.
+"""
 
 _ROWS_A_BATCH = 2_000
 

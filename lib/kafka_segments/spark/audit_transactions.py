@@ -10,24 +10,25 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.index.audit import TXN_INDEX, Judgement, Version
-from kafka_segments.index.audit_consequences import SegmentState, consequence_of
+from kafka_segments.index.audit import Judgement, Version
+from kafka_segments.index.audit_consequences import SegmentState
+from kafka_segments.index.audit_tiered import consequence_anywhere
 from kafka_segments.index.audit_txn_index import hold_against_log
 from kafka_segments.index.log_recovery import SegmentFold
 from kafka_segments.index.recovery import SegmentSummary
 from kafka_segments.spark.audit_rows import AUDITED, Row, audit_row, to_batches
-from kafka_segments.wire.names import file_name
 
 _LOG = ("source", "relative_path")
 
 
 class UnfoldedSegment(NamedTuple):
-    """A segment whose ``.txnindex`` is still to be held against the log.
+    """A segment whose ``.txnindex``, a file ``name``, is still to be held against the log.
 
     ``judgement``: by the segment alone, None: there is no file. ``summary`` None: the segment
     could not be read, so nothing is known of what it left open.
     """
 
+    name: str
     found: bytes | None
     judgement: Judgement | None
     summary: SegmentSummary | None
@@ -50,9 +51,8 @@ def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Ro
         if judgement is None:
             continue
         size = None if segment.found is None else len(segment.found)
-        consequence = consequence_of(judgement, segment.state, version, segment.recovered)
-        name = file_name(row["base_offset"], TXN_INDEX)
-        yield audit_row(row, name, row["base_offset"], size, judgement, consequence)
+        consequence = consequence_anywhere(judgement, segment.state, version, segment.recovered)
+        yield audit_row(row, segment.name, row["base_offset"], size, judgement, consequence)
 
 
 def fold_transactions(version: Version) -> Callable[[DataFrame], DataFrame]:

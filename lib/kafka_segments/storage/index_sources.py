@@ -1,0 +1,84 @@
+"""The index files of a segment: beside it, or in an object of tiered storage."""
+
+from typing import NamedTuple
+
+from kafka_segments.errors import CorruptTextError
+from kafka_segments.index.audit import Judgement, Kind, Verdict
+from kafka_segments.index.audit_segment import SEGMENT_SUFFIXES
+from kafka_segments.index.audit_tiered import PARTS, cut_parts
+from kafka_segments.storage.files import Place, first_line, read_if_there
+from kafka_segments.wire.segment_manifest import (
+    MOST_MANIFEST_BYTES,
+    SegmentManifest,
+    parse_manifest,
+)
+from kafka_segments.wire.tiered_names import INDEXES, LOG, MANIFEST
+
+MOST_INDEX_BYTES = 256 * 1024 * 1024
+
+
+class FoundIndexes(NamedTuple):
+    """Index files by suffix, None: there is no such file; ``names``: the files that hold them.
+
+    ``judged``: what could not be had, and why. ``manifest``: of a tiered segment, None: unusable.
+    """
+
+    files: dict[str, bytes | None]
+    names: dict[str, str]
+    judged: list[Judgement]
+    manifest: SegmentManifest | None = None
+
+
+def read_beside(log: Place) -> FoundIndexes:
+    """Read the index files beside a segment."""
+    stem = log.path.rpartition("/")[2].removesuffix(LOG)
+    found = FoundIndexes({}, {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}, [])
+    for suffix in SEGMENT_SUFFIXES:
+        data, problem = _read(log, suffix)
+        found.files[suffix] = data
+        found.judged.extend([] if problem is None else [_unreadable(suffix, problem)])
+    return found
+
+
+def read_upload(log: Place) -> FoundIndexes:
+    """Read the indexes of a segment in Aiven's layout, cut as its manifest says."""
+    stem = log.path.rpartition("/")[2].removesuffix(LOG)
+    names = {**dict.fromkeys((*PARTS, INDEXES), stem + INDEXES), MANIFEST: stem + MANIFEST}
+    found = FoundIndexes(dict.fromkeys((*PARTS, MANIFEST)), names, [])
+    data, problem = _read(log, MANIFEST, MOST_MANIFEST_BYTES)
+    if data is None:
+        found.judged.append(_unreadable(MANIFEST, problem or f"there is no {names[MANIFEST]}"))
+        return found
+    found.files[MANIFEST] = data
+    try:
+        manifest = parse_manifest(names[MANIFEST], data)
+    except CorruptTextError as error:
+        bad = Judgement(MANIFEST, Verdict.CORRUPT, Kind.BAD_CONTENT, error.reason)
+        found.judged.append(bad)
+        return found
+    found = found._replace(manifest=manifest)
+    if manifest.is_encrypted:
+        return found
+    indexes, problem = _read(log, INDEXES)
+    if problem is not None:
+        found.judged.extend(_unreadable(suffix, problem) for suffix in PARTS)
+        return found
+    files, judged = cut_parts(manifest, indexes)
+    found.files.update(files)
+    found.judged.extend(judged)
+    return found
+
+
+def _read(
+    log: Place, suffix: str, most_bytes: int = MOST_INDEX_BYTES
+) -> tuple[bytes | None, str | None]:
+    """Read a file beside a log; gives its bytes, or why they cannot be had."""
+    file = log._replace(path=log.path.removesuffix(LOG) + suffix)
+    try:
+        return read_if_there(file, most_bytes=most_bytes), None
+    except OSError as error:
+        return None, first_line(error)
+
+
+def _unreadable(suffix: str, why: str) -> Judgement:
+    return Judgement(suffix, Verdict.UNJUDGED, Kind.UNREADABLE, why)
