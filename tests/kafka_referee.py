@@ -156,6 +156,22 @@ class Referee:
             timestamps=list(timestamps),
         )
 
+    def cache_remote(self, directory: Path, base: int) -> Answer:
+        """Have Kafka's cache of remote indexes take the index files in a directory.
+
+        ``fails`` names the exception that a read of the segment ends in, None: it goes on.
+        """
+        return self._ask("cache_remote", dir=str(directory), base=base)
+
+    def announce(self, uploads: Sequence[Answer], *, epoch: int, offset: int) -> str | None:
+        """Announce remote segments one after another; gives the id that a broker reads from.
+
+        An upload has id, start, end, event_ms and epochs (epoch as text to start offset).
+        """
+        answer = self._ask("announce", uploads=list(uploads), epoch=epoch, offset=offset)
+        taken: str | None = answer["taken"]
+        return taken
+
     def append(
         self,
         log: Path,

@@ -65,6 +65,12 @@ public final class Referee {
                 required(request, "base").asLong(),
                 longs(request, "offsets"),
                 longs(request, "timestamps"));
+            case "cache_remote" -> RemoteSegments.cache(
+                directory(request), required(request, "base").asLong());
+            case "announce" -> RemoteSegments.announce(
+                required(request, "uploads"),
+                integer(request, "epoch"),
+                required(request, "offset").asLong());
             case "truncate" -> new Truncation(
                 directory(request),
                 required(request, "base").asLong(),

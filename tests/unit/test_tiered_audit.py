@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka_referee import Referee
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.audit import AuditScope, SegmentAuditor
 from kafka_segments.spark.audit_transactions import judge_log_transactions
 from kafka_segments.spark.audit_uploads import lone_objects
 from kafka_segments.storage import listing
 from kafka_segments.storage.walk import walk_folders
-from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
+from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
 Finding = tuple[str, str, str | None, str]
 SOUND = {"identical", "valid"}
@@ -234,6 +236,68 @@ def test_an_indexes_object_that_is_too_short_or_too_long(logs: list[Path], tmp_p
     assert short == {"leader-epoch-checkpoint": fails}
     assert long == {".indexes": (indexes.name, "corrupt", "length", "never_read")}
     assert f"{len(data) + 1} bytes, {len(data)} expected" in _message(tmp_path, ".indexes")
+
+
+def test_reads_fail_where_kafkas_own_cache_refuses_an_index(
+    broker: Path, tmp_path: Path, referee: Referee
+) -> None:
+    log = put_log(tmp_path / "tier", broker, "txn-0")[3]
+    names = {"offset": ".index", "timestamp": ".timeindex", "transaction": ".txnindex"}
+    rebuilt = broker / "rebuilt" / "txn-0" / log.name[:20]
+    sound = {part: rebuilt.with_suffix(suffix).read_bytes() for part, suffix in names.items()}
+    ours, kafkas = {}, {}
+    for part, suffix in names.items():
+        data = sound[part]
+        for how, spoiled in {
+            "sound": data, "cut": data[:-1], "empty": b"", "zeros": bytes(len(data)),
+            "padded": data + bytes(10 * 12 * 34),
+        }.items():  # fmt: skip
+            _part(log, part, spoiled)
+            served = tmp_path / f"{part}-{how}"
+            served.mkdir()
+            for other, other_suffix in names.items():
+                held = spoiled if other == part else sound[other]
+                (served / f"{log.name[:20]}{other_suffix}").write_bytes(held)
+            effect = _findings(tmp_path).get(suffix, ("", "", "", "trusted"))[3]
+            ours[part, how] = effect == "remote_reads_fail"
+            kafkas[part, how] = referee.cache_remote(served, 1165)["fails"] is not None
+        _part(log, part, data)
+
+    assert ours == kafkas
+    assert {key for key, fails in kafkas.items() if fails} == {
+        ("offset", "cut"),
+        ("timestamp", "cut"),
+        ("timestamp", "padded"),
+        ("transaction", "padded"),
+        ("transaction", "zeros"),
+    }
+
+
+def test_of_two_copies_the_segment_is_the_one_that_kafka_reads(
+    tmp_path: Path, referee: Referee
+) -> None:
+    lineages = ({0: 0}, {0: 0, 1: 50}, {1: 0}, {0: 0, 3: 20})
+    ids = (SEGMENT_ID, OTHER_ID)
+    for number, epochs in enumerate(product(lineages, repeat=2)):
+        root = tmp_path / str(number) / "tier"
+        uploads = []
+        for event_ms, (segment_id, lineage) in enumerate(zip(ids, epochs, strict=True)):
+            put_segment(
+                root, b"", {}, end_offset=99, max_timestamp_ms=1, segment_id=segment_id,
+                epochs=lineage, event_ms=event_ms,
+            )  # fmt: skip
+            told = {str(epoch): start for epoch, start in lineage.items()}
+            uploads.append(
+                {"id": segment_id, "start": 0, "end": 99, "event_ms": event_ms, "epochs": told}
+            )
+        newest = max(max(lineage) for lineage in epochs)
+
+        kafkas = referee.announce(uploads, epoch=newest, offset=60)
+        (rows,) = walk_folders([(str(root), "")]).folders[-1:]
+
+        assert [row.name for row in rows if row.kind == listing.SEGMENT] == [
+            f"{0:020d}-{kafkas}.log"
+        ]
 
 
 # -- the manifest -------------------------------------------------------------------------------
