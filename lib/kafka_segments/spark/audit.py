@@ -146,8 +146,9 @@ class SegmentAuditor:
                 recovery = self._recoverer.recover(
                     opened.read_into, size_bytes=opened.size_bytes, base_offset=base_offset
                 )
-                found, state = self._held_against(opened, recovery, base_offset, files, state)
-                return found, state, recovery
+                found, judged = self._held_against(opened, recovery, base_offset, files, state)
+                opened.check_unchanged()
+                return found, judged, recovery
         except (OSError, FileChangedError) as error:
             why = f"the .log cannot be read: {first_line(error)}"
             return unjudged(files, Kind.UNREADABLE, why), state, why

@@ -47,6 +47,7 @@ def _count(counter: FormatCounter, path: str, valid_bytes: int) -> dict[str, Any
     try:
         with open_segment(place(path)) as file:
             found = counter.count(file.read_into, valid_bytes=valid_bytes)
+            file.check_unchanged()
     except (OSError, FileChangedError) as error:
         return {"path": path, "formats": None, "uncounted": first_line(error)}
     return {"path": path, "formats": [one._asdict() for one in found], "uncounted": None}

@@ -73,13 +73,17 @@ class LogReads:
     ) -> tuple[int, ...] | None:
         if end is None:
             raise OSError("the build could not read this segment: column damage of table segments")
-        return self._finder.find(
-            self._open(path).read_into,
+        segment, bytes_read = self._open(path), self._finder.bytes_read
+        found = self._finder.find(
+            segment.read_into,
             start=start,
             end=end,
             least_timestamp_ms=least_timestamp_ms,
             least_offset=least_offset,
         )
+        if self._finder.bytes_read > bytes_read:
+            segment.check_unchanged()
+        return found
 
     def _open(self, path: str) -> OpenSegment:
         if self._segment is None or self._path != path:

@@ -40,6 +40,7 @@ class SegmentRows:
             with open_segment(log) as file:
                 for chunk in self._reader.read(file.read_into, size_bytes=file.size_bytes):
                     yield from self._chunk(chunk, segment)
+                file.check_unchanged()
         except FileNotFoundError:
             yield self._error(segment, "listed, but gone when it was to be read", 0)
         except FileChangedError as error:

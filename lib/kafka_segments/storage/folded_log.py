@@ -122,12 +122,14 @@ class FoldedLog:
         folder = place(segment.source).child(segment.relative_path)
         try:
             with open_segment(folder.child(segment.name)) as file:
-                return split_overflowed(
+                pieces = split_overflowed(
                     SegmentRecoverer(self._recovery),
                     file.read_into,
                     size_bytes=file.size_bytes,
                     base_offset=segment.summary.base_offset,
                 )
+                file.check_unchanged()
+                return pieces
         except (OSError, FileChangedError):
             return None
 

@@ -42,6 +42,7 @@ def count_entries(sources: Sequence[str]) -> Iterator[EntryCounts]:
                     seconds.add(part.offset, part.timestamp)
                     minutes.add(part.offset, part.timestamp)
                     every_100.add(part.offset, part.position)
+            file.check_unchanged()
         offsets, times = recovery.offset_entries, recovery.time_entries
         yield EntryCounts(
             log=join_uri(segment.source, segment.relative_path),
