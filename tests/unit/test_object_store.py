@@ -1,6 +1,7 @@
 """Files on S3: few large reads, objects that appear whole, nothing replaced without a way back."""
 
 import random
+import time
 from math import ceil
 from urllib.request import Request, urlopen
 from zlib import crc32
@@ -9,6 +10,7 @@ import pytest
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRecoverer
+from kafka_segments.pipelines.compact import CompactOptions, _remove_stale
 from kafka_segments.spark.scan import ScanOptions, SegmentScanner
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, publish, read_whole
@@ -253,3 +255,36 @@ def test_names_below_a_source_are_taken_as_they_stand(object_store, bucket):
 def test_a_source_that_is_not_there_says_so(object_store, bucket):
     with pytest.raises(UsageError, match="does not exist"):
         find_segments([f"s3://{bucket}/gone"])
+
+
+def test_what_a_killed_build_left_is_removed_once_its_newest_object_is_a_week_old(
+    object_store, bucket
+):
+    for name in ("offset_index/a.parquet", "time_index/a.parquet"):
+        object_store.put(f"{bucket}/tables/_entries/killed/{name}", b"PAR1")
+    written_ms = int(time.time() * 1000)
+
+    def remove(days, **options):
+        now_ms = written_ms + days * 86_400_000
+        return _remove_stale(CompactOptions(f"s3a://{bucket}/tables", now_ms, **options))
+
+    assert remove(6) == []
+    assert remove(8, dry_run=True) == ["killed"]
+    assert len(object_store.objects(f"{bucket}/tables/_entries")) == 2
+    assert remove(8) == ["killed"]
+    assert object_store.objects(f"{bucket}/tables/_entries") == {}
+    assert remove(8) == []
+
+
+def test_on_a_disk_a_day_is_enough(tmp_path):
+    file = tmp_path / "_entries" / "killed" / "offset_index" / "a.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"PAR1")
+    written_ms = file.stat().st_mtime_ns // 10**6
+
+    def remove(hours):
+        return _remove_stale(CompactOptions(str(tmp_path), written_ms + hours * 3_600_000))
+
+    assert remove(23) == []
+    assert remove(25) == ["killed"]
+    assert not (tmp_path / "_entries" / "killed").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
+from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,7 +19,7 @@ from kafka_segments.pipelines.build_options import refuse_locked
 from kafka_segments.spark import tables
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.spark.tables import Table, Warehouse
-from kafka_segments.storage.files import list_folder, place, remove_folder
+from kafka_segments.storage.files import FileEntry, Place, list_folder, place, remove_folder
 from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.index_compaction import Change, FolderCompactor
 from kafka_segments.storage.index_files import folders_below
@@ -30,6 +31,8 @@ from kafka_segments.wire.names import FolderState, parse_partition_folder
 
 LEAST_VACUUM_HOURS = 168
 _DAY_NS = 86_400 * 10**9
+_STALE_DAYS = 1
+_STALE_DAYS_UNLOCKED = 7
 _THINNABLE = ("kafka", "kip33")
 _TABLES = (
     *tables.BUILD_TABLES,
@@ -232,16 +235,32 @@ def _builds_into(root: Warehouse, options: CompactOptions) -> list[dict[str, Any
 
 
 def _remove_stale(options: CompactOptions) -> list[str]:
-    """Remove what builds that died left in the warehouse, once it is a day old."""
-    folder = join_uri(options.warehouse, "_entries")
-    if "://" in folder or not Path(folder).is_dir():
+    """Remove what builds that died left in the warehouse, once nothing in it is young.
+
+    Elsewhere than on a disk no lock tells that no build is running, so a week must have passed.
+    """
+    entries = join_uri(options.warehouse, "_entries")
+    folder = place(entries)
+    if folder.filesystem.get_file_info(folder.path).type != fs.FileType.Directory:
         return []
-    oldest = options.now_ms * 1_000_000 - _DAY_NS
-    stale = [entry.name for entry in list_folder(place(folder)) if entry.mtime_ns < oldest]
+    days = _STALE_DAYS_UNLOCKED if "://" in entries else _STALE_DAYS
+    oldest = options.now_ms * 1_000_000 - days * _DAY_NS
+    stale = [
+        entry.name
+        for entry in list_folder(folder)
+        if entry.is_folder and _newest(folder, entry) < oldest
+    ]
     for name in stale:
         if not options.dry_run:
-            remove_folder(place(join_uri(folder, name)))
+            remove_folder(folder.child(name))
     return stale
+
+
+def _newest(folder: Place, entry: FileEntry) -> int:
+    """Give the newest time of an entry and all below it; folders of object stores have none."""
+    below = folder.child(entry.name)
+    entries = list_folder(below) if entry.is_folder else []
+    return max(entry.mtime_ns, *(_newest(below, found) for found in entries), 0)
 
 
 def _compact_table(root: Warehouse, table: Table, options: CompactOptions) -> TableChange:
