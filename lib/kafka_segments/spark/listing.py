@@ -66,7 +66,7 @@ LISTED = StructType(
     ]
 )
 _ROWS_A_BATCH = 10_000
-_ROWS_IN_DRIVER = 10_000
+_ROWS_IN_DRIVER = 200_000  # 200 MiB at most; a Spark job a level takes longer
 
 
 def _list_folders(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,8 +130,10 @@ def list_sources(
 
 
 def _to_frame(spark: SparkSession, rows: list[listing.Listed]) -> DataFrame:
-    batch = _to_batch(rows, to_arrow_schema(LISTED))
-    return spark.createDataFrame(pa.Table.from_batches([batch]))
+    arrow_schema = to_arrow_schema(LISTED)
+    firsts = range(0, max(len(rows), 1), _ROWS_A_BATCH)
+    batches = [_to_batch(rows[first : first + _ROWS_A_BATCH], arrow_schema) for first in firsts]
+    return spark.createDataFrame(pa.Table.from_batches(batches, arrow_schema))
 
 
 def _add(loads: dict[str, Load], kind: str, load: Load) -> None:

@@ -16,6 +16,7 @@ _OBJECT_STORES = ("s3", "gcs", "abfs")
 _UPLOADS_WHOLE = ("s3", "gcs")
 _REPLACES = ("abfs", f"py::{_WEBHDFS}")
 _NO_HADOOP = "Unable to load lib"  # libjvm, libhdfs
+REQUESTS_AT_ONCE = 32
 _MOST_TRIES = 5
 _CONNECT_SECONDS = 10
 _REQUEST_SECONDS = 60
@@ -70,6 +71,8 @@ def open_store(root: str) -> tuple[fs.FileSystem, str]:
         UsageError: no file system for this scheme, or a bucket that cannot be found.
     """
     scheme, _, authority = root.partition("://")
+    if pa.io_thread_count() < REQUESTS_AT_ONCE:  # Arrow's own 8 wait most of their time
+        pa.set_io_thread_count(REQUESTS_AT_ONCE)
     try:
         if scheme in _S3:
             return _open_s3(authority), authority

@@ -15,9 +15,12 @@ from kafka_segments.storage.listing import (
     join_uri,
     list_source_folder,
 )
+from kafka_segments.storage.stores import REQUESTS_AT_ONCE
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 
-_LISTERS = 16  # folders listed at a time; on object stores most of it is waiting
+# Folders listed at a time; on object stores most of it is waiting. A task is one of many.
+_LISTERS = REQUESTS_AT_ONCE
+_LISTERS_A_TASK = 8
 
 
 class SegmentFile(NamedTuple):
@@ -107,8 +110,8 @@ def walk_folders(folders: Iterable[tuple[str, str]], *, most_rows: float = float
 def list_folders(folders: Iterable[tuple[str, str]]) -> Iterator[Listed]:
     """List folders, given as (source, relative path), some at a time; not what lies below."""
     waiting = iter(folders)
-    with ThreadPoolExecutor(_LISTERS) as pool:
-        while chunk := list(islice(waiting, _LISTERS)):
+    with ThreadPoolExecutor(_LISTERS_A_TASK) as pool:
+        while chunk := list(islice(waiting, _LISTERS_A_TASK)):
             for rows in pool.map(_list_rows, chunk):
                 yield from rows
 

@@ -1,0 +1,224 @@
+"""Measure listings and scans on a disk and on an S3 server: a section of docs/benchmarks.md.
+
+Run alone it prints the section; ``--quick`` uses few and small files: to see that it runs.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from segments import write_segment
+
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.spark.listing import list_sources
+from kafka_segments.spark.session import spark_session
+from kafka_segments.storage.files import open_segment, place
+from kafka_segments.storage.walk import find_segments
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVER = Path(__file__).with_name("s3_server.py")
+BUCKET = "bucket"
+PAUSE_MS = 50
+FILES_A_FOLDER = 100
+
+
+class Cost(NamedTuple):
+    """What a measure took: seconds, growth of memory, and what it found."""
+
+    seconds: float
+    python_mib: float
+    jvm_mib: float
+    found: int
+    found_bytes: int
+
+
+def measure_walk(source: str) -> Cost:
+    """List a source in this process, as the data source plans a read."""
+    before, started = _peak_mib(), time.perf_counter()
+    segments = find_segments([source]).segments
+    seconds = time.perf_counter() - started
+    return Cost(seconds, _peak_mib() - before, 0, len(segments), 0)
+
+
+def measure_list(source: str) -> Cost:
+    """List a source as ``build`` does: in the driver, and from 10,000 files on in the executors."""
+    with spark_session("bench", root=ROOT) as spark:
+        spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()  # workers are up
+        jvm = spark.sparkContext._jvm.ProcessHandle.current().pid()
+        before, jvm_before, started = _peak_mib(), _peak_mib(jvm), time.perf_counter()
+        with ExitStack() as caches:
+            _, loads = list_sources(spark, [source], caches)
+        seconds = time.perf_counter() - started
+        found = loads["segment"].segments
+        return Cost(seconds, _peak_mib() - before, _peak_mib(jvm) - jvm_before, found, 0)
+
+
+def measure_scan(source: str) -> Cost:
+    """Recover every segment of a source, one after another."""
+    recoverer = SegmentRecoverer(RecoveryOptions())
+    segments = find_segments([source]).segments
+    spans: list[float] = []
+    for round_ in range(2):  # the first compiles
+        before, started = _peak_mib(), time.perf_counter()
+        for segment in segments if round_ else segments[:1]:
+            with open_segment(place(segment.path)) as opened:
+                found = recoverer.recover(
+                    opened.read_into,
+                    size_bytes=opened.size_bytes,
+                    base_offset=segment.base_offset,
+                )
+                opened.check_unchanged()
+            assert found.damage is None
+        spans.append(time.perf_counter() - started)
+        if not round_:
+            _counts()
+    total = sum(segment.size_bytes for segment in segments)
+    return Cost(spans[-1], _peak_mib() - before, 0, len(segments), total)
+
+
+MEASURES = {"walk": measure_walk, "list": measure_list, "scan": measure_scan}
+
+
+def _peak_mib(pid: int | str = "self") -> float:
+    lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def _counts() -> dict[str, int]:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint is None:
+        return {}
+    with urllib.request.urlopen(f"{endpoint}/?count") as answer:
+        counts: dict[str, int] = json.load(answer)
+    return counts
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[None]:
+    """Serve a folder's folders as buckets, to this process and those it starts."""
+    command = [sys.executable, str(SERVER), str(folder), str(PAUSE_MS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            port = server.stdout.readline().strip() if server.stdout else ""
+            os.environ |= {
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+                "AWS_ACCESS_KEY_ID": "bench",
+                "AWS_SECRET_ACCESS_KEY": "bench",
+            }
+            yield
+        finally:
+            del os.environ["AWS_ENDPOINT_URL"]
+            server.kill()
+
+
+def measured(name: str, source: str) -> tuple[Cost, dict[str, int]]:
+    """Take a measure in a process of its own; gives it and the requests that S3 had."""
+    _counts()
+    command = [sys.executable, __file__, "--measure", name, source]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return Cost(*json.loads(answer.stdout.splitlines()[-1])), _counts()
+
+
+def bench_stores(*, folders: int, segment_bytes: int) -> list[str]:
+    """Measure; gives the lines of the report."""
+    with tempfile.TemporaryDirectory() as root:
+        many, few = Path(root, BUCKET, "many"), Path(root, BUCKET, "few")
+        for number in range(folders):
+            folder = many / f"topic{number // 10}-{number % 10}"
+            folder.mkdir(parents=True)
+            for segment in range(FILES_A_FOLDER):
+                (folder / f"{segment:020d}.log").touch()
+        for number in range(4):
+            folder = few / f"topic-{number}"
+            folder.mkdir(parents=True)
+            write_segment(folder / f"{0:020d}.log", batch_bytes=16_384, size_bytes=segment_bytes)
+        on_disk = {
+            name: measured(name, str(few if name == "scan" else many))[0] for name in MEASURES
+        }
+        with s3_server(Path(root)):
+            on_s3 = {
+                name: measured(name, f"s3://{BUCKET}/{'few' if name == 'scan' else 'many'}")
+                for name in MEASURES
+            }
+    return _report(on_disk, on_s3, folders)
+
+
+def _report(
+    on_disk: dict[str, Cost], on_s3: dict[str, tuple[Cost, dict[str, int]]], folders: int
+) -> list[str]:
+    files = on_disk["walk"].found
+    report = [
+        "## Object stores",
+        "",
+        "A server of our own that speaks S3's protocol on the same machine and answers each"
+        f" request after {PAUSE_MS} ms, next to the disk under it.",
+        "",
+        f"Listing {files:,} segments in {folders:,} partitions' folders:",
+        "",
+        "| listed by | where | s | files/s | requests | at once | driver's memory, MiB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    told = {
+        "walk": "one process (`kafka_segments` data source, `audit`)",
+        "list": "`build`: driver, then executors on `local[*]`",
+    }
+    for name, by in told.items():
+        for where, cost, counts in (
+            ("disk", on_disk[name], {}),
+            ("S3", *on_s3[name]),
+        ):
+            assert cost.found == files
+            memory = f"{cost.python_mib:.0f}" + (f" + JVM {cost.jvm_mib:.0f}" * (name == "list"))
+            report.append(
+                f"| {by} | {where} | {cost.seconds:.1f} | {files / cost.seconds:,.0f}"
+                f" | {counts.get('LIST', '')} | {counts.get('at once', '')} | +{memory} |"
+            )
+    scan, counts = on_s3["scan"]
+    size = scan.found_bytes / scan.found
+    report += [
+        "",
+        f"Recovering {scan.found} segments of {size / 2**20:.0f} MiB one after another in one"
+        " process (a task does this; a machine runs one a core):",
+        "",
+        "| where | s | MiB/s | GETs a segment | HEADs a segment | memory, MiB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for where, cost in (("disk", on_disk["scan"]), ("S3", scan)):
+        told_counts = [
+            f"{counts[kind] / scan.found:.1f}" if where == "S3" else "" for kind in ("GET", "HEAD")
+        ]
+        report.append(
+            f"| {where} | {cost.seconds:.2f} | {cost.found_bytes / 2**20 / cost.seconds:,.0f}"
+            f" | {' | '.join(told_counts)} | +{cost.python_mib:.0f} |"
+        )
+    return [*report, ""]
+
+
+def main() -> None:
+    """Print the section, or one measure as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--measure", nargs=2, metavar=("NAME", "SOURCE"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        name, source = given.measure
+        print(json.dumps(MEASURES[name](source)))
+        return
+    quick = given.quick
+    lines = bench_stores(
+        folders=50 if quick else 1000, segment_bytes=2**23 if quick else 256 * 2**20
+    )
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
