@@ -132,3 +132,14 @@ def test_an_audit_names_gaps_and_overlaps_between_segments(
         (f"7/{10:020d}.log", "gap", "no whole segment holds offsets 10 to 1164"),
     ]
     assert _read(spark, tmp_path / "wh", tables.INDEX_AUDITS).count() == len(rows)
+
+
+def test_a_migration_refuses_objects(spark: SparkSession, tmp_path: Path) -> None:
+    put_segment(tmp_path / "tier", b"", {}, end_offset=0, max_timestamp_ms=1)
+    arguments = ["--source", str(tmp_path / "tier"), "--warehouse", str(tmp_path / "wh")]
+
+    result = CliRunner().invoke(cli, ["migrate", "plan", *arguments, "--output", "json"])
+
+    (row,) = (json.loads(line) for line in result.stdout.splitlines())
+    assert row["action"] == "refuse"
+    assert "an object of tiered storage" in row["reason"]

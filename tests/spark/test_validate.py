@@ -11,7 +11,9 @@ from markupsafe import escape
 from pyspark.sql import SparkSession
 
 from kafka_segments.pipelines.validate import Validation, run_validation
+from kafka_segments.quality.checkpoint import run_checkpoint
 from kafka_segments.quality.checks import KEYS_UNIQUE, SUITES, Severity
+from kafka_segments.quality.other_measures import measure_log_dirs
 from kafka_segments.reports.validate import row_text
 from kafka_segments.reports.validation_page import render_validation
 from kafka_segments.spark import tables
@@ -474,3 +476,12 @@ def test_a_page_that_needs_no_network_names_every_failing_row(validation: Valida
         assert f"<td>{result.table}</td><td>{result.check}</td>" in page
         assert result.examples
         assert all(str(escape(row_text(example))) in page for example in result.examples)
+
+
+def test_a_table_without_rows_fails_no_expectation(spark: SparkSession) -> None:
+    suite = next(suite for suite in SUITES if suite.table == tables.LOG_DIRS.name)
+    nothing = spark.createDataFrame([], schema("log_dirs.v1"))
+
+    results = run_checkpoint({suite.table: measure_log_dirs(nothing)}, [suite], docs_folder=None)
+
+    assert {result.failed_rows for result in results} == {0}

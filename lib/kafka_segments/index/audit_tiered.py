@@ -1,8 +1,8 @@
 """Judge a segment of Aiven's tiered storage: its manifest, its indexes, and what a broker does.
 
-A broker copies the indexes of a remote segment into its cache when it first reads from it and runs
-the sanity checks there, in every release. It finds segments, and lets them expire, by what it
-announced in ``__remote_log_metadata``; the manifest repeats that.
+A broker copies the indexes of a remote segment into its cache when it first reads from it, and runs
+the sanity checks there. It finds segments, and lets them expire, by what it announced in
+``__remote_log_metadata``; the manifest repeats that.
 
 Source: RemoteIndexCache, RemoteLogManager, TierStateMachine.
 """

@@ -109,7 +109,14 @@ def _planned(
         "given_topic_id",
     )
     is_other_id = F.col("own_topic_id") != F.col("given_topic_id")
-    problem = F.coalesce(F.when(is_moved, moved), F.when(is_other_id, other_id), "problem")
+    is_tiered = F.col("name").contains("-")
+    tiered = F.lit("an object of tiered storage: migrate the brokers' log directories")
+    problem = F.coalesce(
+        F.when(is_tiered, tiered),
+        F.when(is_moved, moved),
+        F.when(is_other_id, other_id),
+        "problem",
+    )
     return (
         surveyed.withColumn("problem", problem)
         .transform(decide_migration)

@@ -152,7 +152,7 @@ def _result(table: str, result: Any) -> CheckResult:
         severity=Severity(meta["severity"]),
         why=str(result.expectation_config.notes),
         checked_rows=found["element_count"],
-        failed_rows=found["unexpected_count"],
+        failed_rows=found["unexpected_count"] or 0,  # null where there are no rows
         examples=list(found.get("partial_unexpected_index_list") or ()),
     )
 
