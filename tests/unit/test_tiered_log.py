@@ -16,6 +16,7 @@ from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.listing import Listed
 from kafka_segments.storage.walk import walk_folders
+from object_store import ObjectStore
 from strategies import v2_batch
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
@@ -340,3 +341,26 @@ def test_of_raw_copies_the_last_upload_is_the_row(tmp_path: Path) -> None:
 
     assert [row.name for row in _listed(tmp_path, listing.SEGMENT)] == [LOG]
     assert list(_reasons(tmp_path)) == [f"{0:020d}-{OTHER_ID}.log"]
+
+
+def test_on_s3_a_manifest_is_read_once_a_partition_and_once_a_log(
+    object_store: ObjectStore, broker: Path, tmp_path: Path
+) -> None:
+    logs = put_log(tmp_path / "tier", broker, "ct-none-0")
+    object_store.put_folder(tmp_path / "tier", "unit-tiered/pre")
+    scanner = SegmentScanner(ScanOptions(RecoveryOptions(), None))
+    object_store.requests.clear()
+
+    walked = walk_folders([("s3://unit-tiered/pre", "")]).folders
+    segments = [row for rows in walked for row in rows if row.kind == listing.SEGMENT]
+    listed = [found for found in object_store.requests if found.path.endswith(".rsm-manifest")]
+    object_store.requests.clear()
+    scanned = [
+        scanner.scan(row.source, row.relative_path, row.name, row.base_offset or 0)
+        for row in segments
+    ]
+
+    read = [found.method for found in object_store.requests if "manifest" in found.path]
+    assert [found.damage for found in scanned] == [None] * len(logs)
+    assert [found.method for found in listed] == ["HEAD", "HEAD", "GET"]
+    assert sorted(read) == ["GET"] * 3 + ["HEAD"] * 6

@@ -216,7 +216,7 @@ def _list_log(folder: _Folder, entries: list[FileEntry]) -> Iterator[Listed]:
     gone = state in (FolderState.DELETE, FolderState.STRAY)
     are_plain = any(parse_segment_name(entry.name) is not None for entry in entries)
     parse_name = parse_segment_name if are_plain else parse_name_with_id
-    copies = _copies(entries, parse_name)
+    copies = {} if are_plain else _copies(entries, parse_name)
     segments: list[tuple[int, FileEntry]] = []
     for entry in entries:
         reason = copies.get(entry.name) or _why_unrecognized(entry, parse_name)
