@@ -26,6 +26,7 @@ from queries import bench_queries
 from rolls import bench_rolls
 from search import bench_search
 from sections import ROOT, SCRATCH, Section, machine
+from stores import bench_stores
 from whole_job import bench_cores, bench_job
 
 from upkeep import bench_upkeep
@@ -35,6 +36,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "job": bench_job,
     "cores": bench_cores,
     "many": bench_many,
+    "stores": bench_stores,
     "first_result": bench_first_result,
     "dump": bench_dump,
     "decisions": bench_decisions,

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from sections import ROOT, SCRATCH, Section
 from segments import write_segment
 
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
@@ -24,11 +25,12 @@ from kafka_segments.spark.session import spark_session
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.walk import find_segments
 
-ROOT = Path(__file__).resolve().parents[1]
 SERVER = Path(__file__).with_name("s3_server.py")
 BUCKET = "bucket"
 PAUSE_MS = 50
 FILES_A_FOLDER = 100
+SEGMENTS = 4
+Counts = dict[str, int]
 
 
 class Cost(NamedTuple):
@@ -93,12 +95,12 @@ def _peak_mib(pid: int | str = "self") -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def _counts() -> dict[str, int]:
+def _counts() -> Counts:
     endpoint = os.environ.get("AWS_ENDPOINT_URL")
     if endpoint is None:
         return {}
     with urllib.request.urlopen(f"{endpoint}/?count") as answer:
-        counts: dict[str, int] = json.load(answer)
+        counts: Counts = json.load(answer)
     return counts
 
 
@@ -120,7 +122,7 @@ def s3_server(folder: Path) -> Iterator[None]:
             server.kill()
 
 
-def measured(name: str, source: str) -> tuple[Cost, dict[str, int]]:
+def measured(name: str, source: str) -> tuple[Cost, Counts]:
     """Take a measure in a process of its own; gives it and the requests that S3 had."""
     _counts()
     command = [sys.executable, __file__, "--measure", name, source]
@@ -128,79 +130,69 @@ def measured(name: str, source: str) -> tuple[Cost, dict[str, int]]:
     return Cost(*json.loads(answer.stdout.splitlines()[-1])), _counts()
 
 
-def bench_stores(*, folders: int, segment_bytes: int) -> list[str]:
-    """Measure; gives the lines of the report."""
-    with tempfile.TemporaryDirectory() as root:
+def bench_stores(*, quick: bool) -> Section:
+    """Measure; gives the section."""
+    folders, segment_bytes = (50, 2**23) if quick else (1000, 2**28)
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as root:
         many, few = Path(root, BUCKET, "many"), Path(root, BUCKET, "few")
         for number in range(folders):
             folder = many / f"topic{number // 10}-{number % 10}"
             folder.mkdir(parents=True)
             for segment in range(FILES_A_FOLDER):
                 (folder / f"{segment:020d}.log").touch()
-        for number in range(4):
-            folder = few / f"topic-{number}"
-            folder.mkdir(parents=True)
-            write_segment(folder / f"{0:020d}.log", batch_bytes=16_384, size_bytes=segment_bytes)
-        on_disk = {
-            name: measured(name, str(few if name == "scan" else many))[0] for name in MEASURES
-        }
+        for number in range(SEGMENTS):
+            file = few / f"topic-{number}" / f"{0:020d}.log"
+            write_segment(file, batch_bytes=16_384, size_bytes=segment_bytes)
+        of = {name: "few" if name == "scan" else "many" for name in MEASURES}
+        disk = {name: measured(name, f"{root}/{BUCKET}/{of[name]}")[0] for name in MEASURES}
         with s3_server(Path(root)):
-            on_s3 = {
-                name: measured(name, f"s3://{BUCKET}/{'few' if name == 'scan' else 'many'}")
-                for name in MEASURES
-            }
-    return _report(on_disk, on_s3, folders)
+            s3 = {name: measured(name, f"s3://{BUCKET}/{of[name]}") for name in MEASURES}
+    section = Section("Object stores")
+    section.say(
+        "A server of our own that speaks S3's protocol on the same machine and answers each request"
+        f" after {PAUSE_MS} ms, next to the disk under it."
+    )
+    _listings(section, disk, s3)
+    _scans(section, disk["scan"], *s3["scan"])
+    return section
 
 
-def _report(
-    on_disk: dict[str, Cost], on_s3: dict[str, tuple[Cost, dict[str, int]]], folders: int
-) -> list[str]:
-    files = on_disk["walk"].found
-    report = [
-        "## Object stores",
-        "",
-        "A server of our own that speaks S3's protocol on the same machine and answers each"
-        f" request after {PAUSE_MS} ms, next to the disk under it.",
-        "",
-        f"Listing {files:,} segments in {folders:,} partitions' folders:",
-        "",
-        "| listed by | where | s | files/s | requests | at once | driver's memory, MiB |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    told = {
-        "walk": "one process (`kafka_segments` data source, `audit`)",
-        "list": "`build`: driver, then executors on `local[*]`",
-    }
+def _listings(section: Section, disk: dict[str, Cost], s3: dict[str, tuple[Cost, Counts]]) -> None:
+    files = disk["walk"].found
+    folders = files // FILES_A_FOLDER
+    section.lines.append("")
+    section.say(f"Listing {files:,} segments in {folders:,} partitions' folders:")
+    section.lines.append("")
+    section.table("listed by", "where", "s", "files/s", "requests", "at once", "memory, MiB")
+    told = {"walk": "one process (data source, `audit`)", "list": "`build`, to a DataFrame"}
     for name, by in told.items():
-        for where, cost, counts in (
-            ("disk", on_disk[name], {}),
-            ("S3", *on_s3[name]),
-        ):
+        for where, cost, counts in (("disk", disk[name], {}), ("S3", *s3[name])):
             assert cost.found == files
-            memory = f"{cost.python_mib:.0f}" + (f" + JVM {cost.jvm_mib:.0f}" * (name == "list"))
-            report.append(
-                f"| {by} | {where} | {cost.seconds:.1f} | {files / cost.seconds:,.0f}"
-                f" | {counts.get('LIST', '')} | {counts.get('at once', '')} | +{memory} |"
-            )
-    scan, counts = on_s3["scan"]
-    size = scan.found_bytes / scan.found
-    report += [
-        "",
-        f"Recovering {scan.found} segments of {size / 2**20:.0f} MiB one after another in one"
-        " process (a task does this; a machine runs one a core):",
-        "",
-        "| where | s | MiB/s | GETs a segment | HEADs a segment | memory, MiB |",
-        "|---|---|---|---|---|---|",
-    ]
-    for where, cost in (("disk", on_disk["scan"]), ("S3", scan)):
-        told_counts = [
-            f"{counts[kind] / scan.found:.1f}" if where == "S3" else "" for kind in ("GET", "HEAD")
-        ]
-        report.append(
-            f"| {where} | {cost.seconds:.2f} | {cost.found_bytes / 2**20 / cost.seconds:,.0f}"
-            f" | {' | '.join(told_counts)} | +{cost.python_mib:.0f} |"
-        )
-    return [*report, ""]
+            memory = f"+{cost.python_mib:.0f}"
+            if name == "list":
+                memory += f", JVM +{cost.jvm_mib:.0f}"
+            requests = [str(counts.get(kind, "-")) for kind in ("LIST", "at once")]
+            rate = f"{files / cost.seconds:,.0f}"
+            section.row(by, where, f"{cost.seconds:.1f}", rate, *requests, memory)
+            section.figures[f"{name} {where} files/s"] = files / cost.seconds
+
+
+def _scans(section: Section, disk: Cost, s3: Cost, counts: Counts) -> None:
+    size = s3.found_bytes / s3.found / 2**20
+    section.lines.append("")
+    section.say(
+        f"Recovering {s3.found} segments of {size:.0f} MiB one after another in one process, as a"
+        " task does (the disk's from the page cache):"
+    )
+    section.lines.append("")
+    section.table("where", "s", "MB/s", "GETs a segment", "HEADs a segment", "memory, MiB")
+    for where, cost in (("disk", disk), ("S3", s3)):
+        is_s3 = where == "S3"
+        requests = [f"{counts[kind] / s3.found:.0f}" if is_s3 else "-" for kind in ("GET", "HEAD")]
+        rate = cost.found_bytes / 1e6 / cost.seconds
+        memory = f"+{cost.python_mib:.0f}"
+        section.row(where, f"{cost.seconds:.2f}", f"{rate:,.0f}", *requests, memory)
+        section.figures[f"scan {where} MB/s"] = rate
 
 
 def main() -> None:
@@ -213,11 +205,8 @@ def main() -> None:
         name, source = given.measure
         print(json.dumps(MEASURES[name](source)))
         return
-    quick = given.quick
-    lines = bench_stores(
-        folders=50 if quick else 1000, segment_bytes=2**23 if quick else 256 * 2**20
-    )
-    print("\n".join(lines))
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    print("\n".join(bench_stores(quick=given.quick).lines))
 
 
 if __name__ == "__main__":
