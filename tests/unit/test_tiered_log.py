@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions
 from kafka_segments.spark.scan import Scanned, ScanOptions, SegmentScanner
 from kafka_segments.storage import listing
 from kafka_segments.storage.files import open_segment, place
+from kafka_segments.storage.format_files import Around
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.listing import Listed
 from kafka_segments.storage.walk import walk_folders
@@ -110,6 +113,22 @@ def test_a_log_without_timestamps_has_the_one_that_the_broker_told(
     log = _put(tmp_path, max_timestamp_ms=1_650_000_000_000)
 
     assert scan(log).fallback_ms == 1_650_000_000_000
+
+
+def test_so_does_kip33s_time_index(tmp_path: Path) -> None:
+    log = _put(tmp_path, v2_batch(0, [(-1, b"k", b"v")]), max_timestamp_ms=1_650_000_000_000)
+    source = str(tmp_path / "tier")
+    output = IndexOutput(str(tmp_path / "indexes"), str(tmp_path / "aside"), {source: ""})
+    rule = WithoutTimestamps.MTIME_NEXT
+    kip33 = FormatOptions(IndexFormat.KIP33, without_timestamps=rule)
+
+    found = SegmentScanner(ScanOptions(RecoveryOptions(), output, kip33)).scan(
+        source, FOLDER, log.name, 0, around=Around(60, 1)
+    )
+
+    (file,) = (tmp_path / "indexes").rglob("*.timeindex")
+    assert found.damage is None
+    assert int.from_bytes(file.read_bytes()[:8], "big") == 1_650_000_000_000
 
 
 def _cut(log: Path) -> None:

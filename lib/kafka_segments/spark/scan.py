@@ -154,7 +154,7 @@ class SegmentScanner:
                         recovery,
                         segment.read_into,
                         base_offset=base_offset,
-                        around=around or Around(),
+                        around=_around(around or Around(), segment.tiered_timestamp_ms),
                     )
                 segment.check_unchanged()
         except FileNotFoundError:
@@ -178,6 +178,13 @@ class SegmentScanner:
             size_bytes=segment.size_bytes if tiered_log_of(file.path) else None,
             fallback_ms=segment.tiered_timestamp_ms,
         )
+
+
+def _around(around: Around, tiered_timestamp_ms: int | None) -> Around:
+    """Take an object's time, which is its upload's, for the one that a broker goes by."""
+    if tiered_timestamp_ms is None:
+        return around
+    return around._replace(last_modified_ms=tiered_timestamp_ms)
 
 
 def _measured(scanned: Scanned) -> tuple[int | None, ...]:
