@@ -1,94 +1,286 @@
-"""The main path on executors of their own, the package shipped as a user would ship it."""
+"""A standalone cluster: jobs by spark-submit, and faults that end as if nothing had been."""
 
 import os
+import shutil
 import subprocess
-import sys
-import venv
-import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
+from driver_process import NOW_MS, Driver, build, leftovers, same_tables, small_settings
+from kafka_segments.cli import cli
+from kafka_segments.spark import tables
+from kafka_segments.spark.tables import Table, Warehouse
+from spark_cluster import BIN, ROOT, SparkCluster, bare_environment, package_zip, packed_environment
 
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """The zip that ``make build`` makes for --py-files."""
-    archive = tmp_path / "kafka_segments.zip"
-    with zipfile.ZipFile(archive, "w") as package:
-        for file in sorted((ROOT / "lib" / "kafka_segments").rglob("*")):
-            if file.suffix in (".py", ".properties"):
-                package.write(file, file.relative_to(ROOT / "lib"))
-        for file in sorted((ROOT / "schemas").glob("*.json")):
-            package.write(file, f"kafka_segments/schemas/{file.name}")
-    return archive
+NOW = ("--now-ms", "1795000000000")
+SHIPPED_PYTHON = "./environment/bin/python"
 
 
-@pytest.fixture
-def other_python(tmp_path: Path) -> Path:
-    """An interpreter that has the dependencies, but not the package on its own path."""
-    folder = tmp_path / "python"
-    venv.create(folder, symlinks=True, with_pip=False)
-    found = sorted(folder.glob("lib/python*/site-packages"))
-    packages = Path(next(path for path in sys.path if path.endswith("site-packages")))
-    for entry in packages.iterdir():
-        if "kafka_segments" not in entry.name and "editable" not in entry.name:
-            (found[0] / entry.name).symlink_to(entry)
-    return folder / "bin" / "python"
+class Shipped(NamedTuple):
+    """How the package gets to the executors, and the interpreters there and in the driver."""
+
+    options: tuple[str, str]
+    executors_python: str
+    drivers_python: str
 
 
-def test_spark_submit_to_separate_executors_gives_the_brokers_files(
-    broker: Path, package: Path, other_python: Path, tmp_path: Path
-) -> None:
-    source = broker / "logs"
-    jars = ",".join(map(str, sorted((ROOT / "jars" / "delta").glob("*.jar"))))
-    python_path = os.environ | {
-        "PYSPARK_PYTHON": str(other_python),
-        "PYSPARK_DRIVER_PYTHON": str(other_python),
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    started = SparkCluster(tmp_path_factory.mktemp("cluster"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return packed_environment(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """What a local build of the broker's logs gives."""
+    target = tmp_path_factory.mktemp("undisturbed")
+    build(spark, broker / "logs", target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def new_driver(cluster: SparkCluster, environment: Path, faults: Path) -> Callable[[], Driver]:
+    """Start a driver whose executors suffer what is armed; stragglers get a second copy."""
+    settings = small_settings(cluster.url) | {
+        "spark.archives": f"{environment}#environment",
+        "spark.python.daemon.module": "faulty_daemon",
+        "spark.executorEnv.FAULTS": str(faults),
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "3s",
     }
-    python_path.pop("PYTHONPATH", None)
+    return lambda: Driver(settings, SHIPPED_PYTHON)
 
-    done = subprocess.run(
+
+@pytest.fixture(scope="module")
+def driver(new_driver: Callable[[], Driver]) -> Iterator[Driver]:
+    started = new_driver()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def zipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
+    """The zip alone; the dependencies are installed on every machine."""
+    folder = tmp_path_factory.mktemp("zip")
+    bare_environment(folder)
+    python = str(folder / "environment" / "bin" / "python")
+    return Shipped(("--py-files", str(package_zip(folder))), python, python)
+
+
+@pytest.fixture(scope="module")
+def packed(environment: Path) -> Shipped:
+    """The environment with the package in it; the machines have an interpreter only."""
+    python = str(environment.parent / "environment" / "bin" / "python")
+    return Shipped(("--archives", f"{environment}#environment"), SHIPPED_PYTHON, python)
+
+
+def _submit(
+    cluster: SparkCluster, shipped: Shipped, job: str, *options: object
+) -> subprocess.Popen[str]:
+    settings = small_settings(cluster.url).items()
+    variables = os.environ | {
+        "PYSPARK_PYTHON": shipped.executors_python,
+        "PYSPARK_DRIVER_PYTHON": shipped.drivers_python,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    variables.pop("PYTHONPATH", None)
+    return subprocess.Popen(
         [
-            str(Path(sys.executable).with_name("spark-submit")),
-            "--master",
-            "local-cluster[2,1,1024]",
-            "--jars",
-            jars,
-            "--py-files",
-            str(package),
-            "--conf",
-            "spark.ui.enabled=false",
-            "--conf",
-            "spark.sql.shuffle.partitions=2",
-            str(ROOT / "jobs" / "build_indexes.py"),
-            "--source",
-            str(source),
-            "--warehouse",
-            "warehouse",
-            "--index-dir",
-            "indexes",
-            "--output",
-            "csv",
+            str(BIN / "spark-submit"),
+            *(part for pair in settings for part in ("--conf", "=".join(pair))),
+            *shipped.options,
+            *map(str, (ROOT / "jobs" / job, *options)),
         ],
-        cwd=tmp_path,
-        capture_output=True,
+        cwd=cluster.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        env=python_path,
+        env=variables,
     )
 
-    assert done.returncode == 0, done.stderr[-3000:]
-    written = {
-        str(file.relative_to(tmp_path / "indexes")): file.read_bytes()
-        for file in (tmp_path / "indexes").rglob("*index")
-    }
-    rebuilt = {
-        str(file.relative_to(broker / "rebuilt")): file.read_bytes()
-        for file in (broker / "rebuilt").rglob("*")
-        if file.suffix in (".index", ".timeindex", ".txnindex")
-    }
-    assert written == rebuilt
-    rows = [line for line in done.stdout.splitlines() if f",{source}," in line]
-    assert len(rows) == 24
+
+def _ended(submitted: subprocess.Popen[str], *, status: int = 0) -> str:
+    out, messages = submitted.communicate()
+    assert submitted.returncode == status, messages[-3000:]
+    return out
+
+
+def _index_files(folder: Path) -> dict[str, bytes]:
+    suffixes = (".index", ".timeindex", ".txnindex")
+    files = (file for file in folder.rglob("*") if file.suffix in suffixes)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def _decided(spark: SparkSession, warehouse: Path, table: Table) -> list[str]:
+    rows = Warehouse(spark, str(warehouse)).read(table)
+    return sorted(map(str, rows.drop("run_id").collect()))
+
+
+def test_submitted_jobs_give_the_brokers_files_and_the_tables_of_a_local_run(
+    cluster: SparkCluster,
+    packed: Shipped,
+    zipped: Shipped,
+    spark: SparkSession,
+    broker: Path,
+    undisturbed: Path,
+    tmp_path: Path,
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    partition = "ct-two-partitions-1"
+    local = ("--warehouse", undisturbed / "wh", *NOW)
+    on_cluster = ("--warehouse", one / "wh", *NOW)
+
+    whole = _submit(
+        *(cluster, packed, "build_indexes.py", "--source", broker / "logs"),
+        *("--warehouse", one / "wh", "--index-dir", one / "indexes", "--now-ms", NOW_MS),
+    )
+    part = _submit(
+        *(cluster, zipped, "build_indexes.py", "--source", broker / "logs" / partition),
+        *("--warehouse", other / "wh", "--index-dir", other / "indexes", "--output", "csv"),
+    )
+    assert "read 24 of 24 segments" in _ended(whole)
+    assert _ended(part).count(f",{partition[:-2]},1,") == 2
+    decided = _submit(cluster, zipped, "decide_retention.py", *on_cluster)
+    checked = _submit(cluster, packed, "validate_tables.py", *on_cluster)
+    for verb in ("retention", "validate"):
+        with pytest.raises(SystemExit) as ended:
+            cli([verb, *map(str, local)])
+        assert ended.value.code == 0
+    _ended(decided)
+    _ended(checked)
+
+    assert _index_files(one / "indexes") == _index_files(broker / "rebuilt")
+    assert _index_files(other / "indexes") == _index_files(broker / "rebuilt" / partition)
+    assert same_tables(spark, one, undisturbed)
+    for table in (tables.RETENTION_DECISIONS, tables.VALIDATION_RESULTS):
+        assert _decided(spark, one / "wh", table) == _decided(spark, undisturbed / "wh", table)
+
+
+@pytest.mark.parametrize(
+    "suffered", [("straggle",), ("kill_executor", "kill_worker")], ids=["speculation", "kills"]
+)
+def test_a_scan_that_is_disturbed_ends_as_if_nothing_had_been(
+    suffered: tuple[str, ...],
+    cluster: SparkCluster,
+    driver: Driver,
+    faults: Path,
+    undisturbed: Path,
+    spark: SparkSession,
+    broker: Path,
+    tmp_path: Path,
+) -> None:
+    for fault in suffered:
+        (faults / fault).touch()
+
+    summary = driver.build(broker / "logs", tmp_path).result()
+
+    assert [(faults / f"{fault}.suffered").exists() for fault in suffered] == [True] * len(suffered)
+    assert len(cluster.lost_workers()) == ("kill_worker" in suffered)
+    cluster.start_workers()
+    assert (summary.segments_scanned, summary.findings) == (24, 0)
+    assert same_tables(spark, tmp_path, undisturbed)
+    assert leftovers(tmp_path) == []
+
+
+def test_segments_that_change_and_vanish_while_they_are_read_are_right_after_the_next_run(
+    driver: Driver, faults: Path, spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    _, active = sorted((log_dir / "ct-two-partitions-0").glob("*.log"))
+    other_old, other_active = sorted((log_dir / "ct-two-partitions-1").glob("*.log"))
+    shutil.copy(other_old, other_old.with_suffix(".other"))
+    with other_old.with_suffix(".other").open("r+b") as log:
+        log.seek(500_000)
+        log.write(b"other")
+    for fault, log in (("vanish", active), ("replace", other_old), ("truncate", other_active)):
+        (faults / fault).write_text(str(log))
+
+    first = driver.build(log_dir, tmp_path / "disturbed").result()
+    active.with_suffix(".vanished").rename(active)
+    second = driver.build(log_dir, tmp_path / "disturbed").result()
+    build(spark, log_dir, tmp_path / "undisturbed")
+
+    assert (first.segments_scanned, first.segments_damaged) == (4, 2)
+    assert (second.segments_scanned, second.segments_damaged) == (3, 2)
+    assert same_tables(spark, tmp_path / "disturbed", tmp_path / "undisturbed")
+
+
+@pytest.fixture(scope="module")
+def history(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path, Path]:
+    """Logs, what a build gave before one segment was cut and one removed, and one after that."""
+    folder = tmp_path_factory.mktemp("history")
+    logs, before, after = folder / "logs", folder / "before", folder / "after"
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+        shutil.copytree(broker / "logs" / name, logs / name)
+    build(spark, logs, after)
+    shutil.copytree(after, before)
+    os.truncate(logs / "ct-two-partitions-1" / f"{1566:020d}.log", 30_000)
+    (logs / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
+    build(spark, logs, after)
+    return logs, before, after
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first runs", "later runs"])
+def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
+    is_first: bool,
+    driver: Driver,
+    spark: SparkSession,
+    history: tuple[Path, Path, Path],
+    broker: Path,
+    undisturbed: Path,
+    tmp_path: Path,
+) -> None:
+    logs, before, after = history
+    if is_first:
+        logs, after = broker / "logs", undisturbed
+    else:
+        shutil.copytree(before, tmp_path / "both")
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+
+    other = driver.build(logs, tmp_path / "both", meet_in=meeting)
+    build(spark, logs, tmp_path / "both", meet_in=meeting)
+    other.result()
+
+    assert same_tables(spark, tmp_path / "both", after)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_driver_killed_before_and_after_the_merge_is_made_good_by_the_next_runs(
+    driver: Driver,
+    new_driver: Callable[[], Driver],
+    spark: SparkSession,
+    history: tuple[Path, Path, Path],
+    tmp_path: Path,
+) -> None:
+    logs, before, after = history
+    shutil.copytree(before, tmp_path / "killed")
+
+    for when, killed in (("before", driver), ("after", new_driver())):
+        with pytest.raises(BrokenProcessPool):
+            killed.build(logs, tmp_path / "killed", killed=when).result()
+        killed.close()
+    last = build(spark, logs, tmp_path / "killed")
+
+    assert last.segments_scanned == 0
+    assert same_tables(spark, tmp_path / "killed", after)

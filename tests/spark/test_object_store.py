@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.spark import tables
 from kafka_segments.storage.files import list_folder, place, publish
 from mini_hdfs import MiniHdfs
-from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from stored_builds import OF_THE_COPY, build, files, files_at, rows
 
 PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
@@ -96,6 +97,27 @@ def test_a_build_of_a_copy_on_hdfs_equals_that_of_the_disk(
     assert list_folder(place(f"{root}/tables/_entries")) == []
     at_hadoops_own = spark.read.format("delta").load(f"{hdfs.uri}/build/tables/segments")
     assert at_hadoops_own.count() == 4
+
+
+def test_a_store_that_throttles_every_read_gives_what_the_disk_gives(
+    store: ObjectStore, spark: SparkSession, on_disk: OnDisk, tmp_path: Path
+) -> None:
+    store.put_folder(on_disk.logs, "spark-throttled/logs")
+    tries: Counter[Request] = Counter()
+
+    def is_throttled(request: Request) -> bool:
+        tries[request] += 1
+        return request.method == "GET" and tries[request] <= 2
+
+    store.refuses = is_throttled
+    warehouse, indexes = str(tmp_path / "wh"), tmp_path / "indexes"
+    summary = build(spark, "s3://spark-throttled/logs", warehouse, index_dir=str(indexes))
+
+    assert (summary.segments_scanned, summary.findings) == (4, 0)
+    assert max(tries.values()) >= 3
+    assert files(indexes) == files(on_disk.indexes)
+    here = rows(spark, on_disk.tables, tables.SEGMENTS, without=OF_THE_COPY)
+    assert rows(spark, warehouse, tables.SEGMENTS, without=OF_THE_COPY) == here
 
 
 def test_an_object_that_the_store_refuses_is_a_row_and_the_next_run_reads_it(

@@ -14,6 +14,7 @@ from kafka_segments.settings import Settings
 
 DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 ROOT = Path(__file__).resolve().parents[3]
+_CAUSE = "Caused by: "
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
 
@@ -134,6 +135,9 @@ def describe_failure(error: Exception) -> str:
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if _names_a_python_error(line)]
+    if causes:
+        return f"{causes[-1]} (--verbose shows all)"
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     if causes:
         return f"{causes[-1]} (--verbose shows all)"
     return f"{type(error).__name__}: {lines[0] if lines else ''} (--verbose shows all)"

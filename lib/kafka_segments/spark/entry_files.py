@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.index.recovery import Entries
 from kafka_segments.spark.schemas import schema
-from kafka_segments.storage.files import Place, make_folder, place
+from kafka_segments.storage.files import Place, make_folder, named_errors, place
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.storage.stores import hadoop_uri
 
@@ -99,7 +99,8 @@ class _EntryFile:
         if self._rows or (needed and self._writer is None):
             self._write()
         if self._writer is not None:
-            self._writer.close()
+            with named_errors(self._place.path):
+                self._writer.close()
 
     def _write(self) -> None:
         rows = np.repeat(np.arange(len(self._keys), dtype=np.int32), list(map(len, self._entries)))
@@ -113,9 +114,11 @@ class _EntryFile:
         ]
         entries = np.concatenate([*self._entries, np.empty((0, 2), dtype=np.int64)])
         columns += [pa.array(np.ascontiguousarray(entries[:, column])) for column in (0, 1)]
-        if self._writer is None:
-            filesystem, path = self._place
-            make_folder(Place(filesystem, path.rpartition("/")[0]))
-            self._writer = pq.ParquetWriter(path, self._schema, filesystem=filesystem)
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        filesystem, path = self._place
+        with named_errors(path):
+            if self._writer is None:
+                make_folder(Place(filesystem, path.rpartition("/")[0]))
+                self._writer = pq.ParquetWriter(path, self._schema, filesystem=filesystem)
+            self._writer.write_batch(batch)
         self._keys, self._entries, self._rows = [], [], 0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from kafka_segments.errors import UsageError
+
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 _LOG = logging.getLogger(__name__)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -80,7 +82,15 @@ def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterat
 
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
     ``root``, else with those that Spark's Ivy resolves; it is stopped at the end.
+
+    Raises:
+        UsageError: SPARK_REMOTE names a Spark Connect server.
     """
+    if os.environ.get("SPARK_REMOTE"):
+        raise UsageError(
+            "SPARK_REMOTE is set, but commands do not run over Spark Connect: unset it, or submit"
+            " the job to the cluster by spark-submit; docs/clusters.md says what works over Connect"
+        )
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running

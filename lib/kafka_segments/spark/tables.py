@@ -1,7 +1,6 @@
 """The Delta tables of a warehouse: made from the published schemas, changed by MERGE."""
 
 import logging
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,9 +8,10 @@ from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.errors import UsageError
 from kafka_segments.spark.schemas import schema
-from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
+from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.storage.stores import hadoop_uri
 
@@ -19,7 +19,6 @@ _LOG = logging.getLogger(__name__)
 LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
 SEGMENT_KEYS = (*LOG_KEYS, "base_offset")
 _SCHEMA_VERSION = "kafkaSegments.schemaVersion"
-_COMMIT = re.compile(r"[0-9]{20}\.json")
 _MOST_TRIES = 5
 _CONFLICTS = (
     "ConcurrentAppendException",
@@ -123,12 +122,7 @@ class Warehouse:
 
         Version 0 makes the table and holds no rows. The log's file names tell, without a job.
         """
-        try:
-            entries = list_folder(place(join_uri(self.root, table.name, "_delta_log")))
-        except SourceError:
-            return None
-        commits = [entry.name for entry in entries if _COMMIT.fullmatch(entry.name)]
-        return int(commits[-1][:20]) if commits else None
+        return last_version(join_uri(self.root, table.name))
 
     def read(self, table: Table) -> DataFrame:
         """Read a table.
@@ -161,9 +155,15 @@ class Warehouse:
         Raises:
             UsageError: the table that is there cannot be brought up to date.
         """
-        if self.version(table) is not None:
-            upgrade(self, table)
-            return
+        if self.version(table) is None:
+            with creation_lock(self.root, table.name):
+                if self.version(table) is None:
+                    self._make(table)
+                    return
+        upgrade(self, table)
+
+    def _make(self, table: Table) -> None:
+        remove_log_without_commit(join_uri(self.root, table.name))
         builder = (
             DeltaTable.createIfNotExists(self.spark)
             .location(self.uri(table))

@@ -349,13 +349,25 @@ def _temporary_name(path: str) -> str:
 def _publish_locally(path: str, data: bytes) -> None:
     temporary = _temporary_name(path)
     try:
-        with open(temporary, "xb") as stream:
-            stream.write(data)
-        os.replace(temporary, path)
+        with named_errors(path):
+            with open(temporary, "xb") as stream:
+                stream.write(data)
+            os.replace(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+@contextmanager
+def named_errors(path: str) -> Iterator[None]:
+    """Say which file the system would not write, where its error does not: the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def remove_folder(folder: Place) -> None:

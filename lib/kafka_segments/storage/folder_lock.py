@@ -1,4 +1,4 @@
-"""One lock a warehouse: builds share it, what rewrites their index files has it alone."""
+"""Locks of a warehouse: builds share one, what rewrites their index files has it alone."""
 
 import fcntl
 import os
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _NAME = "_lock"
+_CREATION = "_locks"
 
 
 @contextmanager
@@ -18,10 +19,26 @@ def warehouse_lock(warehouse: str, *, alone: bool) -> Iterator[None]:
     if "://" in warehouse:
         yield
         return
-    Path(warehouse).mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(os.path.join(warehouse, _NAME), os.O_RDWR | os.O_CREAT, 0o666)
+    with _locked(os.path.join(warehouse, _NAME), fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def creation_lock(warehouse: str, table: str) -> Iterator[None]:
+    """Wait for the lock under which a table is made, as ``warehouse_lock``."""
+    if "://" in warehouse:
+        yield
+        return
+    with _locked(os.path.join(warehouse, _CREATION, table), fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def _locked(path: str, kind: int) -> Iterator[None]:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(descriptor, kind)
         yield
     finally:
         os.close(descriptor)

@@ -1,0 +1,37 @@
+"""What the names in a Delta table's log tell, without Spark."""
+
+import re
+
+from kafka_segments.errors import SourceError
+from kafka_segments.storage.files import FileEntry, list_folder, place, remove_folder
+from kafka_segments.storage.listing import join_uri
+
+_COMMIT = re.compile(r"[0-9]{20}\.json")
+_OF_NO_COMMIT = (".", "_staged_commits")
+
+
+def last_version(table: str) -> int | None:
+    """Give the version of the last commit of the table at a URI, None where there is none."""
+    commits = [entry.name for entry in _entries(table) or () if _COMMIT.fullmatch(entry.name)]
+    return int(commits[-1][:20]) if commits else None
+
+
+def remove_log_without_commit(table: str) -> None:
+    """Remove the log that making a table left where it was killed: Delta takes it for a table.
+
+    Only temporary names are removed, never a log that has anything else in it.
+    """
+    entries = _entries(table)
+    if entries is not None and all(entry.name.startswith(_OF_NO_COMMIT) for entry in entries):
+        remove_folder(place(_log(table)))
+
+
+def _log(table: str) -> str:
+    return join_uri(table, "_delta_log")
+
+
+def _entries(table: str) -> list[FileEntry] | None:
+    try:
+        return list_folder(place(_log(table)))
+    except SourceError:
+        return None

@@ -1,0 +1,81 @@
+"""PySpark's daemon of Python workers, with the faults that a test has armed.
+
+A file in the folder that ``FAULTS`` names arms one; the first task that comes to its place
+takes the file away and suffers it. The file of a change to a segment holds the segment's path.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import daemon
+
+from kafka_segments.spark import scan
+from kafka_segments.spark.entry_files import EntryFiles
+from kafka_segments.storage.files import OpenSegment, Place, open_segment
+
+FAULTS = Path(os.environ["FAULTS"])
+EXECUTOR = os.getppid()
+_MOST_SECONDS = 300
+
+
+def _is_armed(fault: str, path: str = "") -> bool:
+    try:
+        if (FAULTS / fault).read_text() != path:
+            return False
+        (FAULTS / fault).rename(FAULTS / f"{fault}.suffered")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _wait_for_the_end() -> None:
+    time.sleep(_MOST_SECONDS)
+    raise TimeoutError("not killed")
+
+
+@contextmanager
+def _open(file: Place) -> Iterator[OpenSegment]:
+    log = Path(file.path)
+    if _is_armed("vanish", file.path):
+        log.rename(log.with_suffix(".vanished"))
+    with open_segment(file) as segment:
+        if _is_armed("truncate", file.path):
+            os.truncate(file.path, segment.size_bytes - 10_000)
+        if _is_armed("replace", file.path):
+            log.with_suffix(".other").rename(log)
+
+        def read_into(position: int, view: memoryview) -> int:
+            read = segment.read_into(position, view)
+            if _is_armed("kill_worker"):
+                os.kill(_parent(EXECUTOR), signal.SIGKILL)
+                os.kill(EXECUTOR, signal.SIGKILL)
+                _wait_for_the_end()
+            return read
+
+        yield segment._replace(read_into=read_into)
+
+
+class _EntryFiles(EntryFiles):
+    """Its end is the task's: index files and entries are written, its rows not yet sent."""
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)  # type: ignore[arg-type]
+        if _is_armed("kill_executor"):
+            os.kill(EXECUTOR, signal.SIGKILL)
+            _wait_for_the_end()
+        if _is_armed("straggle"):
+            _wait_for_the_end()
+
+
+if __name__ == "__main__":
+    scan.open_segment = _open
+    scan.EntryFiles = _EntryFiles  # type: ignore[misc]
+    daemon.manager()
