@@ -17,6 +17,7 @@ from kafka_segments.spark import tables
 from kafka_segments.spark.tables import Table, Warehouse
 from spark_cluster import BIN, ROOT, SparkCluster, bare_environment, package_zip, packed_environment
 
+pytestmark = pytest.mark.timeout(1800)
 NOW = ("--now-ms", "1795000000000")
 SHIPPED_PYTHON = "./environment/bin/python"
 
