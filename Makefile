@@ -8,7 +8,7 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,18 @@ build: setup ## make the wheel and the zip for spark-submit's --py-files, in dis
 	@cd dist && $(abspath $(BIN))/python -m zipfile -e *.whl unpacked && cd unpacked \
 	  && $(abspath $(BIN))/python -m zipfile -c ../kafka_segments.zip kafka_segments \
 	  && cd .. && rm -r unpacked
+	@ls dist
+
+environment: build ## pack an environment with the package, compiled, for spark-submit's --archives, in dist/
+	@rm -rf build/environment && mkdir -p build/environment/sample && $(PYTHON) -m venv build/environment/packed
+	@$(BIN)/python -m pip wheel -q --require-hashes -r requirements.lock -w build/wheels
+	@build/environment/packed/bin/python -m pip install -q --no-index --find-links build/wheels dist/*.whl
+	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz build/environment/sample
+	@PYTHONPATH= build/environment/packed/bin/spark-submit --master 'local[1]' \
+	  --jars "$$(ls jars/delta/*.jar | paste -sd,)" jobs/build_indexes.py \
+	  --source build/environment/sample/broker/logs --index-dir build/environment/sample/indexes \
+	  --warehouse build/environment/sample/warehouse >build/environment/sample/log 2>&1
+	@tar -C build/environment/packed --exclude=pyspark/jars -czf dist/environment.tar.gz .
 	@ls dist
 
 airflow-setup: $(AIRFLOW_VENV)/.done ## make .venv-airflow with Airflow and its Spark provider

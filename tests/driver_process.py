@@ -16,9 +16,9 @@ from kafka_segments.pipelines.build import Build, BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.spark import session, tables
 from kafka_segments.spark.tables import Table, Warehouse
+from stored_builds import NOW_MS, files, rows
 
 ROOT = Path(__file__).resolve().parents[1]
-NOW_MS = 1_800_000_000_000
 _PATIENCE_SECONDS = 300
 _SMALL = {
     "spark.ui.enabled": "false",
@@ -133,19 +133,9 @@ def same_tables(spark: SparkSession, one: Path, other: Path) -> bool:
 
 
 def _state(spark: SparkSession, target: Path) -> dict[str, Any]:
-    warehouse = Warehouse(spark, str(target / "wh"))
-    rows = {
-        table.name: sorted(map(str, warehouse.read(table).drop("run_id", "fingerprint").collect()))
+    found: dict[str, Any] = {
+        table.name: rows(spark, str(target / "wh"), table, without={"run_id", "fingerprint"})
         for table in tables.BUILD_TABLES
         if table is not tables.RUNS
     }
-    return rows | {"files": _files(target / "indexes")}
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    """Give all files below a folder, those with temporary names too."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
+    return found | {"files": files(target / "indexes")}
