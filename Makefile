@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+PACKED := build/environment
 AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
@@ -34,16 +35,16 @@ build: setup ## make the wheel and the zip for spark-submit's --py-files, in dis
 	  && cd .. && rm -r unpacked
 	@ls dist
 
-environment: build ## pack an environment with the package, compiled, for spark-submit's --archives, in dist/
-	@rm -rf build/environment && mkdir -p build/environment/sample && $(PYTHON) -m venv build/environment/packed
+environment: build ## pack the package with its dependencies, compiled, for spark-submit's --archives
+	@rm -rf $(PACKED) $(PACKED)-sample && $(PYTHON) -m venv $(PACKED)
 	@$(BIN)/python -m pip wheel -q --require-hashes -r requirements.lock -w build/wheels
-	@build/environment/packed/bin/python -m pip install -q --no-index --find-links build/wheels dist/*.whl
-	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz build/environment/sample
-	@PYTHONPATH= build/environment/packed/bin/spark-submit --master 'local[1]' \
+	@$(PACKED)/bin/python -m pip install -q --no-index --find-links build/wheels dist/*.whl
+	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(PACKED)-sample
+	@PYSPARK_PYTHON=$(abspath $(PACKED))/bin/python $(PACKED)/bin/spark-submit --master 'local[1]' \
 	  --jars "$$(ls jars/delta/*.jar | paste -sd,)" jobs/build_indexes.py \
-	  --source build/environment/sample/broker/logs --index-dir build/environment/sample/indexes \
-	  --warehouse build/environment/sample/warehouse >build/environment/sample/log 2>&1
-	@tar -C build/environment/packed --exclude=pyspark/jars -czf dist/environment.tar.gz .
+	  --source $(PACKED)-sample/broker/logs --index-dir $(PACKED)-sample/indexes \
+	  --warehouse $(PACKED)-sample/warehouse >$(PACKED)-sample.log 2>&1 || { cat $(PACKED)-sample.log; exit 1; }
+	@tar -C $(PACKED) --exclude=pyspark/jars -czf dist/environment.tar.gz .
 	@ls dist
 
 airflow-setup: $(AIRFLOW_VENV)/.done ## make .venv-airflow with Airflow and its Spark provider
