@@ -3,8 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -59,8 +58,10 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def new_driver(cluster: SparkCluster, environment: Path, faults: Path) -> Callable[[], Driver]:
-    """Start a driver whose executors suffer what is armed; stragglers get a second copy."""
+def driver(
+    spark: SparkSession, cluster: SparkCluster, environment: Path, faults: Path
+) -> Iterator[Driver]:
+    """A driver whose executors suffer what is armed; stragglers get a second copy."""
     settings = small_settings(cluster.url) | {
         "spark.archives": f"{environment}#environment",
         "spark.python.daemon.module": "faulty_daemon",
@@ -69,12 +70,7 @@ def new_driver(cluster: SparkCluster, environment: Path, faults: Path) -> Callab
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "3s",
     }
-    return lambda: Driver(settings, SHIPPED_PYTHON)
-
-
-@pytest.fixture(scope="module")
-def driver(new_driver: Callable[[], Driver]) -> Iterator[Driver]:
-    started = new_driver()
+    started = Driver(settings, SHIPPED_PYTHON)
     yield started
     started.close()
 
@@ -220,66 +216,3 @@ def test_segments_that_change_and_vanish_while_they_are_read_are_right_after_the
     assert (first.segments_scanned, first.segments_damaged) == (4, 2)
     assert (second.segments_scanned, second.segments_damaged) == (3, 2)
     assert same_tables(spark, tmp_path / "disturbed", tmp_path / "undisturbed")
-
-
-@pytest.fixture(scope="module")
-def history(
-    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Path, Path]:
-    """Logs, what a build gave before one segment was cut and one removed, and one after that."""
-    folder = tmp_path_factory.mktemp("history")
-    logs, before, after = folder / "logs", folder / "before", folder / "after"
-    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
-        shutil.copytree(broker / "logs" / name, logs / name)
-    build(spark, logs, after)
-    shutil.copytree(after, before)
-    os.truncate(logs / "ct-two-partitions-1" / f"{1566:020d}.log", 30_000)
-    (logs / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
-    build(spark, logs, after)
-    return logs, before, after
-
-
-@pytest.mark.parametrize("is_first", [True, False], ids=["first runs", "later runs"])
-def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
-    is_first: bool,
-    driver: Driver,
-    spark: SparkSession,
-    history: tuple[Path, Path, Path],
-    broker: Path,
-    undisturbed: Path,
-    tmp_path: Path,
-) -> None:
-    logs, before, after = history
-    if is_first:
-        logs, after = broker / "logs", undisturbed
-    else:
-        shutil.copytree(before, tmp_path / "both")
-    meeting = tmp_path / "meeting"
-    meeting.mkdir()
-
-    other = driver.build(logs, tmp_path / "both", meet_in=meeting)
-    build(spark, logs, tmp_path / "both", meet_in=meeting)
-    other.result()
-
-    assert same_tables(spark, tmp_path / "both", after)
-    assert leftovers(tmp_path) == []
-
-
-def test_a_driver_killed_before_and_after_the_merge_is_made_good_by_the_next_runs(
-    driver: Driver,
-    new_driver: Callable[[], Driver],
-    spark: SparkSession,
-    history: tuple[Path, Path, Path],
-    tmp_path: Path,
-) -> None:
-    logs, before, after = history
-    shutil.copytree(before, tmp_path / "killed")
-
-    for when, killed in (("before", driver), ("after", new_driver())):
-        with pytest.raises(BrokenProcessPool):
-            killed.build(logs, tmp_path / "killed", killed=when).result()
-        killed.close()
-    last = build(spark, logs, tmp_path / "killed")
-
-    assert last.segments_scanned == 0
-    assert same_tables(spark, tmp_path / "killed", after)

@@ -1,17 +1,29 @@
-"""Faults of disks: builds that end as if nothing had been, at the latest when run again."""
+"""Full disks, killed drivers, two drivers at once: all ends as if nothing had been."""
 
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from driver_process import build, leftovers, same_tables
+from driver_process import Driver, build, leftovers, same_tables, small_settings
 
+pytestmark = pytest.mark.timeout(1800)
+SETTINGS = small_settings("local[2]")
 TESTS = Path(__file__).resolve().parents[1]
 OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
+
+
+@pytest.fixture(scope="module")
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    started = Driver(SETTINGS, sys.executable)
+    yield started
+    started.close()
 
 
 def test_a_full_disk_fails_by_name_and_with_room_all_is_as_on_an_empty_one(
@@ -35,3 +47,65 @@ def test_a_full_disk_fails_by_name_and_with_room_all_is_as_on_an_empty_one(
     assert [line for line in failures if "No space left on device" not in line] == []
     assert same_tables(spark, tmp_path / "built", tmp_path / "undisturbed")
     assert leftovers(tmp_path / "built") == []
+
+
+@pytest.fixture(scope="module")
+def history(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path, Path]:
+    """Logs, what a build gave before one segment was cut and one removed, and one after that."""
+    folder = tmp_path_factory.mktemp("history")
+    logs, before, after = folder / "logs", folder / "before", folder / "after"
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+        shutil.copytree(broker / "logs" / name, logs / name)
+    build(spark, logs, after)
+    shutil.copytree(after, before)
+    os.truncate(logs / "ct-two-partitions-1" / f"{1566:020d}.log", 30_000)
+    (logs / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
+    build(spark, logs, after)
+    return logs, before, after
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first runs", "later runs"])
+def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
+    is_first: bool,
+    driver: Driver,
+    spark: SparkSession,
+    history: tuple[Path, Path, Path],
+    log_dir: Path,
+    tmp_path: Path,
+) -> None:
+    logs, before, after = history
+    if is_first:
+        logs, after = log_dir, tmp_path / "one"
+        build(spark, logs, after)
+    else:
+        shutil.copytree(before, tmp_path / "both")
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+
+    other = driver.build(logs, tmp_path / "both", meet_in=meeting)
+    build(spark, logs, tmp_path / "both", meet_in=meeting)
+    other.result()
+
+    assert same_tables(spark, tmp_path / "both", after)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_driver_killed_before_and_after_the_merge_is_made_good_by_the_next_runs(
+    driver: Driver,
+    spark: SparkSession,
+    history: tuple[Path, Path, Path],
+    tmp_path: Path,
+) -> None:
+    logs, before, after = history
+    shutil.copytree(before, tmp_path / "killed")
+
+    for when, killed in (("before", driver), ("after", Driver(SETTINGS, sys.executable))):
+        with pytest.raises(BrokenProcessPool):
+            killed.build(logs, tmp_path / "killed", killed=when).result()
+        killed.close()
+    last = build(spark, logs, tmp_path / "killed")
+
+    assert last.segments_scanned == 0
+    assert same_tables(spark, tmp_path / "killed", after)
