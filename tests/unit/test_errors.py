@@ -13,6 +13,7 @@ EVERY_ERROR = [
     errors.SourceError("/data", "no such folder"),
     errors.FileChangedError(100, 200),
     errors.FileReplacedError(100, 1048576),
+    errors.UnreadableObjectError("no chunk 3 of 7"),
     errors.CorruptIndexError("length is 25 bytes, no multiple of 8"),
     errors.CorruptTextError("meta.properties", "no version"),
     errors.OffsetOverflowError(2**31 + 7, 7),
