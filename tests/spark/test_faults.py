@@ -1,10 +1,11 @@
-"""Full disks, two drivers at once: all ends as if nothing had been."""
+"""Full disks, killed drivers, two drivers at once: all ends as if nothing had been."""
 
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,22 @@ def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
 
     assert same_tables(spark, tmp_path / "both", after)
     assert leftovers(tmp_path) == []
+
+
+def test_a_driver_killed_before_and_after_the_merge_is_made_good_by_the_next_runs(
+    driver: Driver,
+    spark: SparkSession,
+    history: tuple[Path, Path, Path],
+    tmp_path: Path,
+) -> None:
+    logs, before, after = history
+    shutil.copytree(before, tmp_path / "killed")
+
+    for when, killed in (("before", driver), ("after", Driver(SETTINGS, sys.executable))):
+        with pytest.raises(BrokenProcessPool):
+            killed.build(logs, tmp_path / "killed", killed=when).result()
+        killed.close()
+    last = build(spark, logs, tmp_path / "killed")
+
+    assert last.segments_scanned == 0
+    assert same_tables(spark, tmp_path / "killed", after)
