@@ -173,11 +173,7 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
             kind, text = str(told["exception"]), str(told["message"]).partition("\n")[0]
         except (ValueError, KeyError, TypeError):
             kind, text = f"HTTP status {answer.status_code}", str(answer.reason)
-        errors = {
-            "FileNotFoundException": FileNotFoundError,
-            "AccessControlException": PermissionError,
-        }
-        raise errors.get(kind, OSError)(f"{kind}: {text}")
+        raise _ERRORS.get(kind, OSError)(f"{kind}: {text}")
 
 
 def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
