@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.spark import tables
-from kafka_segments.storage.files import list_folder, place, publish
+from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.publishing import publish
 from mini_hdfs import MiniHdfs
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from stored_builds import OF_THE_COPY, build, files, files_at, rows

@@ -14,9 +14,9 @@ from kafka_segments.storage.files import (
     list_folder,
     open_segment,
     place,
-    publish,
     read_whole,
 )
+from kafka_segments.storage.publishing import publish
 
 
 @pytest.mark.parametrize(

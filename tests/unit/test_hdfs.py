@@ -11,14 +11,12 @@ from kafka_segments.storage import webhdfs
 from kafka_segments.storage.files import (
     Place,
     list_folder,
-    make_folder,
     open_segment,
     place,
-    publish,
     read_if_there,
     read_whole,
-    remove_folder,
 )
+from kafka_segments.storage.publishing import make_folder, publish, remove_folder
 from mini_hdfs import MiniHdfs
 
 MIB = 1024 * 1024
@@ -55,7 +53,8 @@ def test_files_are_read_as_they_were_written_and_replaced_in_one_step(
 _KILLED = """
 import os, sys
 from kafka_segments.storage import webhdfs
-from kafka_segments.storage.files import place, publish
+from kafka_segments.storage.files import place
+from kafka_segments.storage.publishing import publish
 
 class Killed(webhdfs.WebHdfs):
     def upload(self, path, data):

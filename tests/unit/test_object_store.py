@@ -13,9 +13,10 @@ from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRe
 from kafka_segments.pipelines.compact import CompactOptions, _remove_stale
 from kafka_segments.spark.scan import ScanOptions, SegmentScanner
 from kafka_segments.storage import stores
-from kafka_segments.storage.files import absolute_uri, open_segment, place, publish, read_whole
+from kafka_segments.storage.files import absolute_uri, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.storage.listing import UNRECOGNIZED, list_source_folder
+from kafka_segments.storage.publishing import publish
 from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
 from kafka_segments.storage.walk import find_segments
 

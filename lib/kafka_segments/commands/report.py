@@ -31,7 +31,8 @@ def _report(*, warehouse: str, out: str, now_ms: int | None, **_: Any) -> int:
     from kafka_segments.reports.html import render_report  # noqa: PLC0415
     from kafka_segments.reports.output import progress  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri, place, publish  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
+    from kafka_segments.storage.publishing import publish  # noqa: PLC0415
 
     target = absolute_uri(out)
     with spark_session("kafka-segments report", root=ROOT) as spark, progress(spark):

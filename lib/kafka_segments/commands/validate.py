@@ -48,7 +48,8 @@ def _validate(
     from kafka_segments.reports.output import progress  # noqa: PLC0415
     from kafka_segments.reports.validation_page import PAGE, render_validation  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri, place, publish  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
+    from kafka_segments.storage.publishing import publish  # noqa: PLC0415
 
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     with spark_session("kafka-segments validate", root=ROOT) as spark:

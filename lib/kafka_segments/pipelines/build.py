@@ -31,9 +31,10 @@ from kafka_segments.spark.scan import ScanOptions, scan_segments
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import Table, Warehouse
 from kafka_segments.storage import listing
-from kafka_segments.storage.files import place, remove_folder
+from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.publishing import remove_folder
 
 _LOG = logging.getLogger(__name__)
 _MOST_TOPICS = 200

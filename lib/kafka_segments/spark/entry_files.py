@@ -20,8 +20,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.index.recovery import Entries
 from kafka_segments.spark.schemas import schema
-from kafka_segments.storage.files import Place, make_folder, named_errors, place
+from kafka_segments.storage.files import Place, place
 from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
 
 INDEX_TABLES = ("offset_index", "time_index")

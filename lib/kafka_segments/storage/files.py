@@ -1,9 +1,8 @@
 """Files wherever they lie, through pyarrow.fs: list a folder, read ranges, publish whole files."""
 
 import os
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -20,12 +19,9 @@ from kafka_segments.errors import (
 )
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
 from kafka_segments.storage.stores import (
-    is_object_store,
     lists_files_only,
     open_store,
-    replaces_when_moved,
     split_uri,
-    uploads_whole,
 )
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
 from kafka_segments.wire.reading import ReadInto
@@ -37,7 +33,6 @@ from kafka_segments.wire.segment_manifest import (
 from kafka_segments.wire.tiered_names import MANIFEST, tiered_log_of
 
 _NO_FILE = "a pipe, a socket or a device, no file"
-TEMPORARY_PREFIX = "."
 TEMPORARY_SUFFIX = ".kafka-segments-tmp"
 
 
@@ -295,82 +290,3 @@ def _open_remote(file: Place) -> Iterator[OpenSegment]:
         closing(ReadAhead(stream, stream.size())) as ahead,
     ):
         yield OpenSegment(ahead.read_into, stream.size(), check_unchanged)
-
-
-def make_folder(folder: Place) -> None:
-    """Make a folder and those above it; object stores need none."""
-    if not is_object_store(folder.filesystem):
-        folder.filesystem.create_dir(folder.path, recursive=True)
-
-
-def publish(target: Place, data: bytes) -> None:
-    """Make a file appear whole: a temporary name beside it, then a rename.
-
-    S3 and Google's store show an object only when its upload ends; there the name is final at
-    once. Arrow shows an empty one on Azure before.
-    """
-    if uploads_whole(target.filesystem):
-        _write(target, data)
-    elif isinstance(target.filesystem, fs.LocalFileSystem):
-        _publish_locally(target.path, data)
-    else:
-        _publish_by_move(target, data)
-
-
-def _publish_by_move(target: Place, data: bytes) -> None:
-    filesystem = target.filesystem
-    temporary = Place(filesystem, _temporary_name(target.path))
-    try:
-        _write(temporary, data)
-        is_there = filesystem.get_file_info(target.path).type == fs.FileType.File
-        if is_there and not replaces_when_moved(filesystem):  # libhdfs renames onto nothing only
-            filesystem.delete_file(target.path)
-        try:
-            filesystem.move(temporary.path, target.path)
-        except NotImplementedError:  # an account of Azure without a hierarchical namespace
-            filesystem.copy_file(temporary.path, target.path)
-            filesystem.delete_file(temporary.path)
-    except BaseException:
-        with suppress(OSError):
-            filesystem.delete_file(temporary.path)
-        raise
-
-
-def _write(target: Place, data: bytes) -> None:
-    with target.filesystem.open_output_stream(target.path) as stream:
-        stream.write(data)
-
-
-def _temporary_name(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
-
-
-def _publish_locally(path: str, data: bytes) -> None:
-    temporary = _temporary_name(path)
-    try:
-        with named_errors(path):
-            with open(temporary, "xb") as stream:
-                stream.write(data)
-            os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-@contextmanager
-def named_errors(path: str) -> Iterator[None]:
-    """Say which file the system would not write, where its error does not: the disk is full."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, path) from None
-
-
-def remove_folder(folder: Place) -> None:
-    """Remove a folder of our own with all that is in it; none there is fine."""
-    if folder.filesystem.get_file_info(folder.path).type == fs.FileType.Directory:
-        folder.filesystem.delete_dir(folder.path)
