@@ -21,6 +21,8 @@ _ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+QUIET_ARCHIVE = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -33,7 +35,7 @@ _LOCAL = {
     "spark.python.daemon.module": "kafka_segments.spark.worker_daemon",
     # A run is over before the JVM's optimizing compiler has paid for itself. Without that
     # compiler the JVM keeps 48 MiB for code, which Spark fills in a minute. Quiet logs.
-    "spark.driver.extraJavaOptions": (
+    _JAVA_OPTIONS: (
         "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
         f" -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     ),
@@ -76,12 +78,26 @@ def s3_settings() -> dict[str, str]:
     return settings
 
 
+def class_archive(root: Path) -> Path:
+    """Give where `make setup` puts the classes that the JVM of a local session loads (CDS)."""
+    return root / "jars" / "spark.jsa"
+
+
+def _shared_classes(root: Path) -> str:
+    """Give the JVM's option to take its classes from the archive; it looks whether they fit."""
+    archive = class_archive(root)
+    return f'-XX:SharedArchiveFile="{archive}" {QUIET_ARCHIVE}' if archive.exists() else ""
+
+
 @contextmanager
-def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, *, root: Path, master: str | None = None, java_options: str | None = None
+) -> Iterator[SparkSession]:
     """Give the running session (spark-submit's, a notebook's) or one of our own.
 
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
     ``root``, else with those that Spark's Ivy resolves; it is stopped at the end.
+    ``java_options``: in the place of those that make the JVM take its classes from an archive.
 
     Raises:
         UsageError: SPARK_REMOTE names a Spark Connect server.
@@ -102,9 +118,13 @@ def spark_session(name: str, *, root: Path, master: str | None = None) -> Iterat
         settings["spark.master"] = master or "local[*]"
         settings |= _LOCAL | s3_settings()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        shared = _shared_classes(root) if java_options is None else java_options
+        settings[_JAVA_OPTIONS] = f"{_LOCAL[_JAVA_OPTIONS]} {shared}"
         jars = delta_jars(root)
-        if jars:
-            settings["spark.jars"] = ",".join(map(str, [*jars, *s3_jars(root)]))
+        if jars:  # on the JVM's own class path: an archive has no classes of other loaders
+            settings["spark.driver.extraClassPath"] = os.pathsep.join(
+                map(str, [*jars, *s3_jars(root)])
+            )
         else:
             _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
             settings["spark.jars.packages"] = DELTA_PACKAGE
