@@ -1,8 +1,8 @@
 """Measure beside Kafka's own code on the same files; writes docs/benchmarks.md.
 
-Sections named as arguments are measured anew, the others are taken from build/bench as the last
-run left them; without arguments all are measured. ``--quick`` uses small inputs and writes
-build/bench/quick.md: to see that it runs, not to publish.
+Sections named as arguments are measured anew, the others are taken from benchmarks/results as the
+last run left them; without arguments all are measured. ``--quick`` uses small inputs and writes
+build/bench/quick: to see that it runs, not to publish.
 """
 
 import argparse
@@ -47,47 +47,51 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "clustering": bench_clustering,
 }
 PLOTS = {
-    "throughput": (plot_throughput, "kernel", "GB/s by shape of batch, beside Kafka's"),
-    "growth": (plot_growth, "many", "Seconds of a build by number of segments"),
+    "throughput": (plot_throughput, ("kernel", "job"), "GB/s by shape of batch, beside Kafka's"),
+    "growth": (plot_growth, ("many",), "Seconds of a build by number of segments"),
 }
+RESULTS = ROOT / "benchmarks" / "results"
 DOCS = ROOT / "docs"
 _MUCH_LOAD = 0.5
 
 
 def measure(name: str, folder: Path, *, quick: bool) -> None:
-    """Measure a section and keep it, with the moment and the load that it began under."""
+    """Measure a section and keep it, with the machine, the day and the load it began under."""
     print(f"\n== {name}", flush=True)
-    load, started = os.getloadavg()[0], datetime.now(UTC)
+    load, day = round(os.getloadavg()[0], 1), datetime.now(UTC).date()
     section = SECTIONS[name](quick=quick)
-    kept = asdict(section) | {"load": load, "at": started.isoformat(timespec="minutes")}
-    (folder / f"{name}.json").write_text(json.dumps(kept, indent=1), "utf-8")
+    kept = asdict(section) | {"load": load, "day": day.isoformat(), "machine": machine()}
+    (folder / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
-def report(folder: Path) -> list[str]:
+def report(folder: Path, images: Path) -> list[str]:
     """Put the kept sections together, the plots and the model with them."""
     kept: dict[str, dict[str, Any]] = {
-        name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in SECTIONS
+        name: json.loads((folder / f"{name}.json").read_text("utf-8"))
+        for name in SECTIONS
+        if (folder / f"{name}.json").exists()
     }
     figures = {name: section["figures"] for name, section in kept.items()}
-    lines = [
-        "# Benchmarks",
-        "",
-        f"`make bench` on {machine()}. Each section beside its peer, on the same files in one run.",
-        "",
-    ]
-    images = DOCS / "images" if folder == SCRATCH else folder
+    lines = ["# Benchmarks", "", "Made by `make bench`: each beside its peer, in one run.", ""]
     for name, section in kept.items():
         lines += [f"## {section['title']}", "", *section["lines"], ""]
-        for plot, (draw, of, caption) in PLOTS.items():
-            if of == name:
+        for plot, (draw, needed, caption) in PLOTS.items():
+            if needed[-1] == name and figures.keys() >= set(needed):
                 draw(figures, images / f"bench-{plot}.svg")
                 lines += [f"![{caption}](images/bench-{plot}.svg)", ""]
-        if section["load"] > _MUCH_LOAD * (os.cpu_count() or 1):
-            lines += [f"Measured under a load of {section['load']:.1f} by other work.", ""]
-    model = cost_model(figures)
-    days = sorted({section["at"][:10] for section in kept.values()})
-    measured = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return [*lines, f"## {model.title}", "", *model.lines, "", f"Measured {measured}.", ""]
+        lines += [_measured(section), ""]
+    if figures.keys() >= {"job", "many"}:
+        model = cost_model(figures)
+        lines += [f"## {model.title}", "", *model.lines, ""]
+    missing = [name for name in SECTIONS if name not in kept]
+    return [*lines, *([f"Not measured yet: {', '.join(missing)}.", ""] if missing else [])]
+
+
+def _measured(section: dict[str, Any]) -> str:
+    text = f"Measured {section['day']} on {section['machine']}"
+    if section["load"] > _MUCH_LOAD * (os.cpu_count() or 1):
+        text += f", under a load of {section['load']} by other work: times are upper bounds"
+    return f"{text}."
 
 
 def main() -> None:
@@ -101,16 +105,15 @@ def main() -> None:
         parser.error(
             f"no such section: {', '.join(sorted(unknown))}; there are: {', '.join(SECTIONS)}"
         )
-    folder = SCRATCH / "quick" if given.quick else SCRATCH
+    folder = SCRATCH / "quick" if given.quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     for name in given.sections or SECTIONS:
         measure(name, folder, quick=given.quick)
-    missing = [name for name in SECTIONS if not (folder / f"{name}.json").exists()]
-    if missing:
-        print(f"no report yet, not measured: {', '.join(missing)}")
-        return
-    target = folder / "quick.md" if given.quick else DOCS / "benchmarks.md"
-    target.write_text("\n".join(report(folder)), "utf-8")
+    target, images = DOCS / "benchmarks.md", DOCS / "images"
+    if given.quick:
+        target, images = folder / "benchmarks.md", folder / "images"
+        images.mkdir(exist_ok=True)
+    target.write_text("\n".join(report(folder, images)), "utf-8")
     print(f"written: {target}")
 
 
