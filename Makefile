@@ -9,12 +9,12 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build environment class-archive test test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.done jars jars/spark.jsa ## make .venv with the locked packages, fetch Delta's JARs
+setup: $(VENV)/.done jars ## make .venv with the locked packages, fetch Delta's JARs
 
 demo: setup ## build the sample segments' indexes and tables, show them and what retention decides
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -58,7 +58,12 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 	@echo "Airflow: http://localhost:$${AIRFLOW__API__PORT:-8080}   tables: $(AIRFLOW_DEMO)/warehouse   stop: Ctrl-C"
 	@airflow_dags/local.sh standalone
 
-test: jars-s3 setup jars-test airflow-setup ## run every test
+class-archive: setup ## archive what Spark's JVM loads (200 MB): local commands start some seconds sooner
+	@rm -rf build/archive && mkdir -p build/archive
+	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz build/archive
+	@$(BIN)/python -m kafka_segments.class_archive $(CURDIR) build/archive/broker/logs
+
+test: setup jars-s3 jars-test airflow-setup ## run every test
 	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
 	@$(BIN)/python -m pytest
 
@@ -81,7 +86,7 @@ bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/
 	@$(BIN)/python benchmarks/bench.py $(SECTIONS)
 
 jars: jars/delta
-jars-s3: jars/s3 jars/spark.jsa ## fetch the JARs for a warehouse on S3
+jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3
 jars-test: jars/kafka jars/hdfs
 
 jars/delta: pom.xml
@@ -90,13 +95,7 @@ jars/delta: pom.xml
 
 jars/s3: pom.xml
 	@command -v mvn >/dev/null || { echo "mvn not found: install Maven (e.g. apt-get install maven)"; exit 1; }
-	@rm -rf $@ jars/spark.jsa && mvn -q -B -Ps3 generate-resources >/dev/null && touch $@
-
-jars/spark.jsa: jars/delta $(VENV)/.done # with the JARs that are there: the JVM takes it for the same class path
-	@echo "archiving what the JVM loads, so that commands start sooner …"
-	@rm -rf build/archive && mkdir -p build/archive && $(BIN)/python -m tarfile -e tests/golden/broker.tar.xz build/archive
-	@$(BIN)/python -m kafka_segments.class_archive $(CURDIR) build/archive/broker/logs >build/archive/log 2>&1 \
-	  || echo "no archive, commands run without; why: build/archive/log"
+	@rm -rf $@ && mvn -q -B -Ps3 generate-resources >/dev/null && touch $@
 
 jars/kafka: pom.xml
 	@command -v mvn >/dev/null && command -v javac >/dev/null || { \

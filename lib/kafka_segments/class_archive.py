@@ -1,8 +1,7 @@
 """Make the archive of classes by which the JVMs of later commands start sooner.
 
-Run by `make setup`: python -m kafka_segments.class_archive ROOT SOURCE. It builds the segments of
-SOURCE twice, into a folder thrown away; the JVM writes what it loaded when it ends. Where it
-cannot, commands run as well without: JDK 13 or later, one that can write archives, is needed.
+Run by `make class-archive`: python -m kafka_segments.class_archive ROOT SOURCE. It builds the
+segments of SOURCE twice, into a folder thrown away; the JVM writes what it loaded when it ends.
 """
 
 import sys
@@ -16,7 +15,7 @@ from pyspark import SparkContext
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
 from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.spark.session import QUIET_ARCHIVE, class_archive, spark_session
+from kafka_segments.spark.session import class_archive, spark_session
 
 _SECONDS = 300
 
@@ -26,11 +25,10 @@ def make_class_archive(root: Path, source: Path) -> bool:
     archive = class_archive(root)
     archive.unlink(missing_ok=True)
     written = archive.with_suffix(".new")
-    dump = f'-XX:ArchiveClassesAtExit="{written}" {QUIET_ARCHIVE}'
     now_ms = time.time_ns() // 1_000_000
     with (
         tempfile.TemporaryDirectory() as folder,
-        spark_session("class archive", root=root, java_options=dump) as spark,
+        spark_session("class archive", root=root, dump_classes=written) as spark,
     ):
         options = BuildOptions(
             (str(source),),
@@ -52,4 +50,4 @@ def make_class_archive(root: Path, source: Path) -> bool:
 
 
 if __name__ == "__main__":
-    make_class_archive(*map(Path, sys.argv[1:]))
+    sys.exit(0 if make_class_archive(*map(Path, sys.argv[1:])) else "the JVM wrote no archive")

@@ -22,7 +22,6 @@ _ALWAYS = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-QUIET_ARCHIVE = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -79,25 +78,35 @@ def s3_settings() -> dict[str, str]:
 
 
 def class_archive(root: Path) -> Path:
-    """Give where `make setup` puts the classes that the JVM of a local session loads (CDS)."""
+    """Give where `make class-archive` puts the classes that a local session's JVM loads (CDS)."""
     return root / "jars" / "spark.jsa"
 
 
-def _shared_classes(root: Path) -> str:
-    """Give the JVM's option to take its classes from the archive; it looks whether they fit."""
+def _jar_settings(root: Path, jars: list[Path], dump_classes: Path | None) -> dict[str, str]:
+    """Give the JARs; with an archive on the JVM's own class path, as it has no others' classes.
+
+    The JVM itself looks whether an archive fits its release and class path.
+    """
     archive = class_archive(root)
-    return f'-XX:SharedArchiveFile="{archive}" {QUIET_ARCHIVE}' if archive.exists() else ""
+    if dump_classes is None and not archive.exists():
+        return {"spark.jars": ",".join(map(str, jars))}
+    use = "ArchiveClassesAtExit" if dump_classes else "SharedArchiveFile"
+    option = f'-XX:{use}="{dump_classes or archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
+    return {
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        _JAVA_OPTIONS: f"{_LOCAL[_JAVA_OPTIONS]} {option}",
+    }
 
 
 @contextmanager
 def spark_session(
-    name: str, *, root: Path, master: str | None = None, java_options: str | None = None
+    name: str, *, root: Path, master: str | None = None, dump_classes: Path | None = None
 ) -> Iterator[SparkSession]:
     """Give the running session (spark-submit's, a notebook's) or one of our own.
 
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
     ``root``, else with those that Spark's Ivy resolves; it is stopped at the end.
-    ``java_options``: in the place of those that make the JVM take its classes from an archive.
+    ``dump_classes``: where its JVM writes an archive of the classes it loaded, when it ends.
 
     Raises:
         UsageError: SPARK_REMOTE names a Spark Connect server.
@@ -118,13 +127,9 @@ def spark_session(
         settings["spark.master"] = master or "local[*]"
         settings |= _LOCAL | s3_settings()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        shared = _shared_classes(root) if java_options is None else java_options
-        settings[_JAVA_OPTIONS] = f"{_LOCAL[_JAVA_OPTIONS]} {shared}"
         jars = delta_jars(root)
-        if jars:  # on the JVM's own class path: an archive has no classes of other loaders
-            settings["spark.driver.extraClassPath"] = os.pathsep.join(
-                map(str, [*jars, *s3_jars(root)])
-            )
+        if jars:
+            settings |= _jar_settings(root, [*jars, *s3_jars(root)], dump_classes)
         else:
             _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
             settings["spark.jars.packages"] = DELTA_PACKAGE
