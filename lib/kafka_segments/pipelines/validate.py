@@ -156,11 +156,13 @@ def _write(
     stamp = {"run_id": F.lit(run_id), "decided_at": F.timestamp_millis(F.lit(now_ms))}
     for table in (tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
         root.create(table)
-    whole = root.read(tables.SEGMENTS)
-    whole = whole.groupBy(*SEGMENT_KEYS).agg(
-        F.to_json(F.collect_list(F.struct(*whole.columns))).alias("segment")
+    keys = list(SEGMENT_KEYS)
+    rows = root.read(tables.SEGMENTS).join(failing.select(*keys), keys, how="left_semi")
+    whole = rows.groupBy(*keys).agg(
+        F.to_json(F.collect_list(F.struct(*rows.columns))).alias("segment")
     )
-    set_aside = failing.join(whole, list(SEGMENT_KEYS), how="left").withColumns(stamp)
+    # By its size alone Spark would broadcast what may be the whole table, as text.
+    set_aside = failing.join(whole.hint("merge"), keys, how="left").withColumns(stamp)
     root.replace(tables.QUARANTINED_SEGMENTS, set_aside, where="true")
     root.append(tables.VALIDATION_RESULTS, _result_rows(root.spark, results).withColumns(stamp))
 
