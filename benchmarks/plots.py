@@ -1,5 +1,6 @@
 """The plots of docs/benchmarks.md, as SVG."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def plot_throughput(figures: Figures, target: Path) -> None:
         [figures["kernel"][f"ours {name}"] for name in shapes],
         [figures["kernel"][f"kafka {name}"] for name in shapes],
     )
-    kernel.set_title("one core, GB/s")
+    kernel.set_title("one core, GB/s", loc="left")
     batches = [name.removeprefix("scan ") for name in figures["job"] if name.startswith("scan ")]
     _pairs(
         job,
@@ -34,8 +35,9 @@ def plot_throughput(figures: Figures, target: Path) -> None:
         [figures["job"][f"scan {name}"] for name in batches],
         [figures["job"][f"kafka {name}"] for name in batches],
     )
-    job.set_title(f"scan job, {figures['job']['cores']:.0f} cores, GB/s")
-    kernel.legend(("kafka-segments", "LogSegment.recover()"), frameon=False)
+    job.set_title(f"scan job, {figures['job']['cores']:.0f} cores, GB/s", loc="left")
+    names = ("kafka-segments", "LogSegment.recover()")
+    kernel.legend(names, frameon=False, ncols=2, loc="upper right", bbox_to_anchor=(1, 1.2))
     _save(figure, target)
 
 
@@ -44,7 +46,7 @@ def _pairs(axes: Axes, names: list[str], ours: list[float], kafka: list[float]) 
     for values, shift, colour in ((ours, -0.2, _OURS), (kafka, 0.2, _KAFKA)):
         bars = axes.bar([place + shift for place in places], values, 0.38, color=colour)
         axes.bar_label(bars, fmt="%.2g", fontsize=7)
-    axes.set_xticks(list(places), [name.replace(", ", "\n") for name in names])
+    axes.set_xticks(list(places), [re.sub(", | (?=message|wrapper)", "\n", name) for name in names])
     axes.set_yscale("log")
     axes.spines[["top", "right"]].set_visible(False)
 
