@@ -20,30 +20,21 @@ _OURS, _KAFKA = "#0b6e99", "#b0b7bf"
 def plot_throughput(figures: Figures, target: Path) -> None:
     """Draw GB/s of the kernel and of the whole job, ours beside Kafka's, on a log scale."""
     figure, (kernel, job) = pyplot.subplots(1, 2, figsize=(9, 3.2), width_ratios=(2, 1))
-    shapes = [name.removeprefix("ours ") for name in figures["kernel"] if name.startswith("ours ")]
-    _pairs(
-        kernel,
-        shapes,
-        [figures["kernel"][f"ours {name}"] for name in shapes],
-        [figures["kernel"][f"kafka {name}"] for name in shapes],
-    )
+    _pairs(kernel, figures["kernel"], "ours ")
     kernel.set_title("one core, GB/s", loc="left")
-    batches = [name.removeprefix("scan ") for name in figures["job"] if name.startswith("scan ")]
-    _pairs(
-        job,
-        batches,
-        [figures["job"][f"scan {name}"] for name in batches],
-        [figures["job"][f"kafka {name}"] for name in batches],
-    )
+    _pairs(job, figures["job"], "scan ")
     job.set_title(f"scan job, {figures['job']['cores']:.0f} cores, GB/s", loc="left")
     names = ("kafka-segments", "LogSegment.recover()")
     kernel.legend(names, frameon=False, ncols=2, loc="upper right", bbox_to_anchor=(1, 1.2))
     _save(figure, target)
 
 
-def _pairs(axes: Axes, names: list[str], ours: list[float], kafka: list[float]) -> None:
+def _pairs(axes: Axes, figures: Mapping[str, float], ours: str) -> None:
+    """Draw the figures whose names begin with ``ours``, each beside Kafka's."""
+    names = [name.removeprefix(ours) for name in figures if name.startswith(ours)]
     places = range(len(names))
-    for values, shift, colour in ((ours, -0.2, _OURS), (kafka, 0.2, _KAFKA)):
+    for whose, shift, colour in ((ours, -0.2, _OURS), ("kafka ", 0.2, _KAFKA)):
+        values = [figures[f"{whose}{name}"] for name in names]
         bars = axes.bar([place + shift for place in places], values, 0.38, color=colour)
         axes.bar_label(bars, fmt="%.2g", fontsize=7)
     axes.set_xticks(list(places), [re.sub(", | (?=message|wrapper)", "\n", name) for name in names])

@@ -134,10 +134,9 @@ def describe_failure(error: Exception) -> str:
             " by --jars; docs/storage.md has more"
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if _names_a_python_error(line)]
-    if causes:
-        return f"{causes[-1]} (--verbose shows all)"
-    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    causes = [line for line in lines if _names_a_python_error(line)] or [
+        line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)
+    ]
     if causes:
         return f"{causes[-1]} (--verbose shows all)"
     return f"{type(error).__name__}: {lines[0] if lines else ''} (--verbose shows all)"

@@ -23,6 +23,11 @@ def file_path() -> Column:
     return F.concat_ws("/", root, folder, F.nullif(F.col("name"), F.lit("")))
 
 
+def has_segment_id() -> Column:
+    """Tell by ``name`` whether a segment is an object of tiered storage."""
+    return F.col("name").contains("-")
+
+
 def lies_below(path: Column, sources: Sequence[str]) -> Column:
     """Tell whether a path is one of the sources or lies below one."""
     below = F.lit(False)

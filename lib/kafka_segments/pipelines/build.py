@@ -225,7 +225,7 @@ class Build:
 
     def _refuse_tiered(self, plan: _Plan) -> None:
         is_segment = F.col("kind") == listing.SEGMENT
-        tiered = plan.listed.where(is_segment & F.col("name").contains("-")).first()
+        tiered = plan.listed.where(is_segment & build_plan.has_segment_id()).first()
         if tiered is not None:
             path = join_uri(tiered["source"], tiered["relative_path"], tiered["name"])
             raise UsageError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.decide.build_plan import file_path, with_broker
+from kafka_segments.decide.build_plan import file_path, has_segment_id, with_broker
 from kafka_segments.decide.migration import decide_migration, with_whole_logs
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.spark.listing import list_sources
@@ -109,10 +109,9 @@ def _planned(
         "given_topic_id",
     )
     is_other_id = F.col("own_topic_id") != F.col("given_topic_id")
-    is_tiered = F.col("name").contains("-")
     tiered = F.lit("an object of tiered storage: migrate the brokers' log directories")
     problem = F.coalesce(
-        F.when(is_tiered, tiered),
+        F.when(has_segment_id(), tiered),
         F.when(is_moved, moved),
         F.when(is_other_id, other_id),
         "problem",

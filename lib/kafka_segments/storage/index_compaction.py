@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_segments.index.thinning import IndexFiles, compact_files
+from kafka_segments.storage.index_sources import MOST_INDEX_BYTES
 from kafka_segments.storage.kept_files import SetAside
 from kafka_segments.storage.leftovers import find_leftovers
 from kafka_segments.wire.names import file_name
 
 _INDEX = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
 _SUFFIXES = (".index", ".timeindex")
-_MOST_INDEX_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class FolderCompactor:
 def _read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as stream:
-            if os.fstat(stream.fileno()).st_size > _MOST_INDEX_BYTES:
+            if os.fstat(stream.fileno()).st_size > MOST_INDEX_BYTES:
                 return None
             return stream.read()
     except FileNotFoundError:

@@ -41,11 +41,8 @@ SEGMENT, LOG, LOG_DIR, FOLDER, UNRECOGNIZED, UNLISTED = (
     "unlisted",
 )
 MOST_LEVELS = 4
-_NO_FOLDERS = (
-    "",
-    ".",
-    "..",
-)  # object stores have them; what is written for them would lie elsewhere
+# Keys of object stores may have them; what is written for them would lie elsewhere.
+_NO_FOLDERS = ("", ".", "..")
 _T = TypeVar("_T")
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
 _OFFSET_FILES = {

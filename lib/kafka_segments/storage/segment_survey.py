@@ -16,11 +16,11 @@ from kafka_segments.storage.files import (
     place,
     read_if_there,
 )
+from kafka_segments.storage.index_sources import MOST_INDEX_BYTES
 from kafka_segments.storage.migrated_indexes import MigratedIndexes
 from kafka_segments.storage.migrated_segments import MigrationRules, PlannedSegment
 from kafka_segments.wire.batches import MAGIC_V2, Batches
 
-_MOST_INDEX_BYTES = 256 * 1024 * 1024
 _SUFFIXES = (".index", ".timeindex")
 Facts = dict[str, Any]
 
@@ -87,7 +87,7 @@ class SegmentSurveyor:
         )
         found = {
             suffix: read_if_there(
-                place(str(segment.path.with_suffix(suffix))), most_bytes=_MOST_INDEX_BYTES
+                place(str(segment.path.with_suffix(suffix))), most_bytes=MOST_INDEX_BYTES
             )
             for suffix in _SUFFIXES
         }
