@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clustering import bench_clustering
+from clustering import bench_clustering, bench_long_logs
 from decisions import bench_decisions
 from dumping import bench_dump
 from first_result import bench_first_result
@@ -45,6 +45,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "upkeep": bench_upkeep,
     "queries": bench_queries,
     "clustering": bench_clustering,
+    "long_logs": bench_long_logs,
 }
 PLOTS = {
     "throughput": (plot_throughput, ("kernel", "job"), "GB/s by shape of batch, beside Kafka's"),

@@ -10,7 +10,8 @@ from sections import ROOT, Section
 
 from kafka_segments.spark.session import spark_session
 
-ENTRIES_A_SEGMENT, SEGMENTS_A_LOG, PARTITIONS = 100, 50, 20
+ENTRIES_A_SEGMENT, PARTITIONS = 100, 20
+SHORT_LOG, LONG_LOG = 50, 5_000  # segments
 COMMITS, ROUNDS = 10, 5
 FILE_BYTES = 1024 * 1024
 LAYOUTS = (
@@ -22,18 +23,18 @@ LAYOUTS = (
     ("base_offset",),
 )
 LOOKUPS = {
-    "a segment": "topic = 'topic-3' AND partition = 7 AND base_offset = 240000",
-    "a log": "topic = 'topic-3' AND partition = 7",
-    "a topic": "topic = 'topic-3'",
-    "an offset in a log": "topic = 'topic-3' AND partition = 7 AND offset = 241700",
+    "a segment": "topic = '{topic}' AND partition = 7 AND base_offset = 240000",
+    "a log": "topic = '{topic}' AND partition = 7",
+    "a topic": "topic = '{topic}'",
+    "an offset in a log": "topic = '{topic}' AND partition = 7 AND offset = 241700",
 }
 
 
-def entries(spark: SparkSession, commit: int, count: int) -> DataFrame:
+def entries(spark: SparkSession, commit: int, count: int, segments_a_log: int) -> DataFrame:
     """Make the entries of every tenth segment: commits interleave, as runs of build do."""
     segment = F.floor(F.col("id") / ENTRIES_A_SEGMENT) * COMMITS + commit
-    log = F.floor(segment / SEGMENTS_A_LOG)
-    base = (segment % SEGMENTS_A_LOG) * 10_000
+    log = F.floor(segment / segments_a_log)
+    base = (segment % segments_a_log) * 10_000
     entry = F.col("id") % ENTRIES_A_SEGMENT
     return spark.range(count // COMMITS).select(
         F.lit("bench").alias("cluster"),
@@ -61,11 +62,31 @@ def look_up(spark: SparkSession, table: str, condition: str) -> tuple[int, float
 
 
 def bench_clustering(*, quick: bool) -> Section:
-    """Write, optimize and ask the same entries in each layout."""
+    """Write, optimize and ask the same entries in each layout: many logs share a file."""
     count = 100_000 if quick else 10_000_000
     section = Section("How entries are clustered")
+    _compare(section, LAYOUTS, count, segments_a_log=SHORT_LOG, topic="topic-3")
+    return section
+
+
+def bench_long_logs(*, quick: bool) -> Section:
+    """Do the same where a log takes many files."""
+    section = Section("How entries of long logs are clustered")
+    count = PARTITIONS * LONG_LOG * (1 if quick else ENTRIES_A_SEGMENT)
+    _compare(section, LAYOUTS[2:-1], count, segments_a_log=LONG_LOG, topic="topic-0")
+    return section
+
+
+def _compare(
+    section: Section,
+    layouts: tuple[tuple[str, ...], ...],
+    count: int,
+    *,
+    segments_a_log: int,
+    topic: str,
+) -> None:
     section.lines += [
-        f"{count:,} entries of offset indexes, {ENTRIES_A_SEGMENT} a segment, {SEGMENTS_A_LOG}"
+        f"{count:,} entries of offset indexes, {ENTRIES_A_SEGMENT} a segment, {segments_a_log:,}"
         f" segments a log, {PARTITIONS} logs a topic, in {COMMITS} interleaved commits, then"
         f" OPTIMIZE with files of {FILE_BYTES >> 20} MiB (a large table's files scaled down); files"
         " opened and the quickest of five rounds of each lookup.",
@@ -74,19 +95,20 @@ def bench_clustering(*, quick: bool) -> Section:
     section.table("clustered by", "write s", "OPTIMIZE s", "files", *LOOKUPS)
     with tempfile.TemporaryDirectory() as folder, spark_session("bench", root=ROOT) as spark:
         spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(FILE_BYTES))
-        for number, columns in enumerate(LAYOUTS):
+        for number, columns in enumerate(layouts):
             table = f"{folder}/{number}"
             builder = DeltaTable.create(spark).location(table)
-            builder = builder.addColumns(entries(spark, 0, count).schema)
+            builder = builder.addColumns(entries(spark, 0, count, segments_a_log).schema)
             (builder.clusterBy(*columns) if columns else builder).execute()
             started = time.perf_counter()
             for commit in range(COMMITS):
-                entries(spark, commit, count).write.format("delta").mode("append").save(table)
+                rows = entries(spark, commit, count, segments_a_log)
+                rows.write.format("delta").mode("append").save(table)
             written = time.perf_counter()
             spark.sql(f"OPTIMIZE delta.`{table}`")
             optimized = time.perf_counter()
             files = spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first()["numFiles"]
-            found = [look_up(spark, table, condition) for condition in LOOKUPS.values()]
+            found = [look_up(spark, table, ask.format(topic=topic)) for ask in LOOKUPS.values()]
             section.row(
                 ", ".join(columns) or "nothing",
                 f"{written - started:.1f}",
@@ -94,4 +116,3 @@ def bench_clustering(*, quick: bool) -> Section:
                 str(files),
                 *(f"{opened} files, {seconds * 1000:.0f} ms" for opened, seconds in found),
             )
-    return section
