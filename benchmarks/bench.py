@@ -91,7 +91,7 @@ def report(folder: Path, images: Path) -> list[str]:
 def _measured(section: dict[str, Any]) -> str:
     text = f"Measured {section['day']} on {section['machine']}"
     if section["load"] > _MUCH_LOAD * (os.cpu_count() or 1):
-        text += f", under a load of {section['load']} by other work: times are upper bounds"
+        text += f", after a minute of load {section['load']}, the section before it included"
     return f"{text}."
 
 

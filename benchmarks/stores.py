@@ -12,10 +12,13 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 from sections import ROOT, SCRATCH, Section
 from segments import write_segment
 
@@ -23,6 +26,7 @@ from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.session import spark_session
 from kafka_segments.storage.files import open_segment, place
+from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
 from kafka_segments.storage.walk import find_segments
 
 SERVER = Path(__file__).with_name("s3_server.py")
@@ -30,6 +34,7 @@ BUCKET = "bucket"
 PAUSE_MS = 50
 FILES_A_FOLDER = 100
 SEGMENTS = 4
+RANGES_AT_ONCE = 16
 Counts = dict[str, int]
 
 
@@ -87,7 +92,32 @@ def measure_scan(source: str) -> Cost:
     return Cost(spans[-1], _peak_mib() - before, 0, len(segments), total)
 
 
-MEASURES = {"walk": measure_walk, "list": measure_list, "scan": measure_scan}
+def measure_read(source: str) -> Cost:
+    """Read the same segments through Arrow, many ranges at once, and do nothing with them."""
+    segments = find_segments([source]).segments
+    before, started = _peak_mib(), time.perf_counter()
+    with ThreadPoolExecutor(RANGES_AT_ONCE) as pool:
+        for segment in segments:
+            log = place(segment.path)
+            with log.filesystem.open_input_file(log.path) as stream:
+                positions = range(0, segment.size_bytes, LARGEST_READ_BYTES)
+                read = pool.map(partial(_read_and_drop, stream), positions)
+                assert sum(read) == segment.size_bytes
+    seconds = time.perf_counter() - started
+    total = sum(segment.size_bytes for segment in segments)
+    return Cost(seconds, _peak_mib() - before, 0, len(segments), total)
+
+
+def _read_and_drop(stream: pa.NativeFile, position: int) -> int:
+    return len(stream.read_at(LARGEST_READ_BYTES, position))
+
+
+MEASURES = {
+    "walk": measure_walk,
+    "list": measure_list,
+    "scan": measure_scan,
+    "read": measure_read,
+}
 
 
 def _peak_mib(pid: int | str = "self") -> float:
@@ -133,6 +163,7 @@ def measured(name: str, source: str) -> tuple[Cost, Counts]:
 def bench_stores(*, quick: bool) -> Section:
     """Measure; gives the section."""
     folders, segment_bytes = (50, 2**23) if quick else (1000, 2**28)
+    SCRATCH.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SCRATCH) as root:
         many, few = Path(root, BUCKET, "many"), Path(root, BUCKET, "few")
         for number in range(folders):
@@ -143,7 +174,7 @@ def bench_stores(*, quick: bool) -> Section:
         for number in range(SEGMENTS):
             file = few / f"topic-{number}" / f"{0:020d}.log"
             write_segment(file, batch_bytes=16_384, size_bytes=segment_bytes)
-        of = {name: "few" if name == "scan" else "many" for name in MEASURES}
+        of = {name: "many" if name in ("walk", "list") else "few" for name in MEASURES}
         disk = {name: measured(name, f"{root}/{BUCKET}/{of[name]}")[0] for name in MEASURES}
         with s3_server(Path(root)):
             s3 = {name: measured(name, f"s3://{BUCKET}/{of[name]}") for name in MEASURES}
@@ -153,7 +184,7 @@ def bench_stores(*, quick: bool) -> Section:
         f" after {PAUSE_MS} ms, next to the disk under it."
     )
     _listings(section, disk, s3)
-    _scans(section, disk["scan"], *s3["scan"])
+    _scans(section, disk["scan"], *s3["scan"], s3["read"][0])
     return section
 
 
@@ -177,7 +208,7 @@ def _listings(section: Section, disk: dict[str, Cost], s3: dict[str, tuple[Cost,
             section.figures[f"{name} {where} files/s"] = files / cost.seconds
 
 
-def _scans(section: Section, disk: Cost, s3: Cost, counts: Counts) -> None:
+def _scans(section: Section, disk: Cost, s3: Cost, counts: Counts, limit: Cost) -> None:
     size = s3.found_bytes / s3.found / 2**20
     section.lines.append("")
     section.say(
@@ -193,6 +224,15 @@ def _scans(section: Section, disk: Cost, s3: Cost, counts: Counts) -> None:
         memory = f"+{cost.python_mib:.0f}"
         section.row(where, f"{cost.seconds:.2f}", f"{rate:,.0f}", *requests, memory)
         section.figures[f"scan {where} MB/s"] = rate
+    rate = limit.found_bytes / 1e6 / limit.seconds
+    section.row(
+        f"S3, {RANGES_AT_ONCE} ranges at once read alone",
+        f"{limit.seconds:.2f}",
+        f"{rate:,.0f}",
+        "-",
+        "-",
+        f"+{limit.python_mib:.0f}",
+    )
 
 
 def main() -> None:
@@ -205,7 +245,6 @@ def main() -> None:
         name, source = given.measure
         print(json.dumps(MEASURES[name](source)))
         return
-    SCRATCH.mkdir(parents=True, exist_ok=True)
     print("\n".join(bench_stores(quick=given.quick).lines))
 
 

@@ -1,4 +1,4 @@
-"""Read a file of an object store in few large pieces, the next one while this one is used."""
+"""Read a file of an object store in few large pieces, the next ones while this one is used."""
 
 import time
 from collections import deque
@@ -11,6 +11,7 @@ LARGEST_READ_BYTES = 8 * 1024 * 1024
 _SMALLEST_READ_BYTES = 256 * 1024
 _PAUSES_SECONDS = (0.2, 1.0, 5.0)
 _NO_ROOM_FOR_REFUSAL = "Failed to flush response stream"
+_MOST_AHEAD = 4  # one connection gives less than a task can take
 _KEPT = 2  # readers go back to where the last batch began
 
 
@@ -35,16 +36,16 @@ def read_range(file: NativeFile, length: int, position: int) -> bytes:
 
 class _Ahead(NamedTuple):
     start: int
-    length: int
+    end: int
     bytes_read: Future[bytes]
 
 
 class ReadAhead:
-    """Serves reads from pieces of a file; at most three pieces are in memory.
+    """Serves reads from pieces of a file; at most six pieces are in memory.
 
     The first read takes what is asked for, so that a look at a few bytes stays one. Reads that
-    go on from there take twice as much each, up to ``LARGEST_READ_BYTES``; from then on the next
-    piece is read ahead. A jump begins anew.
+    go on from there take twice as much each, up to ``LARGEST_READ_BYTES``; from then on each
+    piece has one more read ahead of it, up to four at once. A jump begins anew.
     """
 
     def __init__(self, file: NativeFile, size_bytes: int) -> None:
@@ -52,7 +53,8 @@ class ReadAhead:
         self._size_bytes = size_bytes
         self._pieces: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
         self._window = 0
-        self._ahead: _Ahead | None = None
+        self._ahead: deque[_Ahead] = deque()
+        self._depth = 0
         self._pool: ThreadPoolExecutor | None = None
 
     def read_into(self, position: int, view: memoryview) -> int:
@@ -81,10 +83,11 @@ class ReadAhead:
         for start, piece in self._pieces:
             if start <= position < start + len(piece):
                 return start, piece
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead.start <= position < ahead.start + ahead.length:
+        if self._ahead and self._ahead[0].start <= position < self._ahead[0].end:
+            ahead = self._ahead.popleft()
             start, piece = ahead.start, ahead.bytes_read.result()
         else:
+            self._forget_ahead()
             self._window = self._next_window(position, wanted)
             length = min(self._window, self._size_bytes - position)
             start, piece = position, read_range(self._file, length, position)
@@ -103,9 +106,16 @@ class ReadAhead:
         return min(least, LARGEST_READ_BYTES)
 
     def _read_ahead(self, start: int) -> None:
-        length = min(LARGEST_READ_BYTES, self._size_bytes - start)
-        if length > 0:
-            self._pool = self._pool or ThreadPoolExecutor(1)
-            self._ahead = _Ahead(
-                start, length, self._pool.submit(read_range, self._file, length, start)
-            )
+        self._depth = min(self._depth + 1, _MOST_AHEAD)
+        start = self._ahead[-1].end if self._ahead else start
+        while start < self._size_bytes and len(self._ahead) < self._depth:
+            length = min(LARGEST_READ_BYTES, self._size_bytes - start)
+            self._pool = self._pool or ThreadPoolExecutor(_MOST_AHEAD)
+            bytes_read = self._pool.submit(read_range, self._file, length, start)
+            self._ahead.append(_Ahead(start, start + length, bytes_read))
+            start += length
+
+    def _forget_ahead(self) -> None:
+        while self._ahead:
+            self._ahead.pop().bytes_read.cancel()
+        self._depth = 0
