@@ -207,6 +207,13 @@ def gzip_wrapper(inner: Sequence[bytes], *, offset: int, timestamp: int | None =
     return v1_message(offset, timestamp, None, value, attributes=GZIP)
 
 
+def stamped_wrapper(created: Sequence[int], *, appended: int) -> bytes:
+    """Write a compressed v1 batch as a broker stamps it: in the wrapper alone."""
+    inner = [v1_message(delta, time, None, b"v") for delta, time in enumerate(created)]
+    value = gzip.compress(b"".join(inner), mtime=0)
+    return v1_message(len(inner) - 1, appended, None, value, attributes=GZIP | LOG_APPEND_TIME)
+
+
 def example_e1() -> tuple[int, bytes]:
     """Give (base offset, log) of worked example E1 in semantics 3.2: 936 bytes, epochs 3 and 5."""
     batches = [

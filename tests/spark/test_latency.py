@@ -1,6 +1,5 @@
 """Latency from batch headers, on logs written by hand."""
 
-import gzip
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,21 +11,9 @@ from kafka_segments.pipelines.build import Build
 from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.pipelines.latency import measure_latency
 from kafka_segments.pipelines.search import LogChoice
-from strategies import CONTROL, GZIP, LOG_APPEND_TIME, v1_message, v2_batch
+from strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
 
 HOUR_MS = 3_600_000
-
-
-def _stamped_wrapper(created: list[int], appended: int) -> bytes:
-    """Write a compressed v1 batch as a broker stamps it: in the wrapper alone."""
-    inner = [v1_message(delta, time, None, b"v") for delta, time in enumerate(created)]
-    return v1_message(
-        len(inner) - 1,
-        appended,
-        None,
-        gzip.compress(b"".join(inner), mtime=0),
-        attributes=GZIP | LOG_APPEND_TIME,
-    )
 
 
 @pytest.fixture
@@ -45,7 +32,7 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
             for offset, (created, appended, flags) in enumerate(batches)
         ],
         "ct-0": [v2_batch(0, [(1_000, None, b"")])],
-        "wrapped-0": [_stamped_wrapper([1_000, 1_010], appended=1_030)],
+        "wrapped-0": [stamped_wrapper([1_000, 1_010], appended=1_030)],
     }
     for name, written in logs.items():
         folder = tmp_path / "logs" / name

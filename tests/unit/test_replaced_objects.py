@@ -1,5 +1,6 @@
 """Readers of an object on S3 that is replaced while they read it say so, each in its own terms."""
 
+import shutil
 from zlib import crc32
 
 import pyarrow as pa
@@ -12,32 +13,51 @@ from kafka_segments.spark.format_counts import _count
 from kafka_segments.spark.log_reads import LogReads
 from kafka_segments.spark.read_options import parse_options
 from kafka_segments.spark.segment_rows import SegmentRows
+from kafka_segments.spark.wrapper_times import WrapperTimes
 from kafka_segments.storage import files
 from kafka_segments.storage.bounds import Bounds
 from kafka_segments.storage.format_counts import FormatCounter
+from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.storage.time_bounds import proven_greatest_timestamp
 from kafka_segments.storage.walk import find_segments
+from strategies import stamped_wrapper
 
 REPLACED = "it was replaced while it was read: "
 
 
 @pytest.fixture
-def source(object_store, broker, request, monkeypatch):
-    """One real segment on S3, which another one replaces as soon as its last byte is read."""
+def put_replaced(object_store, request, monkeypatch):
+    """Gives what puts a segment on S3, which another one replaces as soon as it is read."""
     bucket = f"replaced-{crc32(request.node.name.encode())}"
-    log = min((broker / "logs").glob("ct-two-partitions-0/*.log"))
-    key = f"{bucket}/logs/t-0/{log.name}"
     object_store.files.create_dir(bucket)
-    object_store.put(key, log.read_bytes())
-    object_store.put(key.replace(".log", ".index"), bytes(8))
-    real = files.ReadAhead.read_into
 
-    def read_into(self, position, view):
-        read = real(self, position, view)
-        object_store.put(key, log.read_bytes()[:-1])
-        return read
+    def put(name, log):
+        key = f"{bucket}/logs/t-0/{name}"
+        object_store.put(key, log)
+        object_store.put(key.replace(".log", ".index"), bytes(8))
+        real = files.ReadAhead.read_into
 
-    monkeypatch.setattr(files.ReadAhead, "read_into", read_into)
-    return f"s3://{bucket}/logs"
+        def read_into(self, position, view):
+            read = real(self, position, view)
+            object_store.put(key, log[:-1])
+            return read
+
+        monkeypatch.setattr(files.ReadAhead, "read_into", read_into)
+        return f"s3://{bucket}/logs"
+
+    return put
+
+
+@pytest.fixture
+def log(broker):
+    """A segment of a broker's."""
+    return min((broker / "logs").glob("ct-two-partitions-0/*.log"))
+
+
+@pytest.fixture
+def source(put_replaced, log):
+    """That segment on S3, replaced as soon as it is read."""
+    return put_replaced(log.name, log.read_bytes())
 
 
 def test_the_data_source_gives_a_row_that_says_so(source):
@@ -87,3 +107,24 @@ def test_its_formats_are_not_counted(source):
 
     assert counted["formats"] is None
     assert REPLACED in counted["uncounted"]
+
+
+def test_its_index_files_prove_nothing(source, log, broker, tmp_path):
+    shutil.copytree(broker / "rebuilt" / log.parent.name, tmp_path / "t-0")
+    shutil.copy(log, tmp_path / "t-0")
+    (kept,) = find_segments([str(tmp_path)]).segments
+    (replaced,) = find_segments([source]).segments
+
+    output = IndexOutput(str(tmp_path), "", {str(tmp_path): "", source: ""})
+    assert proven_greatest_timestamp(kept, output) is not None
+    assert proven_greatest_timestamp(replaced, output) is None
+
+
+def test_times_of_its_wrappers_are_left_out(put_replaced, tmp_path):
+    wrapper = stamped_wrapper([1_000, 1_010], appended=1_030)
+    name = f"{0:020d}.log"
+    (tmp_path / name).write_bytes(wrapper)
+    source = put_replaced(name, wrapper)
+
+    for folder, times in ((str(tmp_path), [(1_000, 1_030)]), (f"{source}/t-0", [])):
+        assert WrapperTimes().of(f"{folder}/{name}", len(wrapper)) == times

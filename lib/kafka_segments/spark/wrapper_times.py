@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kafka_segments.errors import FileChangedError
+from kafka_segments.errors import FileChangedError, FileReplacedError
 from kafka_segments.storage.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire import batches as wire
@@ -39,11 +39,11 @@ def read_wrapper_times(segments: DataFrame) -> DataFrame:
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow_schema = to_arrow_schema(_ROW)
-        wrappers = _Wrappers()
+        wrappers = WrapperTimes()
         for batch in batches:
             files = zip(*(batch.column(name).to_pylist() for name in _OPENED_BY), strict=True)
             for path, size_bytes in files:
-                times = list(wrappers.times(path, size_bytes))
+                times = wrappers.of(path, size_bytes)
                 columns = [pa.array([path] * len(times), pa.string())]
                 columns += [pa.array([row[k] for row in times], pa.int64()) for k in range(2)]
                 yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
@@ -54,21 +54,31 @@ def read_wrapper_times(segments: DataFrame) -> DataFrame:
 _OPENED_BY = ("path", "valid_bytes")
 
 
-class _Wrappers:
+class WrapperTimes:
+    """Reads what wrappers keep inside; one for a task."""
+
     def __init__(self) -> None:
         options = ChunkOptions(needs_body=True, check_crc=False, max_batch_bytes=_MAX_BATCH_BYTES)
         self._chunks = ChunkReader(options)
         self._records = RecordTimesReader(max_batch_bytes=_MAX_BATCH_BYTES)
 
-    def times(self, path: str, size_bytes: int | None) -> Iterator[_Times]:
-        """Give create and append time of each wrapper of a segment."""
+    def of(self, path: str, size_bytes: int | None) -> list[_Times]:
+        """Give create and append time (ms) of each wrapper of a segment, as far as it can be read.
+
+        Nothing of an object that was replaced meanwhile: it may be a mixture.
+        """
         folder, _, name = path.rpartition("/")
+        times: list[_Times] = []
         try:
             with open_segment(place(folder).child(name)) as file:
                 for chunk in self._chunks.read(file.read_into, size_bytes=size_bytes or 0):
-                    yield from self._in_chunk(chunk)
+                    times += self._in_chunk(chunk)
+                file.check_unchanged()
+        except FileReplacedError:
+            return []
         except (OSError, FileChangedError):
-            return
+            pass
+        return times
 
     def _in_chunk(self, chunk: Chunk) -> Iterator[_Times]:
         attributes = chunk.batches[wire.ATTRIBUTES]

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from kafka_segments.errors import CorruptIndexError
+from kafka_segments.errors import CorruptIndexError, FileChangedError
 from kafka_segments.index.freshness import covers_end_of_log
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
 from kafka_segments.index.time_index import NO_TIMESTAMP, check_time_index, decode_time_index
@@ -52,7 +52,7 @@ def proven_greatest_timestamp(segment: SegmentFile, output: IndexOutput) -> int 
         times = decode_time_index(time_data, base_offset=segment.base_offset)
         position = int(offsets[-1, 1]) if len(offsets) else 0
         tail = _tail(place(segment.source).child(segment.relative_path, segment.name), position)
-    except (OSError, CorruptIndexError):
+    except (OSError, CorruptIndexError, FileChangedError):
         return None
     greatest = int(times[-1, 0]) if len(times) else NO_TIMESTAMP
     last_offset = int(offsets[-1, 0]) if len(offsets) else None
@@ -74,4 +74,6 @@ def _tail(log: Place, position: int) -> bytes | None:
         if not 0 <= length <= _MOST_TAIL_BYTES:
             return None
         tail = bytearray(length)
-        return bytes(tail[: file.read_into(position, memoryview(tail))])
+        filled = file.read_into(position, memoryview(tail))
+        file.check_unchanged()
+        return bytes(tail[:filled])
