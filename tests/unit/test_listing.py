@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import SourceError
-from kafka_segments.storage import listing
-from kafka_segments.storage.listing import join_uri, list_source_folder
+from kafka_segments.storage import listing, source_folder
+from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.source_folder import list_source_folder
 from kafka_segments.storage.walk import SegmentFile, UnlistedFolder, find_segments
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import file_name
@@ -423,7 +424,7 @@ def test_the_walk_takes_a_future_folder_that_is_a_source(tree):
 
 
 def test_the_walk_names_a_folder_that_may_not_be_listed(tree, monkeypatch):
-    real = listing.list_folder
+    real = source_folder.list_folder
 
     def list_folder(folder):
         if folder.path.endswith("/t-1"):
@@ -431,7 +432,7 @@ def test_the_walk_names_a_folder_that_may_not_be_listed(tree, monkeypatch):
         return real(folder)
 
     source = tree({f"t-0/{segment(0)}": b"", f"t-1/{segment(0)}": b""})
-    monkeypatch.setattr(listing, "list_folder", list_folder)
+    monkeypatch.setattr(source_folder, "list_folder", list_folder)
 
     found = find_segments([source])
 

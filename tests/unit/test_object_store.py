@@ -15,9 +15,10 @@ from kafka_segments.spark.scan import ScanOptions, SegmentScanner
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.storage.listing import UNRECOGNIZED, list_source_folder
+from kafka_segments.storage.listing import UNRECOGNIZED
 from kafka_segments.storage.publishing import publish
 from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
+from kafka_segments.storage.source_folder import list_source_folder
 from kafka_segments.storage.walk import find_segments
 
 MIB = 1024 * 1024

@@ -6,7 +6,8 @@ import pytest
 
 from kafka_segments.errors import SourceError
 from kafka_segments.storage import walk
-from kafka_segments.storage.listing import UNLISTED, Listed, list_source_folder
+from kafka_segments.storage.listing import UNLISTED, Listed
+from kafka_segments.storage.source_folder import list_source_folder
 from kafka_segments.storage.walk import UnlistedFolder, find_segments, list_folders
 
 

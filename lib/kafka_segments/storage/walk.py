@@ -13,8 +13,8 @@ from kafka_segments.storage.listing import (
     UNLISTED,
     Listed,
     join_uri,
-    list_source_folder,
 )
+from kafka_segments.storage.source_folder import list_source_folder
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 
