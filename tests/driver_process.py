@@ -20,15 +20,13 @@ from stored_builds import NOW_MS, files, rows
 
 ROOT = Path(__file__).resolve().parents[1]
 _PATIENCE_SECONDS = 300
-# As the package's session has it: C1's own 48 MiB for code are full after some twenty builds.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _SMALL = {
     "spark.ui.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-    "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+    "spark.driver.extraJavaOptions": session.SHORT_RUN_OPTIONS,
+    "spark.executor.extraJavaOptions": session.SHORT_RUN_OPTIONS,
     "spark.executor.memory": "1g",
     "spark.cores.max": "2",
     "spark.driver.host": "127.0.0.1",

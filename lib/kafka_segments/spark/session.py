@@ -22,6 +22,9 @@ _ALWAYS = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# A run is over before the JVM's optimizing compiler has paid for itself. Without that
+# compiler the JVM keeps 48 MiB for code, which Spark fills in a minute.
+SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -32,12 +35,8 @@ _LOCAL = {
     # Between the JVM and Python's workers: over TCP each task waits for late acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "kafka_segments.spark.worker_daemon",
-    # A run is over before the JVM's optimizing compiler has paid for itself. Without that
-    # compiler the JVM keeps 48 MiB for code, which Spark fills in a minute. Quiet logs.
-    _JAVA_OPTIONS: (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-        f" -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-    ),
+    # Quiet logs.
+    _JAVA_OPTIONS: f"{SHORT_RUN_OPTIONS} -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     # VACUUM lists with as many tasks as this, even where there is one folder.
