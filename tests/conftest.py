@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +31,13 @@ SEED = (
     if IS_RANDOM
     else int(os.environ.get("REFEREE_SEED", "1"))
 )
-settings.register_profile("same", derandomize=True)
-settings.load_profile("default" if IS_RANDOM else "same")
+settings.register_profile(
+    "untimed",
+    derandomize=not IS_RANDOM,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("untimed")
 
 
 def pytest_report_header() -> str:

@@ -11,6 +11,7 @@ from pyarrow import fs
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCESS_KEY, SECRET_KEY = "AKIATESTACCESSKEY", "a-secret/that+nobody=sees"
+_PATIENCE_SECONDS = 120
 _SLOW_DOWN = (
     b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"
 )
@@ -53,6 +54,8 @@ class ObjectStore:
             region="us-east-1",
             endpoint_override=self.endpoint,
             allow_bucket_creation=True,
+            connect_timeout=_PATIENCE_SECONDS,
+            request_timeout=_PATIENCE_SECONDS,  # moto imports S3 at the first; 3 are pyarrow's own
         )
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
@@ -151,7 +151,6 @@ def test_messages_v0_and_v1_have_no_v2_fields() -> None:
     ]
 
 
-@settings(deadline=None)  # the first call loads compiled code
 @given(data=st.data(), segment=strategies.segments(), check_crc=st.booleans())
 def test_the_walk_ends_where_recovery_ends_it(
     data: st.DataObject, segment: strategies.Segment, check_crc: bool
@@ -171,7 +170,6 @@ def test_the_walk_ends_where_recovery_ends_it(
             assert position == valid_bytes
 
 
-@settings(deadline=None)
 @given(
     data=st.data(),
     segment=strategies.segments(),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
@@ -80,7 +80,7 @@ def test_hand_made_records_are_read_as_the_coordinator_reads_them(
     assert ours == referee.read_commits([(key, value) for value in values])
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(many=st.lists(commits(), min_size=20, max_size=40), partitions=st.sampled_from([1, 7, 50]))
 def test_what_the_coordinator_writes_is_read_back(
     referee: Referee, many: list[dict[str, Any]], partitions: int
@@ -95,7 +95,7 @@ def test_what_the_coordinator_writes_is_read_back(
         assert group_partition(commit["group"], partitions) == record["partition"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_cut_and_spoiled_values_are_refused_where_the_coordinator_refuses(
     referee: Referee, data: st.DataObject

@@ -150,7 +150,7 @@ def test_the_converted_segment_recovers_like_the_first(referee: Referee, tmp_pat
                 assert getattr(second, name) == getattr(first, name), name
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(segments())
 def test_whatever_is_converted_has_the_same_records(segment: Segment) -> None:
     converted, made = _convert(segment.log)
@@ -270,7 +270,7 @@ def test_a_set_whose_own_offset_lies_too_far_refuses_the_segment() -> None:
     assert _refused(log) == (HazardKind.OFFSET_SPAN, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_damaged_segment_is_converted_up_to_where_recovery_cuts_it(data: st.DataObject) -> None:
     segment = data.draw(segments(max_batches=6))

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
@@ -89,7 +89,6 @@ def test_crc32c_needs_no_aligned_start(start, by_instruction):
     assert found == strategies.crc32c(BYTES[start : start + 500])
 
 
-@settings(deadline=None)
 @given(
     length=st.integers(0, 5000),
     shares=st.lists(st.floats(0, 1), max_size=4),
@@ -104,7 +103,6 @@ def test_crc32c_in_pieces_is_the_whole_ones(length, shares, by_instruction):
     assert found == crc.crc32c(data)
 
 
-@settings(deadline=None)
 @given(
     length=st.integers(0, 5000),
     shares=st.lists(st.floats(0, 1), max_size=4),

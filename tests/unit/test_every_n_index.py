@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
@@ -96,7 +96,6 @@ def test_the_file_is_laid_out_as_an_offset_index() -> None:
     assert (decode_offset_index(data, base_offset=1000) == entries).all()
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), st.integers(1, 5))
 def test_by_ordinal_has_an_entry_every_n_records(drawn: DatedLog, n: int) -> None:
     plain = [(r.offset, r.batch_position) for r in plain_records(drawn.log)]
@@ -107,7 +106,6 @@ def test_by_ordinal_has_an_entry_every_n_records(drawn: DatedLog, n: int) -> Non
     assert len(entries) == math.ceil(len(plain) / n)
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), st.integers(1, 5))
 def test_by_offset_has_an_entry_for_each_multiple(drawn: DatedLog, n: int) -> None:
     plain = [(r.offset, r.batch_position) for r in plain_records(drawn.log)]
@@ -117,7 +115,6 @@ def test_by_offset_has_an_entry_for_each_multiple(drawn: DatedLog, n: int) -> No
     assert pairs(entries) == [row for row in plain if row[0] % n == 0]
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), st.integers(1, 5), rules)
 def test_a_seek_finds_every_record_and_nothing_else(
     drawn: DatedLog, n: int, rule: EveryNRule

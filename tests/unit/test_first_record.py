@@ -36,7 +36,7 @@ def reader(data: bytes) -> ReadInto:
     return read_into
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_it_is_the_one_that_a_loop_over_all_records_finds(
     synthetic: Path, data: st.DataObject
@@ -112,7 +112,7 @@ def test_records_that_cannot_be_decoded_are_said() -> None:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_search_by_kip33s_index_finds_the_same_record(
     synthetic: Path, data: st.DataObject

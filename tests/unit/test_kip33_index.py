@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_segments.errors import OffsetOverflowError
@@ -108,7 +108,6 @@ def test_a_lookup_takes_an_entry_strictly_below(target: int, expected: tuple[int
 intervals = st.sampled_from([0, 100, 4096])
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), intervals)
 def test_entries_are_those_of_the_text(drawn: DatedLog, interval_bytes: int) -> None:
     end = recovered(drawn.log, base_offset=drawn.base_offset).next_offset
@@ -119,7 +118,6 @@ def test_entries_are_those_of_the_text(drawn: DatedLog, interval_bytes: int) -> 
     assert entries == folded(drawn.log, end + 3, interval_bytes)
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), intervals, st.data())
 def test_every_record_later_than_an_entry_lies_at_or_after_its_offset(
     drawn: DatedLog, interval_bytes: int, data: st.DataObject
@@ -200,7 +198,6 @@ def test_truncation_drops_what_speaks_of_removed_records(
     assert pairs(truncate_kip33(rows(entries), offset)) == (entries if left is None else left)
 
 
-@settings(deadline=None)
 @given(dated_logs(), intervals, st.data())
 def test_every_entry_left_by_truncation_has_its_record(
     drawn: DatedLog, interval_bytes: int, data: st.DataObject

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
@@ -40,7 +40,6 @@ def test_the_most_entries_of_a_log(log_bytes: int, most: int) -> None:
     assert most_offset_entries(log_bytes, DEFAULT_INTERVAL) == most
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), st.sampled_from([0, 60, 100]))
 def test_sufficient_bytes_suffice_for_recovery(drawn: DatedLog, interval_bytes: int) -> None:
     size = len(drawn.log)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_segments.errors import OffsetOverflowError
@@ -58,7 +58,6 @@ def test_minutes_stand_in_the_order_in_which_they_first_appear() -> None:
     assert pairs(entries) == [(600_000, 5), (0, 6), (540_000, 7)]
 
 
-@settings(deadline=None)  # the first one compiles
 @given(st.lists(st.integers(-1, 600_000)), st.integers(0, 5))
 def test_records_may_come_in_parts(stamps: list[int], cut: int) -> None:
     records = list(enumerate(stamps))
@@ -79,7 +78,6 @@ def targets_near(drawn: DatedLog) -> st.SearchStrategy[int]:
     return st.sampled_from([0, 30_000, *near])
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(), st.data())
 def test_a_safe_search_of_the_map_misses_no_record(drawn: DatedLog, data: st.DataObject) -> None:
     target = data.draw(targets_near(drawn))
@@ -97,7 +95,6 @@ def test_a_safe_search_of_the_map_misses_no_record(drawn: DatedLog, data: st.Dat
         assert any(stamp >= target - target % MINUTE for _, stamp in drawn.records)
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs(rising=True), st.sampled_from([0, 100]), st.data())
 def test_a_safe_search_of_the_derived_index_misses_no_record(
     drawn: DatedLog, interval_bytes: int, data: st.DataObject

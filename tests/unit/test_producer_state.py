@@ -126,7 +126,7 @@ def summarized(segment: list[Batch], buffers: list[int]) -> ProducerSummary:
 places = st.lists(st.integers(0, 60), max_size=8)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(log=logs(), cuts=places, buffers=places)
 def test_folded_summaries_equal_a_plain_reading(
     log: list[Batch], cuts: list[int], buffers: list[int]

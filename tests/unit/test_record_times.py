@@ -1,6 +1,6 @@
 """Offset and timestamp of every record, of every format, against the plain decoder."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from kafka_segments.wire.record_times import RecordTimesReader, Undecodable
 from log_reading import chunks, record_times
@@ -12,7 +12,6 @@ def rows(log: bytes) -> list[tuple[int, int, int]]:
     return [row for part in record_times(log) for row in zip(*map(list, part), strict=True)]
 
 
-@settings(deadline=None)  # the first one compiles
 @given(dated_logs())
 def test_records_are_those_of_the_plain_decoder(drawn: DatedLog) -> None:
     plain = plain_records(drawn.log)

@@ -8,7 +8,7 @@ from pathlib import Path
 import cramjam
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -163,7 +163,6 @@ def _message_sets(draw: st.DrawFn) -> bytes:
     return v1_message(last, draw(int64s), None, value, attributes=codec | attributes)
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(_v2_batches(), _message_sets()), max_size=6).map(b"".join))
 @example(b"")
 def test_records_are_what_a_plain_decoder_reads(log: bytes) -> None:
@@ -190,7 +189,6 @@ def test_every_golden_segment_is_read_as_by_a_plain_decoder(synthetic: Path, bro
 
 
 @given(value=st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2**63 - 1])))
-@settings(deadline=None)
 def test_a_timestamp_delta_may_be_any_int64(value: int) -> None:
     record = v2_record(timestamp_delta=value, offset_delta=0, key=None, value=b"x")
     log = v2_batch(0, [], base_timestamp=0, payload=record, record_count=1)
@@ -562,7 +560,6 @@ def test_a_batch_that_cannot_be_decoded_does_not_stop_the_next() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(
     batch=st.one_of(_v2_batches(), _message_sets()),
     place=st.floats(0, 1, exclude_max=True),
@@ -633,7 +630,6 @@ def test_a_batch_above_the_limit_is_one_row() -> None:
     assert decode(log)[0]["offset"] == 3
 
 
-@settings(deadline=None)
 @given(
     log=st.lists(st.one_of(_v2_batches(), _message_sets()), max_size=4).map(b"".join),
     data=st.data(),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
@@ -212,7 +212,7 @@ E1_BASE, E1_LOG = example_e1()
 E1 = Segment(E1_BASE, E1_LOG, [0, 175, 293, 525, 700, 818, 936])
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(data=st.data(), segment=segments(), interval=intervals, index_bytes=index_sizes)
 def test_recovery_gives_what_the_plain_loop_gives(data, segment, interval, index_bytes):
     log = data.draw(damaged(segment))
@@ -231,7 +231,7 @@ def test_recovery_gives_what_the_plain_loop_gives(data, segment, interval, index
     assert found.valid_bytes + found.truncated_bytes == len(log)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(
     data=st.data(),
     segment=segments(),
@@ -261,7 +261,7 @@ def as_comparable(found: SegmentRecovery) -> dict:
     return {**vars(found), **arrays, "producers": producers}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(
     segment=segments(),
     interval=intervals,
@@ -277,7 +277,7 @@ def test_headers_alone_give_the_same_of_an_undamaged_segment(segment, interval, 
     assert as_comparable(found) == as_comparable(checked)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(first=segments(max_batches=8), second=segments(max_batches=8))
 def test_a_recoverer_keeps_nothing_of_the_segment_before(first, second):
     recoverer = SegmentRecoverer(RecoveryOptions(index_interval_bytes=0))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_segments.index.freshness import covers_end_of_log
@@ -59,7 +59,6 @@ def write(tmp_path: Path) -> Callable[[bytes], tuple[SegmentFile, IndexOutput]]:
     return lambda log: _write(tmp_path, 1000, log)
 
 
-@settings(deadline=None)
 @given(data=st.data(), segment=segments(), spoil=st.booleans())
 def test_what_is_proven_is_never_below_a_record_that_recovery_keeps(
     data: st.DataObject,
