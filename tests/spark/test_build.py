@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build, BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.pipelines.build_tables import BuildTables
 from kafka_segments.spark.schemas import schema
 
 NOW_MS = 1_800_000_000_000
@@ -296,7 +297,7 @@ def test_a_run_that_died_before_the_segments_were_merged_is_made_good_by_the_nex
         raise InterruptedError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Build, "_write_segments", die)
+        patched.setattr(BuildTables, "_write_segments", die)
         with pytest.raises(InterruptedError):
             build(log_dir)
     summary = build(log_dir)

@@ -5,10 +5,9 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,17 +18,16 @@ from kafka_segments.decide import build_plan, log_folding
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.log_recovery import RecoveryMode
-from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
+from kafka_segments.pipelines.build_tables import BuildTables, BuildWork
 from kafka_segments.pipelines.log_folding import FoldedLogs, fold_changed_logs
 from kafka_segments.spark import rows, tables
-from kafka_segments.spark.entry_files import read_entries
+from kafka_segments.spark.entry_files import INDEX_TABLES, read_entries
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
-from kafka_segments.spark.removal import remove_index_files
 from kafka_segments.spark.scan import ScanOptions, scan_segments
 from kafka_segments.spark.schemas import schema
-from kafka_segments.spark.tables import Table, Warehouse
+from kafka_segments.spark.tables import Warehouse
 from kafka_segments.storage import listing
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -37,7 +35,6 @@ from kafka_segments.storage.listing import join_uri
 from kafka_segments.storage.publishing import remove_folder
 
 _LOG = logging.getLogger(__name__)
-_MOST_TOPICS = 200
 _NOTHING = (Load(), 0)
 
 
@@ -66,28 +63,6 @@ class _Totals(NamedTuple):
     bytes: int = 0
     entry_parts: tuple[str, ...] = ()
     has_transactions: bool = False
-
-
-class _Plan(NamedTuple):
-    """What a listing, held against the table of segments, says is to be done."""
-
-    listed: DataFrame
-    listed_loads: dict[str, Load]
-    known: DataFrame | None
-    planned: DataFrame
-    load: Load
-    rescanned: int
-    retouched: int
-    vanished: DataFrame | None
-    vanished_count: int
-
-    @property
-    def to_scan(self) -> int:
-        return self.load.segments
-
-    def listed_count(self, *kinds: str) -> int:
-        """Count what the listing found of some kinds."""
-        return sum(self.listed_loads.get(kind, Load()).segments for kind in kinds)
 
 
 class Build:
@@ -166,7 +141,7 @@ class Build:
 
     # -- what is to be done ------------------------------------------------------------------
 
-    def _plan(self, caches: ExitStack) -> _Plan:
+    def _plan(self, caches: ExitStack) -> BuildWork:
         options = self._options
         listed, listed_loads = list_sources(self._spark, options.sources, caches)
         if listing.UNLISTED in listed_loads:
@@ -188,7 +163,7 @@ class Build:
             planned = _cached(planned, caches)
             todo = _todo(planned)
         gone = self._vanished(known, found, listed, caches)
-        return _Plan(
+        return BuildWork(
             listed=listed.transform(identify),
             listed_loads=listed_loads,
             known=known,
@@ -223,7 +198,7 @@ class Build:
         unlisted = listed.where(F.col("kind") == listing.UNLISTED)
         return _cached(known.transform(build_plan.vanished(found, unlisted, now=self._now)), caches)
 
-    def _refuse_tiered(self, plan: _Plan) -> None:
+    def _refuse_tiered(self, plan: BuildWork) -> None:
         is_segment = F.col("kind") == listing.SEGMENT
         tiered = plan.listed.where(is_segment & build_plan.has_segment_id()).first()
         if tiered is not None:
@@ -233,13 +208,13 @@ class Build:
                 " index files of other names: give --index-dir"
             )
 
-    def _locked_log_dirs(self, plan: _Plan) -> list[str]:
+    def _locked_log_dirs(self, plan: BuildWork) -> list[str]:
         locked = plan.listed.where((F.col("kind") == listing.LOG_DIR) & F.col("meta.has_lock_file"))
         return [row["log_dir"] for row in locked.select("log_dir").collect()]
 
     # -- scan --------------------------------------------------------------------------------
 
-    def _scan(self, plan: _Plan, caches: ExitStack) -> DataFrame:
+    def _scan(self, plan: BuildWork, caches: ExitStack) -> DataFrame:
         tasks = count_tasks(plan.load, cores=self._spark.sparkContext.defaultParallelism)
         to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
         scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(
@@ -256,7 +231,7 @@ class Build:
         )
 
     def _fold(
-        self, plan: _Plan, scanned: DataFrame | None, totals: _Totals, caches: ExitStack
+        self, plan: BuildWork, scanned: DataFrame | None, totals: _Totals, caches: ExitStack
     ) -> FoldedLogs | None:
         """Fold the logs in which something changed; None where nothing crosses segments."""
         is_load = self._options.mode != RecoveryMode.SEGMENT
@@ -278,165 +253,27 @@ class Build:
             caches=caches,
         )
 
-    # -- tables ------------------------------------------------------------------------------
-
     def _write(
         self,
-        plan: _Plan,
+        plan: BuildWork,
         scanned: DataFrame | None,
         folded: FoldedLogs | None,
         entry_parts: Sequence[str],
         pool: ThreadPoolExecutor,
     ) -> None:
-        _wait([pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES])
-        futures = [pool.submit(self._write_log_dirs, plan), pool.submit(self._write_logs, plan)]
+        entries = {}
         if scanned is not None:
-            where = self._pruning(plan)
-            for table in (tables.OFFSET_INDEX, tables.TIME_INDEX):
-                entries = read_entries(self._spark, self._entries_folder(), table.name, entry_parts)
-                if folded is not None and folded.withheld is not None:
-                    keys = list(tables.SEGMENT_KEYS)
-                    entries = entries.join(F.broadcast(folded.withheld), keys, how="left_anti")
-                futures.append(
-                    pool.submit(self._write_entries, plan, folded, table, entries, where)
-                )
-        if plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
-            futures.append(pool.submit(self._write_unrecognized, plan))
-        _wait(futures)
-        self._write_segments(plan, scanned, folded)
-
-    def _write_segments(
-        self, plan: _Plan, scanned: DataFrame | None, folded: FoldedLogs | None
-    ) -> None:
-        changed = []
-        if scanned is not None:
-            to_segments = rows.to_segments(
-                index_format=self._options.index_format.name, run_id=self._run_id, now=self._now
-            )
-            changed.append(scanned.transform(to_segments))
-        if plan.known is not None:
-            changed += self._touched(plan, plan.known, folded)
-        if plan.vanished is not None and plan.vanished_count:
-            self._remove_minute_indexes(plan.vanished)
-            changed.append(plan.vanished)
-        if not changed:
-            return
-        segments = reduce(DataFrame.unionByName, changed)
-        if plan.known is None:
-            self._warehouse.fill(tables.SEGMENTS, segments, where=self._scope("path"))
-        else:
-            self._warehouse.merge(tables.SEGMENTS, segments)
-
-    def _remove_minute_indexes(self, vanished: DataFrame) -> None:
-        """Remove the minute indexes of segments that are gone: they go with their segments."""
-        output = self._options.index_output(self._run_id)
-        if output is None or self._options.in_place:
-            return
-        made = vanished.where(F.col("index_format") == IndexFormat.MINUTE)
-        made.transform(remove_index_files(output, (MINUTE_INDEX_SUFFIX,))).count()
-
-    def _touched(self, plan: _Plan, known: DataFrame, folded: FoldedLogs | None) -> list[DataFrame]:
-        """Give the rows of segments that were not read, and are no longer what they were."""
-        retouched = known.transform(build_plan.retouched(plan.planned))
-        if folded is None:
-            return [retouched] if plan.retouched else []
-        rejudged = known.transform(log_folding.rejudged(folded.verdicts))
-        if not plan.retouched:
-            return [rejudged]
-        keys = list(tables.SEGMENT_KEYS)
-        return [
-            retouched.transform(log_folding.with_new_verdicts(folded.verdicts)),
-            rejudged.join(retouched.select(*keys), keys, how="left_anti"),
-        ]
-
-    def _write_entries(
-        self,
-        plan: _Plan,
-        folded: FoldedLogs | None,
-        table: Table,
-        entries: DataFrame,
-        where: str | None,
-    ) -> None:
-        if plan.known is None:
-            self._warehouse.fill(table, entries, where=self._scope("log_dir"))
-            return
-        entries = entries.withColumn("is_gone", F.lit(False))
-        withheld = None if folded is None else folded.withheld
-        if plan.rescanned or withheld is not None:
-            rescanned = plan.planned.where(
-                F.col("is_known") & (F.col("plan") == build_plan.SCAN)
-            ).select(*tables.SEGMENT_KEYS)
-            if withheld is not None:
-                rescanned = rescanned.union(withheld).distinct()
-            before = self._warehouse.read(table)
-            gone = (
-                (before if where is None else before.alias("t").where(where))
-                .join(rescanned, list(tables.SEGMENT_KEYS), "left_semi")
-                .join(entries, list(table.keys), "left_anti")
-            )
-            entries = entries.unionByName(gone.withColumn("is_gone", F.lit(True)))
-        self._warehouse.merge(table, entries, only_in=where, deleted="is_gone")
-
-    def _write_logs(self, plan: _Plan) -> None:
-        logs = plan.listed.where(F.col("kind") == listing.LOG)
-        to_logs = rows.to_logs(plan.listed, run_id=self._run_id)
-        self._write_changed(plan, tables.LOGS, logs.transform(to_logs), scope_column="path")
-
-    def _write_log_dirs(self, plan: _Plan) -> None:
-        log_dirs = plan.listed.where(F.col("kind") == listing.LOG_DIR)
-        to_log_dirs = rows.to_log_dirs(run_id=self._run_id)
-        self._write_changed(
-            plan, tables.LOG_DIRS, log_dirs.transform(to_log_dirs), scope_column="log_dir"
+            entries = {
+                table: read_entries(self._spark, self._entries_folder(), table, entry_parts)
+                for table in INDEX_TABLES
+            }
+        BuildTables(self._warehouse, self._options, self._run_id, plan).write(
+            scanned, folded, entries, pool
         )
-
-    def _write_changed(
-        self, plan: _Plan, table: Table, found: DataFrame, *, scope_column: str
-    ) -> None:
-        if plan.known is None:
-            self._warehouse.fill(table, found, where=self._scope(scope_column))
-            return
-        compared = [name for name in found.columns if name != "run_id"]
-        before = self._warehouse.read(table).select(F.xxhash64(*compared).alias("_row"))
-        changed = found.withColumn("_row", F.xxhash64(*compared)).join(before, "_row", "left_anti")
-        if not changed.isEmpty():
-            self._warehouse.merge(table, changed)
-
-    def _write_unrecognized(self, plan: _Plan) -> None:
-        kinds = (listing.UNRECOGNIZED, listing.UNLISTED)
-        found = plan.listed.where(F.col("kind").isin(*kinds)).transform(
-            rows.to_unrecognized(run_id=self._run_id)
-        )
-        if plan.known is None:
-            self._warehouse.fill(tables.UNRECOGNIZED_FILES, found, where=self._scope("path"))
-        else:
-            self._warehouse.merge(tables.UNRECOGNIZED_FILES, found)
-
-    def _scope(self, column: str) -> str:
-        """Give the SQL condition of what lies under the sources, by a path column."""
-        conditions = []
-        for source in (
-            self._options.log_dir_sources() if column == "log_dir" else self._options.sources
-        ):
-            text = tables.sql_text(source)
-            below = tables.sql_text(source.rstrip("/") + "/")
-            conditions.append(f"{column} = {text} OR startswith({column}, {below})")
-        return " OR ".join(f"({condition})" for condition in conditions)
-
-    def _pruning(self, plan: _Plan) -> str | None:
-        """Give a condition on ``t`` that all segments to scan meet, for merges to skip files."""
-        if plan.known is None:
-            return None
-        to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
-        topics = [row["topic"] for row in to_scan.select("topic").distinct().take(_MOST_TOPICS + 1)]
-        least = to_scan.agg(F.min("base_offset")).collect()[0][0]
-        condition = f"t.base_offset >= {int(least)}"
-        if len(topics) <= _MOST_TOPICS:
-            condition += f" AND {tables.in_any('t.topic', topics)}"
-        return condition
 
     # -- what was done -----------------------------------------------------------------------
 
-    def _summary(self, plan: _Plan, totals: _Totals) -> BuildSummary:
+    def _summary(self, plan: BuildWork, totals: _Totals) -> BuildSummary:
         found = plan.listed_count(listing.SEGMENT)
         unrecognized = plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED)
         return BuildSummary(
@@ -483,11 +320,6 @@ def _cached(frame: DataFrame, caches: ExitStack) -> DataFrame:
     cached = frame.persist()
     caches.callback(cached.unpersist)
     return cached
-
-
-def _wait(futures: list[Future[None]]) -> None:
-    for future in futures:
-        future.result()
 
 
 def _todo(planned: DataFrame) -> dict[str, tuple[Load, int]]:
