@@ -22,7 +22,7 @@ from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
 from kafka_segments.pipelines.build_tables import BuildTables, BuildWork
 from kafka_segments.pipelines.log_folding import FoldedLogs, fold_changed_logs
 from kafka_segments.spark import rows, tables
-from kafka_segments.spark.entry_files import INDEX_TABLES, read_entries
+from kafka_segments.spark.entry_files import INDEX_TABLES, make_folders, read_entries
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.spark.scan import ScanOptions, scan_segments
@@ -215,6 +215,7 @@ class Build:
     # -- scan --------------------------------------------------------------------------------
 
     def _scan(self, plan: BuildWork, caches: ExitStack) -> DataFrame:
+        make_folders(self._entries_folder())
         tasks = count_tasks(plan.load, cores=self._spark.sparkContext.defaultParallelism)
         to_scan = plan.planned.where(F.col("plan") == build_plan.SCAN)
         scanned = to_scan.transform(pack_segments(plan.load, tasks=tasks)).transform(

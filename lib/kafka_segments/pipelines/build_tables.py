@@ -1,7 +1,7 @@
 """What a build writes into the tables, and in which order."""
 
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
 from typing import NamedTuple
 
@@ -65,7 +65,7 @@ class BuildTables:
         pool: ThreadPoolExecutor,
     ) -> None:
         """Write all tables but ``runs``; ``entries``: by table, those of what was scanned."""
-        wait_for([pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES])
+        _wait_for([pool.submit(self._warehouse.create, table) for table in tables.BUILD_TABLES])
         futures = [pool.submit(self._write_log_dirs), pool.submit(self._write_logs)]
         if scanned is not None:
             where = self._pruning()
@@ -80,7 +80,7 @@ class BuildTables:
                 )
         if self._work.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
             futures.append(pool.submit(self._write_unrecognized))
-        wait_for(futures)
+        _wait_for(futures)
         self._write_segments(scanned, folded)
 
     def _write_segments(self, scanned: DataFrame | None, folded: FoldedLogs | None) -> None:
@@ -208,7 +208,8 @@ class BuildTables:
         return condition
 
 
-def wait_for(futures: list[Future[None]]) -> None:
-    """Wait for all; the first error of them is raised."""
+def _wait_for(futures: list[Future[None]]) -> None:
+    """Wait for all, then raise the first error of them: none reads on what is cleared away."""
+    wait(futures)
     for future in futures:
         future.result()

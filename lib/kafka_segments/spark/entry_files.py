@@ -2,7 +2,8 @@
 
 A task writes one file an index and names them in its rows. Entries never go through the JVM
 as nested arrays; the files of a task that died or ran twice are named by no row, so nothing
-is counted twice.
+is counted twice. The folder is made and removed by the driver: a task that outlives a failed
+build finds none, and leaves nothing behind.
 """
 
 import re
@@ -20,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.decide.build_plan import SEGMENT_KEYS
 from kafka_segments.index.recovery import Entries
 from kafka_segments.spark.schemas import schema
-from kafka_segments.storage.files import Place, place
+from kafka_segments.storage.files import place
 from kafka_segments.storage.listing import join_uri
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
@@ -35,6 +36,12 @@ def entry_file(folder: str, table: str, part: str) -> str:
     return join_uri(folder, table, f"{part}.parquet")
 
 
+def make_folders(folder: str) -> None:
+    """Make the folders that a build's tasks write to."""
+    for table in INDEX_TABLES:
+        make_folder(place(join_uri(folder, table)))
+
+
 def read_entries(spark: SparkSession, folder: str, table: str, parts: Sequence[str]) -> DataFrame:
     """Read the entries that tasks left in some parts, as rows of one of ``INDEX_TABLES``."""
     rows = schema(f"{table}.v1")
@@ -44,7 +51,10 @@ def read_entries(spark: SparkSession, folder: str, table: str, parts: Sequence[s
 
 
 class EntryFiles:
-    """Writes the entries of one task's segments; use as a context manager."""
+    """Writes the entries of one task's segments; use as a context manager.
+
+    ``folder`` is one that ``make_folders`` made.
+    """
 
     def __init__(self, folder: str) -> None:
         self._part = uuid.uuid4().hex
@@ -119,7 +129,6 @@ class _EntryFile:
         filesystem, path = self._place
         with named_errors(path):
             if self._writer is None:
-                make_folder(Place(filesystem, path.rpartition("/")[0]))
                 self._writer = pq.ParquetWriter(path, self._schema, filesystem=filesystem)
             self._writer.write_batch(batch)
         self._keys, self._entries, self._rows = [], [], 0
