@@ -3,8 +3,8 @@
 # the sample segments: airflow_dags/local.sh dags test kafka_segments_rebuild 2026-11-21
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-data=${KAFKA_SEGMENTS_DEMO:-$root/build/airflow}
-venv=${KAFKA_SEGMENTS_VENV:-$root/.venv}
+data=${AIRFLOW_DEMO:-$root/build/airflow}
+venv=${JOBS_VENV:-$root/.venv}
 port=${AIRFLOW__API__PORT:-8080}
 
 export AIRFLOW_HOME=$data/home

@@ -33,8 +33,8 @@ class LocalAirflow:
         self.indexes = folder / "indexes"
         self.log_dirs = [{"name": "broker-0", "sources": [str(source)]}]
         self.env = os.environ | {
-            "KAFKA_SEGMENTS_DEMO": str(folder),
-            "KAFKA_SEGMENTS_VENV": sys.prefix,
+            "AIRFLOW_DEMO": str(folder),
+            "JOBS_VENV": sys.prefix,
             "AIRFLOW_VAR_KAFKA_SEGMENTS_LOG_DIRS": json.dumps(self.log_dirs),
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
         }

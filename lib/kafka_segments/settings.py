@@ -1,10 +1,12 @@
 """Settings: Kafka's own keys with ``_`` for ``.``, from a TOML file, the environment, --set."""
 
+import difflib
 import itertools
 import math
+import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -18,6 +20,7 @@ from pydantic_settings import (
 
 from kafka_segments.errors import UsageError
 
+_ENVIRONMENT = "KAFKA_SEGMENTS_"
 _MOST_COMBINATIONS = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -91,7 +94,7 @@ class TopicConfig(RetentionConfig, CutConfig):
 class Settings(TopicConfig, BaseSettings):
     """The settings of a log that the commands depend on; ``topics`` holds those of one topic."""
 
-    model_config = SettingsConfigDict(env_prefix="KAFKA_SEGMENTS_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_ENVIRONMENT, extra="forbid", frozen=True)
 
     producer_id_expiration_ms: int = Field(default=86_400_000, ge=1, le=2**31 - 1)
     message_timestamp_before_max_ms: Long = Field(default=2**63 - 1, ge=0)
@@ -118,6 +121,7 @@ class Settings(TopicConfig, BaseSettings):
         Raises:
             UsageError: the file is no TOML, a key is unknown, a value is out of range.
         """
+        _refuse_unknown_variables(cls.model_fields)
         try:
             from_file = {} if file is None else tomllib.loads(file.read_text("utf-8"))
             from_environment = EnvSettingsSource(cls)()
@@ -126,6 +130,16 @@ class Settings(TopicConfig, BaseSettings):
             raise UsageError(f"{file}: {error}") from None
         except ValidationError as error:
             raise UsageError("; ".join(map(describe_problem, error.errors()))) from None
+
+
+def _refuse_unknown_variables(settings: Iterable[str]) -> None:
+    known = [name.upper() for name in settings]
+    for variable in os.environ:
+        name = variable.upper().removeprefix(_ENVIRONMENT)
+        if variable.upper().startswith(_ENVIRONMENT) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f": {_ENVIRONMENT}{near[0]}?" if near else ""
+            raise UsageError(f"unknown setting {variable} in the environment{hint}")
 
 
 def _parse_pairs(pairs: Sequence[str], option: str = "--set") -> dict[str, str]:

@@ -136,6 +136,23 @@ def test_a_bad_value_in_the_environment_is_refused(monkeypatch):
         Settings.load(None, [])
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("KAFKA_SEGMENTS_RETENTION_MSS", ": KAFKA_SEGMENTS_RETENTION_MS?"),
+        ("kafka_segments_retention.ms", ": KAFKA_SEGMENTS_RETENTION_MS?"),
+        ("KAFKA_SEGMENTS_XYZ", ""),
+    ],
+)
+def test_a_typo_in_the_environment_is_refused(name, hint, monkeypatch):
+    monkeypatch.setenv(name, "1")
+
+    with pytest.raises(UsageError) as raised:
+        Settings.load(None, [])
+
+    assert str(raised.value) == f"unknown setting {name} in the environment{hint}"
+
+
 def test_a_file_that_is_no_toml_is_refused_by_name(conf):
     file = conf("retention_ms: 1\n")
 
