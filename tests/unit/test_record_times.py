@@ -49,7 +49,7 @@ def test_a_batch_above_the_limit_is_not_read() -> None:
     (part,) = reader.read(chunk.batches, None, chunk.data_position)
 
     assert (list(part.offset), list(part.timestamp)) == ([5], [1001])
-    reason = f"{len(log)} bytes, at most 1000 are read"
+    reason = f"the batch has {len(log)} bytes, at most 1000 are read"
     assert reader.undecodable == Undecodable(0, reason)
 
 

@@ -18,6 +18,7 @@ from kafka_segments.spark.record_rows import RecordRows
 from kafka_segments.storage.bounds import Bounds
 from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
 from kafka_segments.storage.walk import SegmentFile
+from kafka_segments.wire import record_filling
 from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
 from strategies import (
     CONTROL,
@@ -604,8 +605,10 @@ def test_rows_are_the_same_however_small_the_columns_are(
     )
     expected = decode(log)
 
-    for name, value in zip(("_MOST_ROWS", "_DATA_BYTES", "_MOST_HEADERS"), limits, strict=True):
-        monkeypatch.setattr(record_rows, name, value)
+    rows, data_bytes, headers = limits
+    monkeypatch.setattr(record_filling, "_MOST_ROWS", rows)
+    monkeypatch.setattr(record_rows, "_DATA_BYTES", data_bytes)
+    monkeypatch.setattr(record_rows, "_MOST_HEADERS", headers)
 
     assert decode(log) == expected
     assert len(expected) == 12
