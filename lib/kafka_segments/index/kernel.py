@@ -25,6 +25,15 @@ from kafka_segments.index.markers import (
     store_batch,
 )
 from kafka_segments.wire.crc import CRC_START, crc32_update, crc32c_update
+from kafka_segments.wire.ends import (
+    AT_END,
+    BAD_CRC,
+    BAD_SIZE,
+    BAD_SIZE_FOR_MAGIC,
+    HEADER_BYTES,
+    MIN_SIZE,
+    PARTIAL_BATCH,
+)
 from kafka_segments.wire.native import load_i32, load_i64, load_u32
 
 # The slots of ``state`` (int64).
@@ -69,13 +78,8 @@ DECODED_TIMESTAMP = 37
 PRODUCER_END_OFFSET = 38  # next offset after the last batch of magic 2 or more
 STATE_SIZE = 39
 
-# Values of STATUS.
+# Values of STATUS, beside those of ``ends``.
 RUNNING = 0
-AT_END = 1  # fewer bytes left than offset, size, crc and magic take
-PARTIAL_BATCH = 2
-BAD_SIZE = 3
-BAD_SIZE_FOR_MAGIC = 4
-BAD_CRC = 5
 OFFSET_OVERFLOW = 6
 OFFSET_INDEX_FULL = 7
 TIME_INDEX_FULL = 8
@@ -87,13 +91,11 @@ BAD_MARKER = 13
 REFUSED_MARKER = 14
 
 NO_TIMESTAMP = -1
-HEADER_BYTES = 61  # of a v2 batch; a legacy header is shorter
 HEADER_ROOM = 64  # kept free in front of a buffer's bytes
 MIN_ENTRY_BYTES = 26  # 12 + the smallest legal size field
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _UP_TO_MAGIC = 17
 _LOG_OVERHEAD = 12
-_MIN_SIZE = 14
 _MAGIC_ABOVE_2 = 3
 _CONTROL = 0x20
 
@@ -213,7 +215,7 @@ def scan_buffer(
         entry_bytes = _LOG_OVERHEAD + load_i32(data, at + 8)
         magic = np.int64(np.int8(data[at + 16]))
         if body < 0:
-            if entry_bytes < _LOG_OVERHEAD + _MIN_SIZE:
+            if entry_bytes < _LOG_OVERHEAD + MIN_SIZE:
                 status = BAD_SIZE
                 state[FOUND] = entry_bytes - _LOG_OVERHEAD
                 break

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import CODE, FAILURE_SLOTS, LEFT_IN_BATCH, OK, VARINT_TOO_LONG
 from kafka_segments.wire.native import load_i32, load_i64
 from kafka_segments.wire.records import check_records
@@ -44,7 +45,6 @@ IS_MARKER = 0
 IS_CORRUPT = 1  # recovery ends there, the batch stays
 IS_REFUSED = 2  # the log does not load
 
-_HEADER_BYTES = 61
 _ABORT_TYPE, _COMMIT_TYPE = 0, 1
 _KEY_BYTES = 4
 _VALUE_BYTES = 6
@@ -83,7 +83,7 @@ def read_marker(data: Any, at: Any, end: Any) -> Any:
     attributes = data[at + 22]
     if attributes & 0x07 != 0 or load_i32(data, at + 57) != 1:
         return unusual
-    length, place = read_varint(data, at + _HEADER_BYTES, end)
+    length, place = read_varint(data, at + HEADER_BYTES, end)
     if place < 0 or place + length != end or length < 1:
         return unusual
     delta, place = read_varlong(data, place + 1, end)
@@ -141,7 +141,7 @@ def decode_marker(batch: npt.NDArray[np.uint8]) -> DecodedMarker:
     count = _signed(batch, 57, 4)
     if count < 0:
         return DecodedMarker(IS_CORRUPT, message=f"a marker's record count is {count}")
-    records = batch[_HEADER_BYTES:]
+    records = batch[HEADER_BYTES:]
     codec = int(batch[22]) & 0x07
     if codec:
         try:

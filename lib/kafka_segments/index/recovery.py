@@ -30,6 +30,7 @@ import numpy.typing as npt
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index import kernel, markers
 from kafka_segments.index.producer_summary import ProducerSummary, Summarizer, empty_summary
+from kafka_segments.wire import ends
 from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.crc import HAS_CPU_CRC
 from kafka_segments.wire.reading import ReadInto
@@ -159,7 +160,7 @@ class SegmentRecoverer:
         self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
         self._time_out = np.empty((most_entries, 2), dtype=np.int64)
         self._epochs_out = np.empty((1024, 2), dtype=np.int64)
-        most_batches = size // kernel.HEADER_BYTES + 2
+        most_batches = size // ends.HEADER_BYTES + 2
         self._producers_out = np.empty((most_batches, markers.BATCH_COLUMNS), dtype=np.int64)
         self._marker_message = ""
         self._counts = np.zeros(4, dtype=np.int64)
@@ -286,9 +287,9 @@ class SegmentRecoverer:
     def _damage(self, read_into: ReadInto, state: npt.NDArray[np.int64]) -> Damage | None:
         status, position = int(state[kernel.STATUS]), int(state[kernel.POSITION])
         left = int(state[kernel.END]) - position
-        if status == kernel.AT_END and left == 0:
+        if status == ends.AT_END and left == 0:
             return None
-        has_no_size = status == kernel.BAD_SIZE and state[kernel.FOUND] == 0
+        has_no_size = status == ends.BAD_SIZE and state[kernel.FOUND] == 0
         if has_no_size and self._only_zeros(read_into, position, int(state[kernel.END])):
             message = f"{left} zero bytes after the last batch, as preallocation leaves them"
             return Damage(DamageKind.PREALLOCATED_TAIL, position, message)
@@ -318,11 +319,11 @@ class SegmentRecoverer:
 
 
 _ENDS_OF_WALK = (
-    kernel.AT_END,
-    kernel.PARTIAL_BATCH,
-    kernel.BAD_SIZE,
-    kernel.BAD_SIZE_FOR_MAGIC,
-    kernel.BAD_CRC,
+    ends.AT_END,
+    ends.PARTIAL_BATCH,
+    ends.BAD_SIZE,
+    ends.BAD_SIZE_FOR_MAGIC,
+    ends.BAD_CRC,
     kernel.BAD_MARKER,
 )
 
@@ -337,32 +338,16 @@ def _went_back(state: npt.NDArray[np.int64], status: int) -> str:
 
 def _describe(state: npt.NDArray[np.int64], status: int, left: int) -> tuple[DamageKind, str]:
     found, expected = int(state[kernel.FOUND]), int(state[kernel.EXPECTED])
-    match status:
-        case kernel.AT_END:
-            return DamageKind.PARTIAL_BATCH, f"{left} bytes left, too few for a batch"
-        case kernel.PARTIAL_BATCH:
-            return (
-                DamageKind.PARTIAL_BATCH,
-                f"the batch says {found} bytes, {expected} are left in the file",
-            )
-        case kernel.BAD_SIZE:
-            return DamageKind.CORRUPT_BATCH, f"batch length is {found}, the least is 14"
-        case kernel.BAD_SIZE_FOR_MAGIC:
-            return (
-                DamageKind.CORRUPT_BATCH,
-                f"the batch says {found} bytes, magic {expected} needs {kernel.HEADER_BYTES}",
-            )
-        case kernel.BAD_CRC:
-            return (
-                DamageKind.CORRUPT_BATCH,
-                f"checksum is {found:#010x}, the batch says {expected:#010x}",
-            )
-        case kernel.OFFSET_OVERFLOW:
-            return (
-                DamageKind.OFFSET_OVERFLOW,
-                f"last offset {found} does not fit base offset {expected}:"
-                " it must lie 0 to 2147483647 above; Kafka splits such a segment or fails to load",
-            )
+    reason = ends.describe_end(status, found=found, expected=expected, left=left)
+    if reason is not None:
+        is_cut = status in (ends.AT_END, ends.PARTIAL_BATCH)
+        return DamageKind.PARTIAL_BATCH if is_cut else DamageKind.CORRUPT_BATCH, reason
+    if status == kernel.OFFSET_OVERFLOW:
+        return (
+            DamageKind.OFFSET_OVERFLOW,
+            f"last offset {found} does not fit base offset {expected}:"
+            " it must lie 0 to 2147483647 above; Kafka splits such a segment or fails to load",
+        )
     which = "offset" if status == kernel.OFFSET_INDEX_FULL else "time"
     limit_slot, count_slot = (
         (kernel.MAX_OFFSET_ENTRIES, kernel.OFFSET_ENTRY_COUNT)

@@ -9,6 +9,7 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.bounds import Bounds
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
+from kafka_segments.wire.ends import BAD_CRC, BAD_SIZE, HEADER_BYTES, describe_end
 from kafka_segments.wire.reading import ReadInto
 
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -105,7 +106,7 @@ class ChunkReader:
                 continue
             yield from self._given_away()
             yield from self._pass_over(read_into, walk, wanted)
-            if walk[wire.STATUS] == wire.BAD_CRC:
+            if walk[wire.STATUS] == BAD_CRC:
                 return
 
     def _new_walk(self, size_bytes: int) -> wire.Walk:
@@ -130,13 +131,19 @@ class ChunkReader:
             )
 
     def _end(self, walk: wire.Walk) -> Chunk:
-        reason, position = wire.describe_end(walk), int(walk[wire.NEXT_POSITION])
+        position = int(walk[wire.NEXT_POSITION])
+        reason = describe_end(
+            int(walk[wire.STATUS]),
+            found=int(walk[wire.FOUND]),
+            expected=int(walk[wire.EXPECTED]),
+            left=int(walk[wire.END]) - position,
+        )
         return Chunk(self._batches[:, :0], end_reason=reason, end_position=position)
 
     def _pass_over(self, read_into: ReadInto, walk: wire.Walk, batch_bytes: int) -> Iterator[Chunk]:
         """Give a batch too large for memory by its header; verify its checksum in pieces."""
         position, size_bytes = int(walk[wire.NEXT_POSITION]), int(walk[wire.END])
-        header = np.empty(min(wire.HEADER_BYTES, batch_bytes), dtype=np.uint8)
+        header = np.empty(min(HEADER_BYTES, batch_bytes), dtype=np.uint8)
         _fill(read_into, position, header, size_bytes)
         alone = walk.copy()
         alone[wire.CHECK_CRC] = alone[wire.NEEDS_BODY] = 0
@@ -148,7 +155,7 @@ class ChunkReader:
             start = position + (21 if is_v2 else 16)
             crc = self._crc(read_into, start, position + batch_bytes, is_v2)
             if crc != stored:
-                walk[wire.STATUS], walk[wire.FOUND] = wire.BAD_CRC, crc
+                walk[wire.STATUS], walk[wire.FOUND] = BAD_CRC, crc
                 walk[wire.EXPECTED] = stored
                 return
         walk[wire.NEXT_POSITION] = position + batch_bytes
@@ -165,7 +172,7 @@ class ChunkReader:
 
     def _is_preallocated(self, read_into: ReadInto, walk: wire.Walk) -> bool:
         """Tell whether a walk that ended at a size of 0 ended at zeros only."""
-        if walk[wire.STATUS] != wire.BAD_SIZE or walk[wire.FOUND] != 0:
+        if walk[wire.STATUS] != BAD_SIZE or walk[wire.FOUND] != 0:
             return False
         end = int(walk[wire.END])
         for position in range(int(walk[wire.NEXT_POSITION]), end, len(self._buffer)):

@@ -33,6 +33,7 @@ from kafka_segments.wire import batches as wire
 from kafka_segments.wire import conversion as writing
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.compression import compress
+from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import OK, describe
 from kafka_segments.wire.filling import new_failure
 from kafka_segments.wire.messages import check_messages
@@ -144,8 +145,8 @@ class SegmentConverter:
         if column[wire.MAGIC] == 1:
             attributes |= int(column[wire.ATTRIBUTES]) & wire.LOG_APPEND_TIME
         packed = compress(attributes & wire.CODEC_MASK, self._out[: int(self._facts[writing.END])])
-        made = np.empty(wire.HEADER_BYTES + len(packed), dtype=np.uint8)
-        made[wire.HEADER_BYTES :] = np.frombuffer(packed, dtype=np.uint8)
+        made = np.empty(HEADER_BYTES + len(packed), dtype=np.uint8)
+        made[HEADER_BYTES:] = np.frombuffer(packed, dtype=np.uint8)
         writing.write_header(made, 0, len(made), attributes, self._facts, run.state)
         writing.note_size(run.state, len(made), position)
         run.write(made)
@@ -174,7 +175,7 @@ class SegmentConverter:
         return messages, shift
 
     def _make_room(self, data_bytes: int, *, messages: int) -> None:
-        overhead = wire.HEADER_BYTES + writing.MOST_RECORD_OVERHEAD * messages
+        overhead = HEADER_BYTES + writing.MOST_RECORD_OVERHEAD * messages
         if len(self._out) < data_bytes + overhead:
             self._out = np.empty(data_bytes + overhead, dtype=np.uint8)
 

@@ -30,12 +30,19 @@ import numpy.typing as npt
 from numba import njit
 
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32_update, crc32c_update
+from kafka_segments.wire.ends import (
+    AT_END,
+    BAD_CRC,
+    BAD_SIZE,
+    BAD_SIZE_FOR_MAGIC,
+    HEADER_BYTES,
+    MIN_SIZE,
+    PARTIAL_BATCH,
+)
 from kafka_segments.wire.native import load_i32, load_i64, load_u32
 
-HEADER_BYTES = 61  # of a v2 batch; a legacy header is shorter
 LOG_OVERHEAD = 12  # offset and size, which the size does not count
 UP_TO_MAGIC = 17
-MIN_SIZE = 14
 MIN_BATCH_BYTES = LOG_OVERHEAD + MIN_SIZE
 MAX_FILE_BYTES = 2**31 - 1
 MAGIC_V2 = 2
@@ -82,14 +89,9 @@ FOUND = 10  # what a failed check found, or how many bytes are wanted ...
 EXPECTED = 11  # ... and what it expected
 WALK_SLOTS = 12
 
-# Values of STATUS.
+# Values of STATUS, beside those of ``ends``.
 ROOM_FULL = 0  # as many batches as the array takes
-WANTS_BYTES = 1  # FOUND bytes from NEXT_POSITION on
-AT_END = 2
-PARTIAL_BATCH = 3
-BAD_SIZE = 4
-BAD_SIZE_FOR_MAGIC = 5
-BAD_CRC = 6
+WANTS_BYTES = 6  # FOUND bytes from NEXT_POSITION on
 
 Batches = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -255,17 +257,3 @@ def walk_batches(
             count += 1
         walk[NEXT_POSITION] = position + size_bytes
     return count
-
-
-def describe_end(walk: Walk) -> str | None:
-    """Say why a walk ended before its file did; None where it did not."""
-    found, expected = int(walk[FOUND]), int(walk[EXPECTED])
-    left = int(walk[END] - walk[NEXT_POSITION])
-    reasons = {
-        AT_END: f"{left} bytes left, too few for a batch" if left else None,
-        PARTIAL_BATCH: f"the batch says {found} bytes, {expected} are left in the file",
-        BAD_SIZE: f"batch length is {found}, the least is {MIN_SIZE}",
-        BAD_SIZE_FOR_MAGIC: f"the batch says {found} bytes, magic {expected} needs {HEADER_BYTES}",
-        BAD_CRC: f"checksum is {found & 0xFFFFFFFF:#010x}, the batch says {expected:#010x}",
-    }
-    return reasons.get(int(walk[STATUS]))

@@ -15,6 +15,7 @@ from numba import njit
 
 from kafka_segments.wire import batches as header
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32c_update
+from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import OK
 from kafka_segments.wire.messages import LOG_OVERHEAD, check_plain_message, key_length_at
 from kafka_segments.wire.native import load_i32, load_i64
@@ -238,7 +239,7 @@ def convert_plain(
         start = batches[header.POSITION, batch] - data_position
         end = start + batches[header.SIZE_BYTES, batch]
         at = state[USED]
-        if len(out) - at < header.HEADER_BYTES + MOST_RECORD_OVERHEAD + end - start:
+        if len(out) - at < HEADER_BYTES + MOST_RECORD_OVERHEAD + end - start:
             return NO_ROOM, batch
         if check_plain_message(data, start, end, failure) != OK:
             return UNDECODABLE, batch
@@ -251,7 +252,7 @@ def convert_plain(
             batch,
             state[NO_TIMESTAMP_AS],
             out,
-            at + header.HEADER_BYTES,
+            at + HEADER_BYTES,
             facts,
         )
         if status != WRITTEN:

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire.codecs import Decompressor
+from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.messages import wrapper_value
 
 Int64s = npt.NDArray[np.int64]
@@ -17,7 +18,7 @@ def record_sections(batches: wire.Batches, data_position: int) -> tuple[Int64s, 
     """
     ends = batches[wire.POSITION] + batches[wire.SIZE_BYTES] - data_position
     is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
-    starts = ends - batches[wire.SIZE_BYTES] + np.where(is_v2, wire.HEADER_BYTES, 0)
+    starts = ends - batches[wire.SIZE_BYTES] + np.where(is_v2, HEADER_BYTES, 0)
     return starts, ends
 
 
