@@ -56,6 +56,11 @@ def test_a_relative_path_begins_where_the_user_is(tmp_path, monkeypatch):
         ("", "an empty path is no source or target"),
         ("file://data/logs", "file://data/logs names the host data: a local path is file:///…"),
         ("s3://[bucket", "s3://[bucket: Invalid IPv6 URL"),
+        (
+            "hdfs:///logs",
+            "hdfs:///logs names no host or bucket, and no default is looked up, as that of"
+            " Hadoop's fs.defaultFS: hdfs://NAME/…",
+        ),
     ],
 )
 def test_what_is_no_uri_is_refused(text, message):

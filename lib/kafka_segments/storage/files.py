@@ -61,7 +61,8 @@ def absolute_uri(text: str) -> str:
     """Turn what a user typed into a URI: local paths become absolute, without a scheme.
 
     Raises:
-        UsageError: it is empty, no URI, a file on another host, or has credentials or options.
+        UsageError: it is empty, no URI, without a host or bucket, a file on another host, or has
+            credentials or options.
     """
     if not text:
         raise UsageError("an empty path is no source or target")
@@ -77,6 +78,11 @@ def absolute_uri(text: str) -> str:
             raise UsageError(
                 f"{text.partition('?')[0]}?…: options in a URI are not taken; region, endpoint and"
                 " credentials come from the environment, as docs/storage.md says"
+            )
+        if not parts.netloc:
+            raise UsageError(
+                f"{text} names no host or bucket, and no default is looked up, as that of Hadoop's"
+                f" fs.defaultFS: {parts.scheme}://NAME/…"
             )
         if {".", ".."}.intersection(parts.path.split("/")):
             raise UsageError(f"{text}: . and .. are taken as names here; give the folder meant")
