@@ -123,14 +123,15 @@ def spark(
     """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 
-    # One JVM for the commands of all tests.
-    with_room = {**sessions._LOCAL, "spark.driver.memory": "8g"}
+    # One JVM for all tests: it needs room, and lives long enough for its second compiler.
+    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace("-XX:TieredStopAtLevel=1", "")
+    long_run = {"spark.driver.memory": "8g", sessions._JAVA_OPTIONS: options}
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
         with ExitStack() as stack:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(sessions, "_LOCAL", with_room)
+                patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
                 session = stack.enter_context(sessions.spark_session("tests", root=ROOT))
             yield session
     finally:
