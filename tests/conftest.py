@@ -124,7 +124,7 @@ def spark(
     from kafka_segments.spark import session as sessions
 
     # One JVM for all tests: it needs room, and lives long enough for its second compiler.
-    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace("-XX:TieredStopAtLevel=1", "")
+    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace(sessions.SHORT_RUN_OPTIONS, "")
     long_run = {"spark.driver.memory": "8g", sessions._JAVA_OPTIONS: options}
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started

@@ -24,16 +24,8 @@ from kafka_segments.index.markers import (
     read_marker,
     store_batch,
 )
+from kafka_segments.wire import ends
 from kafka_segments.wire.crc import CRC_START, crc32_update, crc32c_update
-from kafka_segments.wire.ends import (
-    AT_END,
-    BAD_CRC,
-    BAD_SIZE,
-    BAD_SIZE_FOR_MAGIC,
-    HEADER_BYTES,
-    MIN_SIZE,
-    PARTIAL_BATCH,
-)
 from kafka_segments.wire.native import load_i32, load_i64, load_u32
 
 # The slots of ``state`` (int64).
@@ -207,25 +199,25 @@ def scan_buffer(
         if body < 0:
             at = HEADER_ROOM + position - data_position
             if remaining <= _UP_TO_MAGIC:
-                status = AT_END
+                status = ends.AT_END
                 break
-            if data_end - position < min(remaining, HEADER_BYTES):
+            if data_end - position < min(remaining, ends.HEADER_BYTES):
                 resume = position
                 break
         entry_bytes = _LOG_OVERHEAD + load_i32(data, at + 8)
         magic = np.int64(np.int8(data[at + 16]))
         if body < 0:
-            if entry_bytes < _LOG_OVERHEAD + MIN_SIZE:
-                status = BAD_SIZE
+            if entry_bytes < _LOG_OVERHEAD + ends.MIN_SIZE:
+                status = ends.BAD_SIZE
                 state[FOUND] = entry_bytes - _LOG_OVERHEAD
                 break
             if entry_bytes > remaining:
-                status = PARTIAL_BATCH
+                status = ends.PARTIAL_BATCH
                 state[FOUND] = entry_bytes
                 state[EXPECTED] = remaining
                 break
-            if magic >= 2 and entry_bytes < HEADER_BYTES:
-                status = BAD_SIZE_FOR_MAGIC
+            if magic >= 2 and entry_bytes < ends.HEADER_BYTES:
+                status = ends.BAD_SIZE_FOR_MAGIC
                 state[FOUND] = entry_bytes
                 state[EXPECTED] = magic
                 break
@@ -250,14 +242,14 @@ def scan_buffer(
                 crc = crc32_update(data, first, last, crc)
             if crc_to < position + entry_bytes:
                 if body < 0:
-                    for i in range(min(entry_bytes, HEADER_BYTES)):
+                    for i in range(min(entry_bytes, ends.HEADER_BYTES)):
                         data[i] = data[at + i]
                 body = crc_to
                 state[BODY_CRC] = np.int64(crc)
                 break
             stored = load_u32(data, at + (17 if magic >= 2 else 12))
             if (crc ^ np.uint64(CRC_START)) != stored:
-                status = BAD_CRC
+                status = ends.BAD_CRC
                 state[FOUND] = np.int64(crc ^ np.uint64(CRC_START))
                 state[EXPECTED] = np.int64(stored)
                 break

@@ -29,21 +29,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from kafka_segments.wire import ends
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32_update, crc32c_update
-from kafka_segments.wire.ends import (
-    AT_END,
-    BAD_CRC,
-    BAD_SIZE,
-    BAD_SIZE_FOR_MAGIC,
-    HEADER_BYTES,
-    MIN_SIZE,
-    PARTIAL_BATCH,
-)
 from kafka_segments.wire.native import load_i32, load_i64, load_u32
 
 LOG_OVERHEAD = 12  # offset and size, which the size does not count
 UP_TO_MAGIC = 17
-MIN_BATCH_BYTES = LOG_OVERHEAD + MIN_SIZE
+MIN_BATCH_BYTES = LOG_OVERHEAD + ends.MIN_SIZE
 MAX_FILE_BYTES = 2**31 - 1
 MAGIC_V2 = 2
 NO_TIMESTAMP = -1
@@ -124,16 +116,16 @@ def crc_piece(data: Any, start: Any, end: Any, crc: Any, is_v2: Any, by_instruct
 def _check_size(walk: Any, size_bytes: Any, remaining: Any, magic: Any) -> Any:
     """Tell whether the batch can have its size; sets STATUS where it cannot."""
     if size_bytes < MIN_BATCH_BYTES:
-        walk[STATUS] = BAD_SIZE
+        walk[STATUS] = ends.BAD_SIZE
         walk[FOUND] = size_bytes - LOG_OVERHEAD
         return False
     walk[FOUND] = size_bytes
     if size_bytes > remaining:
-        walk[STATUS] = PARTIAL_BATCH
+        walk[STATUS] = ends.PARTIAL_BATCH
         walk[EXPECTED] = remaining
         return False
-    if magic >= 2 and size_bytes < HEADER_BYTES:
-        walk[STATUS] = BAD_SIZE_FOR_MAGIC
+    if magic >= 2 and size_bytes < ends.HEADER_BYTES:
+        walk[STATUS] = ends.BAD_SIZE_FOR_MAGIC
         walk[EXPECTED] = magic
         return False
     return True
@@ -152,7 +144,7 @@ def _check_crc(walk: Any, data: Any, at: Any, size_bytes: Any, magic: Any) -> An
     found = crc ^ np.uint64(CRC_START)
     if found == stored:
         return True
-    walk[STATUS] = BAD_CRC
+    walk[STATUS] = ends.BAD_CRC
     walk[FOUND] = np.int64(found)
     walk[EXPECTED] = np.int64(stored)
     return False
@@ -229,9 +221,9 @@ def walk_batches(
         position = walk[NEXT_POSITION]
         remaining = walk[END] - position
         if remaining <= UP_TO_MAGIC:
-            walk[STATUS] = AT_END
+            walk[STATUS] = ends.AT_END
             break
-        walk[FOUND] = min(remaining, HEADER_BYTES)
+        walk[FOUND] = min(remaining, ends.HEADER_BYTES)
         if data_end - position < walk[FOUND]:
             walk[STATUS] = WANTS_BYTES
             break
