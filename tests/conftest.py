@@ -81,6 +81,12 @@ def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mutated logs, the files that Kafka 4.3.1 makes of them, and what it throws."""
+    return _unpacked("found", tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Log directories of a real broker, and the index files that it rebuilt."""
     return _unpacked("broker", tmp_path_factory.mktemp("golden"))

@@ -1,21 +1,21 @@
 """A partition's segments recovered by us and by Kafka's classes, in the same terms."""
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from built_alone import build_alone
 from kafka_referee import Referee, RefereeError
 from kafka_segments.index.log_recovery import LoadOptions, RecoveryMode, fold_of
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.recovery import (
-    DamageKind,
     RecoveryOptions,
     SegmentRecoverer,
     SegmentRecovery,
 )
 from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.index.splitting import Piece, split_overflowed
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
@@ -28,22 +28,6 @@ def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:
             size_bytes=log.stat().st_size,
             base_offset=int(log.name[:20]),
         )
-
-
-def pieces(recoverer: SegmentRecoverer, log: Path) -> list[Piece]:
-    """Recover a segment as a load does, which splits one that does not fit its base offset."""
-    mine = _recover(recoverer, log)
-    if mine.damage is not None and mine.damage.kind == DamageKind.OFFSET_OVERFLOW:
-        with log.open("rb", buffering=0) as stream:
-            pieces = split_overflowed(
-                recoverer,
-                lambda position, view: os.preadv(stream.fileno(), [view], position),
-                size_bytes=log.stat().st_size,
-                base_offset=int(log.name[:20]),
-            )
-        if pieces:
-            return pieces
-    return [Piece(int(log.name[:20]), mine)]
 
 
 def recovered_by_us(folder: Path, options: RecoveryOptions) -> dict[int, dict[str, Any]]:
@@ -100,29 +84,9 @@ def recovered_by_kafka(
 
 def loaded_by_us(folder: Path, mode: RecoveryMode) -> dict[str, object]:
     """Give the files that a load leaves, by name; empty where the log does not load."""
-    recoverer = SegmentRecoverer(RecoveryOptions())
-    fold = fold_of(mode, LoadOptions(now_ms=0))
-    files: dict[str, bytes | None] = {}
-    found = [piece for log in folder.glob("*.log") for piece in pieces(recoverer, log)]
-    for base_offset, mine in sorted(found, key=lambda piece: piece.base_offset):
-        verdict = fold.take(mine.summary(base_offset))
-        if verdict.damage or mine.offset_entries is None or mine.time_entries is None:
-            continue
-        files |= {
-            f"{base_offset:020d}{suffix}": data
-            for suffix, data in {
-                ".index": encode_offset_index(mine.offset_entries, base_offset=base_offset),
-                ".timeindex": encode_time_index(mine.time_entries, base_offset=base_offset),
-                ".txnindex": encode_transaction_index(verdict.aborted),
-                ".snapshot": verdict.snapshot,
-            }.items()
-        }
-    ended = fold.finish()
-    if ended.leader_epochs is None:
-        return {}
-    files |= {f"{offset:020d}.snapshot": data for offset, data in ended.snapshots.items()}
-    files[LEADER_EPOCHS] = ended.leader_epochs
-    return _comparable(files)
+    with tempfile.TemporaryDirectory() as target:
+        files = build_alone(folder, Path(target), mode, now_ms=0).files
+    return _comparable(files) if LEADER_EPOCHS in files else {}
 
 
 def loaded_by_kafka(referee: Referee, folder: Path, mode: RecoveryMode) -> dict[str, object]:

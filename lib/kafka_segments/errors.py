@@ -114,6 +114,18 @@ class InvalidTransactionError(KafkaSegmentsError):
         return self.reason
 
 
+class UnreadableBatchError(KafkaSegmentsError):
+    """A batch that recovery keeps and Kafka throws at when it reads it again."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(position, reason)
+        self.position = position
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"batch at byte {self.position}: {self.reason}"
+
+
 class SetAsideError(KafkaSegmentsError):
     """A log whose segments are not moved, because something is not as planned."""
 

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from built_alone import build_alone
 from kafka_segments.index import recovery
-from kafka_segments.index.log_recovery import LoadOptions, RecoveryMode, fold_of
+from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
 from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.index.splitting import Piece
 from kafka_segments.index.time_index import encode_time_index
-from kafka_segments.index.transactions import encode_transaction_index
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.wire.crc import HAS_CPU_CRC
-from side_by_side import pieces
 
 
 def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:
@@ -128,35 +127,12 @@ def test_every_segment_of_a_broker_equals_what_it_rebuilt(
 NOW_MS = 1_700_003_600_000  # the referee's clock
 
 
-def _log_files(case: Path, mode: RecoveryMode) -> dict[str, bytes]:
+def _options(case: Path) -> RecoveryOptions:
     config = json.loads((case / "case.json").read_text())["config"]
-    recoverer = SegmentRecoverer(
-        RecoveryOptions(
-            index_interval_bytes=config["index.interval.bytes"],
-            segment_index_bytes=config["segment.index.bytes"],
-        )
+    return RecoveryOptions(
+        index_interval_bytes=config.get("index.interval.bytes", 4096),
+        segment_index_bytes=config.get("segment.index.bytes", 10_485_760),
     )
-    fold = fold_of(mode, LoadOptions(now_ms=NOW_MS))
-    files = {}
-    for log in sorted((case / "t-0").glob("*.log")):
-        segments = [Piece(int(log.name[:20]), _recover(recoverer, log))]
-        if mode != RecoveryMode.SEGMENT:
-            segments = pieces(recoverer, log)
-        for base_offset, recovered in segments:
-            verdict = fold.take(recovered.summary(base_offset))
-            if verdict.damage is not None or recovered.offset_entries is None:
-                continue
-            files |= _files(recovered, base_offset)
-            aborted = encode_transaction_index(verdict.aborted)
-            if aborted is not None:
-                files[f"{base_offset:020d}.txnindex"] = aborted
-            if verdict.snapshot is not None:
-                files[f"{base_offset:020d}.snapshot"] = verdict.snapshot
-    ended = fold.finish()
-    files |= {f"{offset:020d}.snapshot": data for offset, data in ended.snapshots.items()}
-    if ended.leader_epochs is not None:
-        files["leader-epoch-checkpoint"] = ended.leader_epochs
-    return files
 
 
 def _comparable(files: dict[str, bytes]) -> dict[str, object]:
@@ -169,11 +145,15 @@ def _comparable(files: dict[str, bytes]) -> dict[str, object]:
 
 @pytest.mark.parametrize("mode", list(RecoveryMode))
 def test_every_synthetic_case_has_the_files_beside_the_segment_that_kafka_leaves(
-    synthetic: Path, mode: RecoveryMode
+    synthetic: Path, tmp_path: Path, mode: RecoveryMode
 ) -> None:
     cases = sorted(path.parent for path in synthetic.glob("*/case.json"))
 
-    mine = {case.name: _comparable(_log_files(case, mode)) for case in cases}
+    mine = {}
+    for case in cases:
+        target = tmp_path / case.name
+        built = build_alone(case / "t-0", target, mode, now_ms=NOW_MS, recovery=_options(case))
+        mine[case.name] = _comparable(built.files)
 
     expected = {}
     for case in cases:
@@ -184,3 +164,61 @@ def test_every_synthetic_case_has_the_files_beside_the_segment_that_kafka_leaves
             files = {name: data for name, data in files.items() if "index" in name}
         expected[case.name] = _comparable(files)
     assert mine == expected
+
+
+_ROW_NAMES = {
+    "validBytes": "valid_bytes",
+    "truncatedBytes": "truncated_bytes",
+    "largestTimestamp": "max_timestamp",
+    "offsetOfLargestTimestamp": "offset_of_max_timestamp",
+    "firstBatchTimestamp": "first_batch_timestamp",
+    "nextOffset": "next_offset",
+}
+
+
+def test_every_mutated_log_has_the_rows_and_files_of_kafkas_recovery(
+    found: Path, tmp_path: Path
+) -> None:
+    mine, kafkas = {}, {}
+    for case in sorted(path.parent for path in found.glob("*/case.json")):
+        built = build_alone(case / "t-0", tmp_path / case.name, RecoveryMode.SEGMENT, now_ms=NOW_MS)
+        rows = json.loads((case / "expected" / "segment.json").read_text())
+        threw = {row["baseOffset"] for row in rows if "threw" in row}
+        for row in rows:
+            base_offset, recovered = row["baseOffset"], built.rows[row["baseOffset"]]
+            place = case.name, base_offset
+            kafkas[place] = {key: row[key] for key in _ROW_NAMES if key in row}
+            mine[place] = {
+                key: getattr(recovered.recovery, _ROW_NAMES[key]) for key in kafkas[place]
+            }
+            if base_offset in threw:
+                assert recovered.damage is not None, place
+                assert recovered.damage.message
+        mine[case.name] = built.files
+        kafkas[case.name] = {
+            file.name: file.read_bytes()
+            for file in (case / "expected" / "segment").iterdir()
+            if "index" in file.name and int(file.name[:20]) not in threw
+        }
+
+    assert len(list(found.iterdir())) == 17
+    assert mine == kafkas
+
+
+@pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
+def test_every_mutated_log_is_loaded_as_kafka_loads_it_or_not_at_all(
+    found: Path, tmp_path: Path, mode: RecoveryMode
+) -> None:
+    mine, kafkas = {}, {}
+    for case in sorted(path.parent for path in found.glob("*/case.json")):
+        built = build_alone(case / "t-0", tmp_path / case.name, mode, now_ms=NOW_MS)
+        said = json.loads((case / "expected" / f"{mode}.json").read_text())
+        files = {file.name: file.read_bytes() for file in (case / "expected" / mode).iterdir()}
+        if "threw" in said:  # its files are those of a try that failed: docs/log-recovery.md
+            assert any(row.damage for row in built.rows.values()), case.name
+            assert all(files.get(name) == data for name, data in built.files.items()), case.name
+            assert LEADER_EPOCHS not in built.files
+            continue
+        mine[case.name], kafkas[case.name] = _comparable(built.files), _comparable(files)
+
+    assert mine == kafkas

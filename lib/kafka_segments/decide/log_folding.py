@@ -9,15 +9,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.build_plan import LOG_KEYS, SCAN, SEGMENT_KEYS
+from kafka_segments.index.recovery import DamageKind
 
 Transform = Callable[[DataFrame], DataFrame]
 _CHECK = 0  # the step of a producer without transactions
 
 
 def has_transactions() -> Column:
-    """Tell whether a transaction begins or ends in the segment that can matter to others."""
+    """Tell whether the segment can matter to others even if each is recovered on its own.
+
+    A transaction begins or ends in it, it ends at a marker that cannot be parsed, or a leader epoch
+    begins below offset 0 in it.
+    """
     steps = F.coalesce(F.col("transaction_steps"), F.array())
-    return F.exists(steps, lambda step: step["kind"] != _CHECK)
+    epochs = F.coalesce(F.col("leader_epochs"), F.array())
+    return (
+        F.exists(steps, lambda step: step["kind"] != _CHECK)
+        | F.coalesce(F.col("damage.kind") == DamageKind.BAD_MARKER.value, F.lit(False))
+        | F.exists(epochs, lambda entry: entry["start_offset"] < 0)
+    )
 
 
 def segments_to_fold(

@@ -68,7 +68,12 @@ DECODED_KIND = 35
 DECODED_COORDINATOR_EPOCH = 36
 DECODED_TIMESTAMP = 37
 PRODUCER_END_OFFSET = 38  # next offset after the last batch of magic 2 or more
-STATE_SIZE = 39
+ANY_OFFSET = 39  # 1: offsets need not fit the base offset
+HAS_WRAPPER_AT_END = 40  # 1: a compressed legacy entry stands at or after the last index entry
+HAS_BAD_FIRST_MAGIC = 41  # 1: the first batch's magic is below 0
+WENT_BACK_POSITION = 42  # the first batch that does not begin where the one before ends or above
+WENT_BACK_OFFSET = 43
+STATE_SIZE = 44
 
 # Values of STATUS, beside those of ``ends``.
 RUNNING = 0
@@ -192,6 +197,7 @@ def scan_buffer(
     magic_bits = state[MAGIC_BITS]
     codec_bits = state[CODEC_BITS]
     timestamp_type_bits = state[TIMESTAMP_TYPE_BITS]
+    any_offset = state[ANY_OFFSET] != 0
 
     while True:
         remaining = end - position
@@ -287,7 +293,7 @@ def scan_buffer(
                 records = np.int64(0)
 
         relative = last_offset - base_offset
-        if relative < 0 or relative > MAX_RELATIVE_OFFSET:
+        if (relative < 0 or relative > MAX_RELATIVE_OFFSET) and not any_offset:
             status = OFFSET_OVERFLOW
             state[FOUND] = last_offset
             state[EXPECTED] = base_offset
@@ -324,6 +330,7 @@ def scan_buffer(
 
         if batch_count == 0:
             state[FIRST_BATCH_TIMESTAMP] = greatest
+            state[HAS_BAD_FIRST_MAGIC] = magic < 0
         if greatest > max_timestamp:
             max_timestamp = greatest
             offset_of_max_timestamp = last_offset
@@ -340,7 +347,13 @@ def scan_buffer(
             if status != RUNNING:
                 break
             last_indexed_position = position
+            state[HAS_WRAPPER_AT_END] = 0
 
+        if (first_offset < next_offset or last_offset < first_offset) and (
+            state[WENT_BACK_POSITION] < 0
+        ):
+            state[WENT_BACK_POSITION] = position
+            state[WENT_BACK_OFFSET] = first_offset
         if new_epoch:
             epochs[epoch_count, 0] = epoch
             epochs[epoch_count, 1] = first_offset
@@ -364,11 +377,13 @@ def scan_buffer(
         next_offset = last_offset + 1
         batch_count += 1
         record_count += records
-        magic_bits |= 1 << (magic + 1 if magic < _MAGIC_ABOVE_2 else _MAGIC_ABOVE_2 + 1)
+        magic_bit = magic + 1 if magic < _MAGIC_ABOVE_2 else _MAGIC_ABOVE_2 + 1
+        magic_bits |= 1 << (magic_bit if magic >= 0 else 0)
         codec_bits |= 1 << (attributes & 0x07)
         timestamp_type_bits |= 1 << timestamp_type
         if magic < 2 and attributes & 0x07 != 0:
             state[UNCOUNTED_BATCH_COUNT] += 1
+            state[HAS_WRAPPER_AT_END] = 1
         if magic >= 2:
             producer_end_offset = next_offset
         if is_control:

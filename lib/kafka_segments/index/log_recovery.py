@@ -12,13 +12,17 @@ all later segments are removed and the load ends.
 an index entry makes the load fail.
 
 The loads start from no snapshots, no leader epochs and recovery point 0. They write the producer
-snapshots and the leader epochs that a broker has after it.
+snapshots and the leader epochs that a broker has after it. Before each segment, and at the end, a
+load rebuilds the producer state from the newest snapshot and the batches after it. Where offsets
+rise there are none, and what is known of the segments is enough; where they go back some are read
+again (``Reread``).
 
 Source: LogLoader.load, recoverSegment; UnifiedLog.rebuildProducerState; ProducerStateManager
 truncateAndReload, takeSnapshot, removeStraySnapshots (3.0 and later).
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -26,6 +30,7 @@ from typing import NamedTuple
 from kafka_segments.errors import InvalidTransactionError
 from kafka_segments.index import leader_epochs
 from kafka_segments.index.producer_state import ProducerState
+from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.index.recovery import Damage, DamageKind, SegmentSummary
 from kafka_segments.index.snapshots import encode_snapshot
 from kafka_segments.index.transactions import AbortedTransaction
@@ -39,6 +44,7 @@ _UNREAD = (
     DamageKind.VANISHED,
     DamageKind.UNREADABLE,
 )
+_REFUSED_BY_LOADS = (*_REFUSED, *_UNREAD, DamageKind.BAD_MARKER)
 
 
 class RecoveryMode(StrEnum):
@@ -62,10 +68,14 @@ class Verdict(NamedTuple):
 
 
 class LogFiles(NamedTuple):
-    """The files that a load leaves beside those of its segments; None: the log did not load."""
+    """The files that a load leaves beside those of its segments; None: the log did not load.
+
+    ``refused``: what makes the load fail after its last segment was taken.
+    """
 
     snapshots: dict[int, bytes]
     leader_epochs: bytes | None
+    refused: Damage | None = None
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,17 @@ class LoadOptions:
     log_start_offset: int = 0
 
 
-def fold_of(mode: RecoveryMode, options: LoadOptions) -> "SegmentFold | LogLoad":
-    """Start a fold."""
+Reread = Callable[[SegmentSummary, int, int | None], ProducerSummary]
+"""Reads producers of a segment again: from an offset on, up to another or, None, to the end."""
+
+
+def fold_of(
+    mode: RecoveryMode, options: LoadOptions, reread: Reread | None = None
+) -> "SegmentFold | LogLoad":
+    """Start a fold; without ``reread`` segments count as a whole where batches are read again."""
     if mode == RecoveryMode.SEGMENT:
         return SegmentFold()
-    return LogLoad(options, is_unclean=mode == RecoveryMode.LOADER_UNCLEAN)
+    return LogLoad(options, mode == RecoveryMode.LOADER_UNCLEAN, reread)
 
 
 class SegmentFold:
@@ -89,9 +105,17 @@ class SegmentFold:
 
     def __init__(self) -> None:
         self._state = ProducerState()
+        self._epochs: list[EpochStart] = []
+        self._stopped: Damage | None = None
 
     def take(self, segment: SegmentSummary) -> Verdict:
         """Take the next segment."""
+        if self._stopped is not None:
+            return Verdict(damage=self._stopped)
+        refused = _negative_epoch(self._epochs, segment)
+        if refused is not None:
+            return Verdict(damage=refused)
+        self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
         before = self._state.copy()
         try:
             aborted = self._state.apply(segment.producers)
@@ -100,6 +124,13 @@ class SegmentFold:
         if segment.damage_kind in (*_REFUSED, DamageKind.OFFSET_GOES_BACK):
             self._state = before
             return Verdict()
+        if segment.damage_kind == DamageKind.BAD_MARKER:
+            self._stopped = Damage(
+                DamageKind.NOT_LOADED,
+                0,
+                "the producer state cannot be rebuilt: Kafka throws when it reads again the marker"
+                f" at which segment {segment.base_offset} ends",
+            )
         return Verdict(aborted)
 
     def finish(self) -> LogFiles:
@@ -118,70 +149,104 @@ class LogLoad:
 
     options: LoadOptions
     is_unclean: bool
+    reread: Reread | None = None
     _snapshots: list[_Snapshot] = field(default_factory=list)  # the last few, ascending
     _taken: list[SegmentSummary] = field(default_factory=list)  # that a snapshot kept may lack
+    _bases: list[int] = field(default_factory=list)
     _epochs: list[EpochStart] = field(default_factory=list)
-    _first_base: int | None = None
-    _last_base: int = 0
-    _end_offset: int = 0
+    _last: SegmentSummary | None = None
     _stopped: Damage | None = None
     _is_refused: bool = False
 
-    def take(self, segment: SegmentSummary) -> Verdict:
-        """Take the next segment."""
+    def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> Verdict:
+        """Take the next segment; a piece of a split one has index files whatever the mode."""
         if self._stopped is not None:
             return Verdict(damage=self._stopped)
-        if self._first_base is None:
-            self._first_base = segment.base_offset
-        state, last_snapshot = self._reload(segment.base_offset)
-        self._last_base, self._end_offset = segment.base_offset, segment.next_offset
+        is_unclean = self.is_unclean or is_piece
+        refused = _negative_epoch(self._epochs, segment)
+        if refused is not None:
+            return self._refuse(segment, refused)
         try:
+            state, last_snapshot = self._rebuilt(segment.base_offset)
             if segment.base_offset > last_snapshot:
-                self._read_again(state, last_snapshot)
                 self._snapshots.append(_Snapshot(segment.base_offset, state.copy()))
+            self._bases.append(segment.base_offset)
+            self._last = segment
             snapshot = self._snapshot_at(segment.base_offset)
             aborted = state.apply(segment.producers)
         except InvalidTransactionError as error:
             return self._refuse(segment, _refused(error))
-        if segment.damage_kind in (*_REFUSED, *_UNREAD, DamageKind.BAD_MARKER):
+        is_emptied = segment.damage_kind == DamageKind.OFFSET_GOES_BACK
+        is_cut = is_unclean and segment.truncated_bytes > 0
+        is_unread = segment.damage_kind == DamageKind.UNREADABLE_END and is_cut
+        if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
         if len(segment.producers.producers):
             self._taken.append(segment)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
-        if segment.damage_kind == DamageKind.OFFSET_GOES_BACK:
-            if not self.is_unclean:
-                return self._refuse(segment, None)
+        if is_cut:
             self._remove_later(segment)
+        if is_emptied:
             return Verdict(snapshot=snapshot)
         if segment.producer_end_offset > max(last_snapshot, segment.base_offset):
             self._snapshots.append(_Snapshot(segment.producer_end_offset, state))
-        if self.is_unclean and segment.truncated_bytes > 0:
-            self._remove_later(segment)
         return Verdict(aborted, snapshot=snapshot)
 
-    def _reload(self, base_offset: int) -> tuple[ProducerState, int]:
-        """Read the newest snapshot up to the base offset, as every recovery of a segment does."""
+    def take_first_try(self, segment: SegmentSummary) -> None:
+        """Take what stays of the recovery of a segment that is then split: its leader epochs."""
+        if self._stopped is None:
+            self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
+
+    def _rebuilt(self, offset: int, start: int | None = None) -> tuple[ProducerState, int]:
+        """Rebuild the producer state up to an offset; gives also the newest snapshot's offset.
+
+        Source: UnifiedLog.rebuildProducerState.
+        """
+        state, last_snapshot = self._reload(offset, start)
+        reached = last_snapshot
+        first = bisect_right(self._bases, reached)
+        floor = self._bases[first - 1] if first else None
+        beyond = bisect_right(self._bases, offset)
+        holder = self._bases[beyond - 1] if beyond else None
+        for segment in self._taken:
+            base_offset = segment.base_offset
+            if base_offset >= offset or (floor is not None and base_offset < floor):
+                continue
+            reached = max(base_offset, reached)
+            limit = offset if base_offset == holder else None
+            state.apply(self._read_again(segment, reached, limit), is_reread=True)
+        return state, last_snapshot
+
+    def _reload(self, offset: int, start: int | None) -> tuple[ProducerState, int]:
+        """Read the newest snapshot up to an offset, as every recovery of a segment does."""
         options = self.options
+        start = options.log_start_offset if start is None else start
         self._snapshots = [
-            snapshot
-            for snapshot in self._snapshots
-            if options.log_start_offset < snapshot.offset <= base_offset
+            snapshot for snapshot in self._snapshots if start < snapshot.offset <= offset
         ][-2:]
-        oldest = self._snapshots[0].offset if self._snapshots else options.log_start_offset
-        self._taken = [segment for segment in self._taken if segment.base_offset >= oldest]
+        oldest = self._snapshots[0].offset if self._snapshots else start
+        first = bisect_right(self._bases, oldest)
+        floor = self._bases[first - 1] if first else oldest
+        self._taken = [segment for segment in self._taken if segment.base_offset >= floor]
         if not self._snapshots:
-            return ProducerState(), options.log_start_offset
+            return ProducerState(), start
         newest = self._snapshots[-1]
         state = newest.state.without_expired(
             now_ms=options.now_ms, expiration_ms=options.expiration_ms
         )
         return state.copy(), newest.offset
 
-    def _read_again(self, state: ProducerState, last_snapshot: int) -> None:
-        """Take what no snapshot holds: offsets went back below the newer ones, which went."""
-        for segment in self._taken:
-            if segment.base_offset >= last_snapshot:
-                state.apply(segment.producers)
+    def _read_again(self, segment: SegmentSummary, start: int, end: int | None) -> ProducerSummary:
+        """Give the batches of a segment from an offset on; where offsets rise, mostly none."""
+        has_moved = segment.producers.goes_back() or segment.damage_kind == (
+            DamageKind.OFFSET_GOES_BACK
+        )
+        if not has_moved and segment.producer_end_offset <= start:
+            return empty_summary()
+        is_whole = start <= segment.base_offset and (end is None or end >= segment.next_offset)
+        if self.reread is None or (is_whole and not has_moved):
+            return segment.producers
+        return self.reread(segment, start, end)
 
     def _snapshot_at(self, base_offset: int) -> bytes | None:
         if base_offset <= self._start_offset() or self._snapshots[-1].offset != base_offset:
@@ -189,7 +254,7 @@ class LogLoad:
         return encode_snapshot(self._snapshots[-1].state)
 
     def _start_offset(self) -> int:
-        return max(self.options.log_start_offset, self._first_base or 0)
+        return max(self.options.log_start_offset, self._bases[0] if self._bases else 0)
 
     def _refuse(self, segment: SegmentSummary, damage: Damage | None) -> Verdict:
         self._is_refused = True
@@ -198,9 +263,9 @@ class LogLoad:
         if damage is None and segment.damage_kind in (
             DamageKind.BAD_MARKER,
             DamageKind.OFFSET_GOES_BACK,
+            DamageKind.UNREADABLE_END,
         ):
-            message = f"{segment.damage_kind}: a broker does not load the log"
-            damage = Damage(DamageKind.NOT_LOADED, 0, message)
+            damage = _not_loaded(segment.damage_kind)
         return Verdict(damage=damage)
 
     def _remove_later(self, segment: SegmentSummary) -> None:
@@ -209,23 +274,46 @@ class LogLoad:
 
     def finish(self) -> LogFiles:
         """Give the files of the loaded log."""
-        if self._is_refused or self._first_base is None:
+        last = self._last
+        if self._is_refused or last is None:
             return LogFiles({}, None)
-        start, end = self.options.log_start_offset, self._end_offset
-        state, last_snapshot = self._reload(end)
-        if end > max(last_snapshot, self._start_offset()):
+        if last.damage_kind == DamageKind.UNREADABLE_END:
+            return LogFiles({}, None, _not_loaded(last.damage_kind))
+        end = last.next_offset
+        try:
+            state, last_snapshot = self._rebuilt(end, self._start_offset())
+        except InvalidTransactionError as error:
+            return LogFiles({}, None, _refused(error))
+        if end > last_snapshot:
             self._snapshots.append(_Snapshot(end, state))
         epochs = leader_epochs.truncate_epochs_from_end(self._epochs, end)
-        epochs = leader_epochs.truncate_epochs_from_start(epochs, start)
+        epochs = leader_epochs.truncate_epochs_from_start(epochs, self.options.log_start_offset)
         has_epochs = bool(self._epochs)  # else the file stays as it was made, empty
         return LogFiles(
             {
                 snapshot.offset: encode_snapshot(snapshot.state)
                 for snapshot in self._snapshots
-                if snapshot.offset > max(self._last_base, self._start_offset())
+                if snapshot.offset > max(last.base_offset, self._start_offset())
             },
             leader_epochs.encode_leader_epochs(epochs) if has_epochs else b"",
         )
+
+
+def _not_loaded(kind: DamageKind) -> Damage:
+    return Damage(DamageKind.NOT_LOADED, 0, f"{kind}: a broker does not load the log")
+
+
+def _negative_epoch(known: Sequence[EpochStart], segment: SegmentSummary) -> Damage | None:
+    latest = known[-1].epoch if known else -1
+    for epoch, start_offset in segment.leader_epochs:
+        if epoch > latest and start_offset < 0:
+            message = (
+                f"leader epoch {epoch} begins at offset {start_offset}, below 0: a broker would"
+                " not start"
+            )
+            return Damage(DamageKind.NEGATIVE_EPOCH_START, 0, message)
+        latest = max(latest, epoch)
+    return None
 
 
 def _refused(error: InvalidTransactionError) -> Damage:

@@ -58,13 +58,17 @@ class ProducerState:
             self, entries=dict(self.entries), open=dict(self.open), ongoing=dict(self.ongoing)
         )
 
-    def apply(self, summary: ProducerSummary) -> list[AbortedTransaction]:
+    def apply(
+        self, summary: ProducerSummary, *, is_reread: bool = False
+    ) -> list[AbortedTransaction]:
         """Take the batches of the next segment; gives the entries of its transaction index.
+
+        ``is_reread``: there is no transaction index, whose entries would have to rise.
 
         Raises:
             InvalidTransactionError: the broker refuses the log; the state is as before.
         """
-        steps = _Steps(dict(self.open), dict(self.ongoing))
+        steps = _Steps(dict(self.open), dict(self.ongoing), is_reread=is_reread)
         aborted = steps.take(summary.steps)
         self.open, self.ongoing = steps.open, steps.ongoing
         for row in summary.producers.tolist():
@@ -111,7 +115,8 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
 class _Steps:
     """The open transactions while the steps of a segment are taken."""
 
-    def __init__(self, opened: dict[int, int], ongoing: dict[int, int]) -> None:
+    def __init__(self, opened: dict[int, int], ongoing: dict[int, int], *, is_reread: bool) -> None:
+        self._is_reread = is_reread
         self.open = opened
         self.ongoing = ongoing
         self._aborted: list[AbortedTransaction] = []
@@ -138,7 +143,8 @@ class _Steps:
         if is_abort:
             others = (first for first, other in self.ongoing.items() if other != producer_id)
             stable = min(others, default=offset + 1)
-            if self._aborted and offset <= self._aborted[-1].last_offset:
+            goes_back = bool(self._aborted) and offset <= self._aborted[-1].last_offset
+            if goes_back and not self._is_reread:
                 raise InvalidTransactionError(
                     position,
                     f"the marker of producer {producer_id} has offset {offset}, the aborted"

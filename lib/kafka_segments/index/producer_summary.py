@@ -18,6 +18,9 @@ entry stands at the end, and whether it still remembers the batch it had before 
 5. from the first transaction on whose first offset is not above all before it, every begin and
    marker: offsets that go back can make the broker refuse the log.
 
+6. last, where offsets go back in the segment, the first batch that does: a CHECK of no producer.
+   It tells a load that the order of the batches is not that of their offsets.
+
 A transaction begun and committed within the segment leaves nothing. Source:
 ProducerAppendInfo.append, ProducerStateManager.update, lastStableOffset, completeTxn.
 """
@@ -58,6 +61,8 @@ STEP_COLUMNS = 4
 BEGIN = TRANSACTIONAL_DATA
 CHECK = DATA
 
+NO_PRODUCER = -1
+
 # Columns of ``open``: transactions, by the row of their producer.
 _IS_OPEN = 0
 _FIRST_OFFSET = 1
@@ -88,6 +93,15 @@ class ProducerSummary(NamedTuple):
     def has_transactions(self) -> bool:
         """Tell whether a step is more than the first batch of a producer without transactions."""
         return bool((self.steps[:, STEP_KIND] != CHECK).any())
+
+    def goes_back(self) -> bool:
+        """Tell whether an offset goes back somewhere in the segment."""
+        return bool((self.steps[:, STEP_PRODUCER_ID] == NO_PRODUCER).any())
+
+    def gone_back(self, position: int, offset: int) -> "ProducerSummary":
+        """Note the first batch whose offsets go back."""
+        step = np.array([[CHECK, NO_PRODUCER, offset, position]], dtype=np.int64)
+        return self._replace(steps=np.concatenate((self.steps, step)))
 
 
 def empty_summary() -> ProducerSummary:

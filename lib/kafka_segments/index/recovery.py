@@ -11,9 +11,11 @@
    grew since the last one, a time entry. The batch at position 0 gets none.
 5. The end of the segment gets a last time entry, under the same condition.
 6. An entry that a full index refuses fails the load; one whose offset goes back makes the
-   broker empty the segment.
+   broker cut the segment to its base offset, which mostly empties it (``emptied``).
 7. A marker of a transaction that cannot be parsed ends the walk after its batch; one of another
    type fails the load. What else the producers' batches say is summarised (``producer_summary``).
+8. The next offset is read back from the log as Kafka does (``log_end``), and so is the first
+   batch's timestamp: a batch that recovery keeps can make Kafka throw there.
 
 Source: LogSegment.recover, FileLogInputStream.nextBatch, OffsetIndex.append,
 TimeIndex.maybeAppend (2.0 and later; the bytes have not changed since).
@@ -27,8 +29,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.errors import FileChangedError
+from kafka_segments.errors import (
+    FileChangedError,
+    InvalidTransactionError,
+    UnreadableBatchError,
+)
 from kafka_segments.index import kernel, markers
+from kafka_segments.index.emptied import Left, truncated_to_base
+from kafka_segments.index.log_end import BatchSearch
 from kafka_segments.index.producer_summary import ProducerSummary, Summarizer, empty_summary
 from kafka_segments.wire import ends
 from kafka_segments.wire.checkpoints import EpochStart
@@ -56,8 +64,11 @@ class DamageKind(StrEnum):
     INDEX_FULL = "index_full"
     BAD_MARKER = "bad_marker"
     INVALID_TRANSACTION = "invalid_transaction"
+    UNREADABLE_END = "unreadable_end"
+    UNREADABLE_FIRST = "unreadable_first_batch"
     REMOVED = "removed_after_truncation"
     NOT_LOADED = "log_not_loaded"
+    NEGATIVE_EPOCH_START = "negative_epoch_start"
     TOO_LARGE = "too_large"
     CHANGED = "changed_while_read"
     VANISHED = "vanished_while_read"
@@ -83,6 +94,8 @@ class RecoveryOptions:
     segment_index_bytes: int = 10 * 1024 * 1024
     check_crc: bool = True
     by_instruction: bool = HAS_CPU_CRC
+    is_load: bool = False
+    """The segment is recovered as part of its log's load, which does not read all of it back."""
 
 
 class SegmentSummary(NamedTuple):
@@ -91,6 +104,7 @@ class SegmentSummary(NamedTuple):
     base_offset: int
     next_offset: int
     producer_end_offset: int
+    valid_bytes: int
     truncated_bytes: int
     damage_kind: DamageKind | None
     leader_epochs: Sequence[EpochStart]
@@ -136,6 +150,7 @@ class SegmentRecovery:
             base_offset=base_offset,
             next_offset=self.next_offset,
             producer_end_offset=self.producer_end_offset,
+            valid_bytes=self.valid_bytes,
             truncated_bytes=self.truncated_bytes,
             damage_kind=None if self.damage is None else self.damage.kind,
             leader_epochs=[EpochStart(*entry) for entry in self.leader_epochs.tolist()],
@@ -165,6 +180,11 @@ class SegmentRecoverer:
         self._marker_message = ""
         self._counts = np.zeros(4, dtype=np.int64)
 
+    @property
+    def index_interval_bytes(self) -> int:
+        """Give the least bytes between two index entries."""
+        return self._options.index_interval_bytes
+
     def recover(self, read_into: ReadInto, *, size_bytes: int, base_offset: int) -> SegmentRecovery:
         """Recover one segment from its bytes.
 
@@ -181,20 +201,123 @@ class SegmentRecoverer:
         if state[kernel.STATUS] in _ENDS_OF_WALK:
             self._close_time_index(state, time_parts)
         status = int(state[kernel.STATUS])
+        offsets, times, epochs = _joined(offset_parts), _joined(time_parts), _joined(epoch_parts)
         if status in (kernel.OFFSET_INDEX_GOES_BACK, kernel.TIME_INDEX_GOES_BACK):
+            left = self._truncated_to_base(read_into, state, offsets, times)
+            found = self._left_of(read_into, left, base_offset)
             damage = Damage(
                 DamageKind.OFFSET_GOES_BACK, int(state[kernel.POSITION]), _went_back(state, status)
             )
-            emptied = _emptied(size_bytes=size_bytes, base_offset=base_offset, damage=damage)
-            return replace(emptied, leader_epochs=_joined(epoch_parts), producers=producers)
+            return replace(
+                found,
+                truncated_bytes=size_bytes - left.log_bytes,
+                leader_epochs=epochs,
+                producers=producers,
+                damage=damage,
+            )
         return _recovered(
             state,
-            damage=self._damage(read_into, state),
-            offset_entries=_joined(offset_parts),
-            time_entries=_joined(time_parts),
-            leader_epochs=_joined(epoch_parts),
+            damage=self._end_damage(read_into, state, self._damage(read_into, state)),
+            offset_entries=offsets,
+            time_entries=times,
+            leader_epochs=epochs,
             producers=producers,
+            is_load=self._options.is_load,
         )
+
+    def producers(self, read_into: ReadInto, *, size_bytes: int) -> ProducerSummary:
+        """Summarise the producers of batches that are sound, whatever their offsets.
+
+        Raises:
+            InvalidTransactionError: a marker that Kafka throws at.
+        """
+        state = self._fresh_state(size_bytes, 0)
+        state[kernel.ANY_OFFSET] = 1
+        state[kernel.INTERVAL_BYTES] = MAX_FILE_BYTES
+        _, summary = self._walk(read_into, state)
+        if int(state[kernel.STATUS]) in (kernel.BAD_MARKER, kernel.REFUSED_MARKER):
+            position = int(state[kernel.DECODED_POSITION])
+            raise InvalidTransactionError(position, self._marker_message)
+        return summary
+
+    def _truncated_to_base(
+        self,
+        read_into: ReadInto,
+        state: npt.NDArray[np.int64],
+        offsets: Entries,
+        times: Entries,
+    ) -> Left:
+        """Cut a segment to its base offset; empty it where Kafka throws at that."""
+        size_bytes, base_offset = int(state[kernel.END]), int(state[kernel.BASE_OFFSET])
+        try:
+            return truncated_to_base(
+                read_into,
+                size_bytes=size_bytes,
+                base_offset=base_offset,
+                offset_entries=offsets,
+                time_entries=times,
+                max_timestamp=int(state[kernel.MAX_TIMESTAMP]),
+            )
+        except UnreadableBatchError:
+            none = offsets[:0]
+            return Left(0, none, none, kernel.NO_TIMESTAMP, base_offset, base_offset, 0)
+
+    def _left_of(self, read_into: ReadInto, left: Left, base_offset: int) -> SegmentRecovery:
+        """Measure what is left of a segment that was cut to its base offset."""
+        state = self._fresh_state(left.log_bytes, base_offset)
+        state[kernel.INTERVAL_BYTES] = MAX_FILE_BYTES
+        self._walk(read_into, state)
+        state[kernel.POSITION] = left.log_bytes
+        state[kernel.LAST_TIME_ENTRY_TIMESTAMP] = kernel.NO_TIMESTAMP
+        state[kernel.TIME_ENTRY_COUNT] = len(left.time_entries)
+        if len(left.time_entries):
+            state[kernel.LAST_TIME_ENTRY_TIMESTAMP] = left.time_entries[-1, 0]
+            state[kernel.LAST_TIME_ENTRY_OFFSET] = left.time_entries[-1, 1]
+        state[kernel.MAX_TIMESTAMP] = left.max_timestamp
+        state[kernel.OFFSET_OF_MAX_TIMESTAMP] = left.offset_of_max_timestamp
+        times = [left.time_entries]
+        self._close_time_index(state, times)
+        state[kernel.OFFSET_ENTRY_COUNT] = len(left.offset_entries)
+        state[kernel.LAST_INDEXED_OFFSET] = left.end_target
+        state[kernel.LAST_INDEXED_POSITION] = left.end_start
+        state[kernel.HAS_WRAPPER_AT_END] = 1  # whatever it is: look
+        damage = self._end_damage(read_into, state, None)
+        return _recovered(
+            state,
+            damage=damage,
+            offset_entries=left.offset_entries,
+            time_entries=_joined(times),
+            leader_epochs=_joined([]),
+            producers=empty_summary(),
+            is_load=True,
+        )
+
+    def _end_damage(
+        self, read_into: ReadInto, state: npt.NDArray[np.int64], damage: Damage | None
+    ) -> Damage | None:
+        """Read the next offset back into ``state``; gives the damage, or what Kafka throws at."""
+        if damage is not None and damage.kind in _FAILING:
+            return damage
+        also = "" if damage is None else f"; besides, at byte {damage.position}: {damage.message}"
+        if state[kernel.HAS_BAD_FIRST_MAGIC]:
+            message = f"{_BAD_FIRST_MAGIC}{also}"
+            damage = Damage(DamageKind.UNREADABLE_FIRST, 0, message)
+        base_offset = int(state[kernel.BASE_OFFSET])
+        target, start = base_offset, 0
+        if state[kernel.OFFSET_ENTRY_COUNT]:
+            target = int(state[kernel.LAST_INDEXED_OFFSET])
+            start = int(state[kernel.LAST_INDEXED_POSITION])
+        is_plain = not state[kernel.HAS_WRAPPER_AT_END]
+        if is_plain and target < state[kernel.NEXT_OFFSET]:
+            return damage
+        search = BatchSearch(read_into, end=int(state[kernel.POSITION]))
+        try:
+            found = search.next_offset(base_offset, target=target, start=start)
+        except UnreadableBatchError as error:
+            message = f"Kafka throws when it reads the end of the log: {error.reason}{also}"
+            return Damage(DamageKind.UNREADABLE_END, error.position, message)
+        state[kernel.NEXT_OFFSET] = found
+        return damage
 
     def _fresh_state(self, size_bytes: int, base_offset: int) -> npt.NDArray[np.int64]:
         options = self._options
@@ -215,6 +338,7 @@ class SegmentRecoverer:
         state[kernel.PRODUCER_END_OFFSET] = base_offset
         state[kernel.LATEST_EPOCH] = -1
         state[kernel.BODY_POSITION] = -1
+        state[kernel.WENT_BACK_POSITION] = -1
         state[kernel.DECODED_POSITION] = -1
         return state
 
@@ -253,7 +377,7 @@ class SegmentRecoverer:
             if status == kernel.WANTS_MARKER:
                 self._decode_marker(read_into, state)
             elif status not in (kernel.RUNNING, kernel.WANTS_EPOCH_SPACE):
-                return parts, summarizer.summary() if summarizer else empty_summary()
+                return parts, _summary(summarizer, state)
 
     def _decode_marker(self, read_into: ReadInto, state: npt.NDArray[np.int64]) -> None:
         """Decode the marker that the kernel could not, for its next call."""
@@ -318,6 +442,16 @@ class SegmentRecoverer:
         return True
 
 
+_FAILING = (
+    DamageKind.OFFSET_OVERFLOW,
+    DamageKind.INDEX_FULL,
+    DamageKind.INVALID_TRANSACTION,
+)
+_UNREADABLE = (DamageKind.UNREADABLE_END, DamageKind.UNREADABLE_FIRST)
+_BAD_FIRST_MAGIC = (
+    "the first batch has a negative magic: a load keeps it, and Kafka throws when it reads the"
+    " timestamp of the segment's first batch"
+)
 _ENDS_OF_WALK = (
     ends.AT_END,
     ends.PARTIAL_BATCH,
@@ -328,11 +462,22 @@ _ENDS_OF_WALK = (
 )
 
 
+def _summary(summarizer: Summarizer | None, state: npt.NDArray[np.int64]) -> ProducerSummary:
+    if summarizer is None:
+        return empty_summary()
+    found = summarizer.summary()
+    position = int(state[kernel.WENT_BACK_POSITION])
+    if position < 0:
+        return found
+    return found.gone_back(position, int(state[kernel.WENT_BACK_OFFSET]))
+
+
 def _went_back(state: npt.NDArray[np.int64], status: int) -> str:
     which = "offset" if status == kernel.OFFSET_INDEX_GOES_BACK else "time"
     return (
         f"offset {state[kernel.FOUND]} after offset {state[kernel.EXPECTED]} in the {which} index:"
-        " an unclean start empties this segment, a start without index files fails"
+        " an unclean start cuts this segment to its base offset, which mostly empties it, a start"
+        " without index files fails"
     )
 
 
@@ -373,12 +518,10 @@ def _recovered(
     time_entries: Entries,
     leader_epochs: Entries,
     producers: ProducerSummary,
+    is_load: bool,
 ) -> SegmentRecovery:
-    fails = damage is not None and damage.kind in (
-        DamageKind.OFFSET_OVERFLOW,
-        DamageKind.INDEX_FULL,
-        DamageKind.INVALID_TRANSACTION,
-    )
+    kind = None if damage is None else damage.kind
+    fails = kind in _FAILING or (kind in _UNREADABLE and not is_load)
     uncounted = state[kernel.UNCOUNTED_BATCH_COUNT] > 0
     return SegmentRecovery(
         valid_bytes=int(state[kernel.POSITION]),
@@ -405,25 +548,11 @@ def _recovered(
     )
 
 
-def _emptied(*, size_bytes: int, base_offset: int, damage: Damage) -> SegmentRecovery:
-    return _nothing(
-        truncated_bytes=size_bytes, base_offset=base_offset, damage=damage, entries=_joined([])
-    )
-
-
 def unread_segment(*, size_bytes: int, base_offset: int, damage: Damage) -> SegmentRecovery:
     """Give the row of a segment that could not be read: no indexes, nothing known."""
-    return _nothing(
-        truncated_bytes=size_bytes, base_offset=base_offset, damage=damage, entries=None
-    )
-
-
-def _nothing(
-    *, truncated_bytes: int, base_offset: int, damage: Damage, entries: Entries | None
-) -> SegmentRecovery:
     return SegmentRecovery(
         valid_bytes=0,
-        truncated_bytes=truncated_bytes,
+        truncated_bytes=size_bytes,
         next_offset=base_offset,
         batch_count=0,
         record_count=0,
@@ -440,7 +569,7 @@ def _nothing(
         transactional_batch_count=0,
         producers=empty_summary(),
         producer_end_offset=base_offset,
-        offset_entries=entries,
-        time_entries=entries,
+        offset_entries=None,
+        time_entries=None,
         damage=damage,
     )

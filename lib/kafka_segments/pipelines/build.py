@@ -225,7 +225,7 @@ class Build:
 
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(
-            recovery=self._options.recovery,
+            recovery=self._options.scan_recovery(),
             output=self._options.index_output(self._run_id),
             index_format=self._options.index_format,
             entries=self._entries_folder(),

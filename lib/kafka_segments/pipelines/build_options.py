@@ -5,7 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_segments.errors import UsageError
@@ -91,6 +91,10 @@ class BuildOptions:
                 target,
             )
         )
+
+    def scan_recovery(self) -> RecoveryOptions:
+        """Give how segments are recovered: on their own, or as parts of a load."""
+        return replace(self.recovery, is_load=self.mode != RecoveryMode.SEGMENT)
 
     def index_output(self, run_id: str) -> IndexOutput | None:
         """Say where index files go; None: nowhere."""

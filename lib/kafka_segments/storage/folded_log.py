@@ -4,17 +4,25 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.log_recovery import LoadOptions, RecoveryMode, Verdict, fold_of
+from kafka_segments.index.log_recovery import (
+    LoadOptions,
+    LogLoad,
+    RecoveryMode,
+    Verdict,
+    fold_of,
+)
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.index.offset_index import encode_offset_index
+from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.recovery import (
+    Damage,
     DamageKind,
     RecoveryOptions,
     SegmentRecoverer,
-    SegmentRecovery,
     SegmentSummary,
 )
-from kafka_segments.index.splitting import Piece, split_overflowed
+from kafka_segments.index.rereading import producers_between
+from kafka_segments.index.splitting import Piece, shifted, split_overflowed
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.storage.files import open_segment, place
@@ -57,8 +65,15 @@ class _Held(NamedTuple):
     verdicts: list[Verdict]
 
     def verdict(self) -> Verdict:
-        refused = next((verdict for verdict in self.verdicts if verdict.damage), None)
+        said = [verdict for verdict in self.verdicts if verdict.damage]
+        if said and len(said) < len(self.verdicts):  # a cut piece takes the later ones with it
+            said = [verdict for verdict in said if not _is_removed(verdict)]
+        refused = next(iter(said), None)
         return refused or Verdict([entry for verdict in self.verdicts for entry in verdict.aborted])
+
+
+_FIRST_TRY, _TAKE = 0, 1  # what is to be done with one that is held
+_Decided = tuple[FoldedSegment, Verdict]
 
 
 class FoldedLog:
@@ -68,41 +83,63 @@ class FoldedLog:
         self, options: FoldOptions, publisher: IndexPublisher | None, first: FoldedSegment
     ) -> None:
         """Start the log that ``first`` belongs to; no publisher: no files."""
-        load = LoadOptions(
+        settings = LoadOptions(
             now_ms=options.now_ms,
             expiration_ms=options.expiration_ms,
             log_start_offset=first.log_start_offset,
         )
         self.key = first.key[:-1]
-        self._fold = fold_of(options.mode, load)
-        self._is_load = options.mode != RecoveryMode.SEGMENT
+        fold = fold_of(options.mode, settings, self._read_again)
+        self._fold = fold
+        self._load = fold if isinstance(fold, LogLoad) else None
         self._recovery = options.recovery
         self._publisher = publisher
         self._folder = (first.source, first.relative_path)
         self._snapshots: set[str] = set()
-        self._held: list[tuple[int, Piece | None, _Held]] = []  # to take, the highest first
+        self._places: dict[int, tuple[str, int]] = {}  # by base offset: file, where in it
+        self._recoverer: SegmentRecoverer | None = None
+        self._pending: _Decided | None = None  # the last one that the log goes on after
+        self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
 
     def take(self, segment: FoldedSegment) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take a segment, and give those that it decides.
+        """Take a segment, and give those that are decided by now.
 
         Segments come in base-offset order. To a load come first those that do not fit their base
-        offset: it splits them, and the pieces can belong anywhere in the log.
+        offset: it splits them, and the pieces can belong anywhere in the log. The end of a log can
+        make its load fail, so the last segment is decided there.
         """
-        if self._is_load and _overflows(segment):
+        if self._load is not None and _overflows(segment):
             self._hold(segment)
-        else:
-            yield from self._take_held(segment.summary.base_offset)
-            yield segment, self._take_whole(segment)
+            return
+        yield from self._take_held(segment.summary.base_offset)
+        yield from self._decided(segment, self._take_whole(segment))
+
+    def _decided(self, segment: FoldedSegment, verdict: Verdict) -> Iterator[_Decided]:
+        """Give what is decided; the last one that the log goes on after waits for its end."""
+        if verdict.damage is not None:
+            yield segment, verdict
+            return
+        if self._pending is not None:
+            yield self._pending
+        self._pending = segment, verdict
 
     def _hold(self, segment: FoldedSegment) -> None:
         held = _Held(segment, self._split(segment) or [], [])
-        self._held += [(piece.base_offset, piece, held) for piece in held.pieces]
+        if held.pieces:
+            lowest = min(piece.base_offset for piece in held.pieces)
+            first_try = min(lowest, segment.summary.base_offset)
+            self._held.append((first_try, _FIRST_TRY, None, held))
+        for piece in held.pieces:
+            self._places[piece.base_offset] = (segment.name, piece.position)
+        self._held += [(piece.base_offset, _TAKE, piece, held) for piece in held.pieces]
         if not held.pieces:
-            self._held.append((segment.summary.base_offset, None, held))
-        self._held.sort(key=lambda entry: entry[0], reverse=True)
+            self._held.append((segment.summary.base_offset, _TAKE, None, held))
+        self._held.sort(key=lambda entry: entry[:2], reverse=True)
 
     def _take_whole(self, segment: FoldedSegment) -> Verdict:
         base_offset = segment.summary.base_offset
+        if len(segment.summary.producers.producers):
+            self._places[base_offset] = (segment.name, 0)
         verdict = self._fold.take(segment.summary)
         if self._publisher is None:
             return verdict
@@ -123,7 +160,7 @@ class FoldedLog:
         try:
             with open_segment(folder.child(segment.name)) as file:
                 pieces = split_overflowed(
-                    SegmentRecoverer(self._recovery),
+                    self._its_recoverer(),
                     file.read_into,
                     size_bytes=file.size_bytes,
                     base_offset=segment.summary.base_offset,
@@ -133,19 +170,47 @@ class FoldedLog:
         except (OSError, FileChangedError):
             return None
 
+    def _its_recoverer(self) -> SegmentRecoverer:
+        self._recoverer = self._recoverer or SegmentRecoverer(self._recovery)
+        return self._recoverer
+
+    def _read_again(
+        self, segment: SegmentSummary, start_offset: int, end_offset: int | None
+    ) -> ProducerSummary:
+        """Read what a load reads again where offsets go back; all of it if the file is gone."""
+        name, position = self._places[segment.base_offset]
+        file = place(self._folder[0]).child(self._folder[1], name)
+        try:
+            with open_segment(file) as opened:
+                return producers_between(
+                    self._its_recoverer(),
+                    shifted(opened.read_into, position),
+                    size_bytes=segment.valid_bytes,
+                    base_offset=segment.base_offset,
+                    start_offset=start_offset,
+                    end_offset=end_offset,
+                )
+        except (OSError, FileChangedError):
+            return segment.producers
+
     def _take_held(self, end: int) -> Iterator[tuple[FoldedSegment, Verdict]]:
         """Take what is held up to a base offset; give the segments that this decides."""
-        while self._held and self._held[-1][0] <= end:
-            _, piece, held = self._held.pop()
-            if piece is None:
-                yield held.segment, self._take_whole(held.segment)
+        load = self._load
+        while load is not None and self._held and self._held[-1][0] <= end:
+            _, step, piece, held = self._held.pop()
+            if step == _FIRST_TRY:
+                load.take_first_try(held.segment.summary)
                 continue
-            held.verdicts.append(self._take_piece(*piece))
+            if piece is None:
+                yield from self._decided(held.segment, self._take_whole(held.segment))
+                continue
+            held.verdicts.append(self._take_piece(load, piece))
             if len(held.verdicts) == len(held.pieces):
-                yield held.segment, held.verdict()
+                yield from self._decided(held.segment, held.verdict())
 
-    def _take_piece(self, base_offset: int, found: SegmentRecovery) -> Verdict:
-        verdict = self._fold.take(found.summary(base_offset))
+    def _take_piece(self, load: LogLoad, piece: Piece) -> Verdict:
+        base_offset, found, _ = piece
+        verdict = load.take(found.summary(base_offset), is_piece=True)
         offsets, times = found.offset_entries, found.time_entries
         if self._publisher is None or offsets is None or times is None or verdict.damage:
             return verdict
@@ -166,15 +231,36 @@ class FoldedLog:
             self._publisher.publish_named(*self._folder, {name: data})
 
     def finish(self) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take what is left, give the segments that it decides, publish the log's files."""
+        """Take what is left, give the segments that are not decided yet, publish the log's files.
+
+        Of a log that does not load there are none, and those of earlier runs go.
+        """
         yield from self._take_held(_MAX_OFFSET)
         files = self._fold.finish()
-        if self._publisher is None or not self._is_load:
+        if self._pending is not None:
+            segment, verdict = self._pending
+            yield segment, self._refused(segment, files.refused) if files.refused else verdict
+        if self._publisher is None or self._load is None:
             return
+        if files.leader_epochs is None:
+            self._snapshots.clear()
         for offset, data in files.snapshots.items():
             self._snapshot(offset, data)
         self._publisher.publish_named(*self._folder, {LEADER_EPOCHS: files.leader_epochs})
         self._publisher.remove_others(*self._folder, SNAPSHOT_SUFFIX, keep=self._snapshots)
+
+    def _refused(self, segment: FoldedSegment, damage: Damage) -> Verdict:
+        """Take back the index files of the segment at whose end the load fails."""
+        if self._publisher is not None:
+            base_offset = segment.summary.base_offset
+            self._publisher.withdraw(
+                *self._folder, base_offset, _INDEX_SUFFIXES, is_new=segment.is_scanned
+            )
+        return Verdict(damage=damage)
+
+
+def _is_removed(verdict: Verdict) -> bool:
+    return verdict.damage is not None and verdict.damage.kind == DamageKind.REMOVED
 
 
 def _overflows(segment: FoldedSegment) -> bool:

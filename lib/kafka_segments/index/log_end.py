@@ -1,0 +1,144 @@
+"""Where a batch stands in a segment, and where the segment ends, as Kafka reads them.
+
+The end is not simply that of the last batch. Kafka searches for the last offset of the offset
+index, or the base offset where the index is empty, from that entry's place on; only if it finds a
+batch there it takes the next offset of the last one, else the base offset. The search goes by
+first offsets, and the first offset of a compressed message v0 or v1 lies in what it holds: one
+that cannot be read makes it throw. Batches are not checked again but for their sizes.
+
+Source: LogSegment.readNextOffset, FileRecords.searchForOffsetFromPosition (4.1 and later).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kafka_segments.errors import FileChangedError, UnreadableBatchError
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.ends import AT_END, PARTIAL_BATCH, describe_end
+from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.wrappers import MOST_BYTES, first_offset
+
+_WINDOW_BYTES = 64 * 1024
+_MOST_BATCHES = _WINDOW_BYTES // wire.MIN_BATCH_BYTES + 1
+
+
+def wrapped(offset: int) -> int:
+    """Give an offset as Java's long holds it."""
+    return (offset + 2**63) % 2**64 - 2**63
+
+
+def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]:
+    """Give the batches from a position on, some at a time; each holds until the next.
+
+    Raises:
+        UnreadableBatchError: a size that cannot be.
+        FileChangedError: the file ended before ``end``.
+    """
+    walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=False)
+    walk[wire.NEXT_POSITION] = start
+    window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
+    found = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
+    while True:
+        position = int(walk[wire.NEXT_POSITION])
+        length = max(min(_WINDOW_BYTES, end - position), 0)
+        _fill(read_into, position, window[:length], end)
+        count = wire.walk_batches(window, length, position, found, 0, walk)
+        if count:
+            yield found[:, :count]
+        if walk[wire.STATUS] not in (wire.WANTS_BYTES, wire.ROOM_FULL):
+            break
+    status, position = int(walk[wire.STATUS]), int(walk[wire.NEXT_POSITION])
+    if status not in (AT_END, PARTIAL_BATCH):
+        failed, expected = int(walk[wire.FOUND]), int(walk[wire.EXPECTED])
+        reason = describe_end(status, found=failed, expected=expected, left=end - position)
+        raise UnreadableBatchError(position, reason or "cannot be")
+
+
+class BatchSearch:
+    """Searches one segment, of which the bytes before ``end`` count."""
+
+    def __init__(self, read_into: ReadInto, *, end: int) -> None:
+        self._read_into = read_into
+        self._end = end
+        self._decompressor: Decompressor | None = None
+
+    def position_of(self, offset: int, *, start: int) -> int | None:
+        """Find the first batch that holds an offset or one above it, from a batch's place on.
+
+        A batch that ends above the offset counts if the next one begins above it, or if it is
+        the last. None: there is none.
+
+        Raises:
+            UnreadableBatchError: Kafka throws at the search.
+        """
+        before: tuple[int, int] | None = None
+        for batches in headers(self._read_into, start, self._end):
+            firsts = batches[wire.BASE_OFFSET]
+            is_wrapper = _are_wrappers(batches)
+            passes = np.flatnonzero(is_wrapper | (firsts >= offset))
+            for at in passes.tolist():
+                position = int(batches[wire.POSITION, at])
+                first = self.first_offset(batches, at)
+                if at:
+                    before = int(batches[wire.POSITION, at - 1]), _last(batches, at - 1)
+                if first == offset:
+                    return position
+                if first > offset:
+                    return before[0] if before is not None and before[1] >= offset else position
+            before = int(batches[wire.POSITION, -1]), _last(batches, -1)
+        return before[0] if before is not None and before[1] >= offset else None
+
+    def next_offset(self, base_offset: int, *, target: int, start: int) -> int:
+        """Give the segment's next offset; ``target`` and ``start`` as the index has them last.
+
+        Raises:
+            UnreadableBatchError: Kafka throws at the search.
+        """
+        position = self.position_of(target, start=start)
+        if position is None:
+            return base_offset
+        last = target
+        for batches in headers(self._read_into, position, self._end):
+            last = _last(batches, -1)
+        return wrapped(last + 1)
+
+    def first_offset(self, batches: wire.Batches, at: int) -> int:
+        """Give the first offset of a batch; that of a compressed legacy one is decoded.
+
+        Raises:
+            UnreadableBatchError: Kafka throws at it.
+        """
+        if not _are_wrappers(batches)[at]:
+            return int(batches[wire.BASE_OFFSET, at])
+        position, size = int(batches[wire.POSITION, at]), int(batches[wire.SIZE_BYTES, at])
+        if size > MOST_BYTES:
+            raise UnreadableBatchError(position, f"{size} bytes of compressed messages")
+        message = np.empty(size, dtype=np.uint8)
+        _fill(self._read_into, position, message, self._end)
+        self._decompressor = self._decompressor or Decompressor(MOST_BYTES)
+        try:
+            return first_offset(message, self._decompressor)
+        except DecompressionError as error:
+            raise UnreadableBatchError(position, str(error)) from None
+
+
+def _are_wrappers(batches: wire.Batches) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    is_compressed = batches[wire.ATTRIBUTES] & wire.CODEC_MASK != 0
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        batches[wire.MAGIC] < wire.MAGIC_V2
+    ) & is_compressed
+    return found
+
+
+def _last(batches: wire.Batches, at: int) -> int:
+    return int(batches[wire.LAST_OFFSET, at])
+
+
+def _fill(read_into: ReadInto, position: int, into: wire.Bytes, end: int) -> None:
+    if not len(into):
+        return
+    read = read_into(position, memoryview(into))
+    if read < len(into):
+        raise FileChangedError(position + read, end)

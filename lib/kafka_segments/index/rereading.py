@@ -1,0 +1,56 @@
+"""What a load reads of a segment again to rebuild the producer state: by offsets, of the log.
+
+Source: UnifiedLog.rebuildProducerState, LogSegment.read.
+"""
+
+from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
+from kafka_segments.index.log_end import BatchSearch
+from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.splitting import shifted
+from kafka_segments.wire.reading import ReadInto
+
+
+def producers_between(
+    recoverer: SegmentRecoverer,
+    read_into: ReadInto,
+    *,
+    size_bytes: int,
+    base_offset: int,
+    start_offset: int,
+    end_offset: int | None,
+) -> ProducerSummary:
+    """Summarise the batches from one offset on, up to the place of another; None: to the end.
+
+    ``size_bytes`` as recovery left the segment. Both places are found by the segment's index; where
+    offsets go back the batches between them can have any.
+
+    Raises:
+        InvalidTransactionError: Kafka throws at it, and does not load the log.
+        FileChangedError: the file ended before ``size_bytes``.
+        OSError: whatever ``read_into`` raises.
+    """
+    found = recoverer.recover(read_into, size_bytes=size_bytes, base_offset=base_offset)
+    search = BatchSearch(read_into, end=size_bytes)
+
+    def place(offset: int) -> int | None:
+        start = 0
+        if found.offset_entries is not None:
+            below = found.offset_entries[found.offset_entries[:, 0] <= offset]
+            start = int(below[-1, 1]) if len(below) else 0
+        return search.position_of(offset, start=start)
+
+    try:
+        end = size_bytes
+        if end_offset is not None:
+            limit = place(end_offset)
+            end = size_bytes if limit is None else limit
+        start = place(start_offset)
+    except UnreadableBatchError as error:
+        raise InvalidTransactionError(error.position, error.reason) from None
+    if start is None:
+        return empty_summary()
+    if end < start:
+        message = f"the batch of offset {end_offset} stands before that of {start_offset}"
+        raise InvalidTransactionError(end, message)
+    return recoverer.producers(shifted(read_into, start), size_bytes=end - start)
