@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
+
 Transform = Callable[[DataFrame], DataFrame]
 COMMIT_KEY = ("cluster", "group_id", "topic", "partition")
 UP_TO_DATE, BEHIND, AHEAD = "up to date", "behind", "ahead of the log's end"
@@ -85,7 +87,7 @@ def decide_lag(*, at_ms: int) -> Transform:
     unread = F.col("first_unread_offset")
     is_read_up = committed >= end
     has_timestamp = F.col("first_unread_timestamp_ms") >= 0
-    gone = F.when(~is_read_up, F.least(F.coalesce(unread, end), end) - committed)
+    gone = F.when(~is_read_up, minus(F.least(F.coalesce(unread, end), end), committed))
 
     def transform(commits: DataFrame) -> DataFrame:
         return commits.select(
@@ -96,7 +98,7 @@ def decide_lag(*, at_ms: int) -> Transform:
             "log_start_offset",
             "end_offset",
             F.when(is_read_up, F.lit(0))
-            .otherwise(end - committed)
+            .otherwise(minus(end, committed))
             .cast("long")
             .alias("offset_lag"),
             F.when(~is_read_up, unread).alias("first_unread_offset"),
@@ -104,7 +106,7 @@ def decide_lag(*, at_ms: int) -> Transform:
                 "first_unread_timestamp_ms"
             ),
             F.when(is_read_up, F.lit(0))
-            .when(has_timestamp, F.lit(at_ms) - F.col("first_unread_timestamp_ms"))
+            .when(has_timestamp, minus(at_ms, "first_unread_timestamp_ms"))
             .cast("long")
             .alias("time_lag_ms"),
             F.coalesce(gone, F.lit(0)).cast("long").alias("gone_offsets"),

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.as_of import last_at_or_below
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.retention_passes import LOG
 
 SEGMENT = (*LOG, "base_offset")
@@ -78,7 +79,7 @@ def _rising(segments: DataFrame) -> DataFrame:
         .withColumn("_reaches", reaches)
         .withColumn("_before", F.max("_reaches").over(before))
         .where(F.col("_before").isNull() | (F.col("_reaches") > F.col("_before")))
-        .select(*LOG, "role", (-F.col("_reaches")).alias("_minus"), *_FILE)
+        .select(*LOG, "role", minus(0, "_reaches").alias("_minus"), *_FILE)
     )
 
 
@@ -103,7 +104,7 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
 
     def transform(questions: DataFrame) -> DataFrame:
         return (
-            questions.withColumn("_target", -F.col("least_timestamp_ms"))
+            questions.withColumn("_target", minus(0, "least_timestamp_ms"))
             .withColumn(
                 "role", F.explode(F.array(*map(F.lit, (KAFKA, TRUE, _TRUE_IN_CUT_SEGMENT))))
             )
@@ -161,13 +162,13 @@ def choose_by_offset(segments: DataFrame) -> Transform:
     holding = segments.where(F.col("next_offset") > F.col("base_offset"))
     following = F.lead(F.struct(*_FILE)).over(order)
     entries = holding.withColumn("_files", F.array(F.struct(*_FILE), following)).select(
-        *LOG, "_files", (-F.col("next_offset") + 1).alias("_minus_last")
+        *LOG, "_files", minus(1, "next_offset").alias("_minus_last")
     )
 
     def transform(questions: DataFrame) -> DataFrame:
         return (
             questions.drop("least_timestamp_ms")
-            .withColumn("_target", -F.col("least_offset"))
+            .withColumn("_target", minus(0, "least_offset"))
             .transform(last_at_or_below(entries, keys=LOG, at="_target", entry_at="_minus_last"))
             .withColumn("_file", F.explode("_files"))
             .where(F.col("_file").isNotNull())
@@ -221,7 +222,7 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
             *SEGMENT, "offset", F.col("position").alias("_position")
         )
         is_indexed = F.col("_indexed") == F.col("least_timestamp_ms")
-        by_time = F.when(is_indexed, F.col("_offset")).otherwise(F.col("_next_offset") - 1)
+        by_time = F.when(is_indexed, F.col("_offset")).otherwise(minus("_next_offset", 1))
         return (
             chosen.transform(
                 last_at_or_below(

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
+
 LOG = ("cluster", "broker_id", "log_dir", "topic", "partition")
 YEAR_2000_MS, YEAR_10000_MS = 946_684_800_000, 253_402_300_800_000
 KAFKA_0_8_MS = 1_325_376_000_000
@@ -128,7 +130,7 @@ def sum_by_bin(column: str, *, from_ms: int, width_ms: int, bins: int) -> Transf
     """
 
     def transform(rows: DataFrame) -> DataFrame:
-        place = F.floor((F.col(column) - from_ms) / width_ms)
+        place = F.floor(minus(column, from_ms) / width_ms)
         within = F.greatest(F.least(place, F.lit(bins - 1)), F.lit(0)).cast("int")
         return (
             rows.where(F.col(column).isNotNull())

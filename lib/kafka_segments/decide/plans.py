@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.locate import TRUE
 from kafka_segments.decide.retention_passes import LOG
 
@@ -27,7 +28,7 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
     Source: KIP-33, use cases.
     """
     last, unread = F.col("last_timestamp_ms"), F.col("least_unread_timestamp_ms")
-    by_margin = F.greatest(F.when(last >= 0, last - max_latency_ms), F.lit(0))
+    by_margin = F.greatest(F.when(last >= 0, minus(last, max_latency_ms)), F.lit(0))
     with_margin = F.when(last >= 0, by_margin)
 
     def transform(groups: DataFrame) -> DataFrame:
@@ -87,10 +88,10 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
         end = F.coalesce("_cut.batch_offset", "log_end_offset")
         return planned.select(
             *LOG,
-            F.when(end > F.col("log_start_offset"), end - 1).alias("last_offset_kept"),
+            F.when(end > F.col("log_start_offset"), minus(end, 1)).alias("last_offset_kept"),
             "file",
             F.col("_cut.position").alias("cut_position"),
-            F.coalesce(F.col("_cut.offset") - F.col("_cut.batch_offset"), F.lit(0))
+            F.coalesce(minus("_cut.offset", "_cut.batch_offset"), F.lit(0))
             .cast("long")
             .alias("early_records"),
             "segments_needed",

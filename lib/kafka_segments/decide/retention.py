@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide import retention_reasons as reasons
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.retention_passes import LOG, in_order, mark_deleted, whole_log
 from kafka_segments.decide.retention_passes import up_to_here as so_far
 from kafka_segments.decide.retention_rules import RetentionRules
@@ -95,7 +96,7 @@ def _blame() -> dict[str, Column]:
         F.col("rule").isNull(),
         F.struct(
             "_goes_at",
-            (-F.col("base_offset")).alias("order"),
+            minus(0, "base_offset").alias("order"),
             offset.alias("offset"),
             F.col("clock_ms").alias("timestamp"),
         ),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.retention_rules import (
     LOG_START_OFFSET,
     SIZE,
@@ -126,7 +127,7 @@ def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
         above_start = F.greatest(F.col("high_watermark"), log_start)
         known = F.when(F.col("high_watermark").isNotNull(), above_start >= upper)
         committed = F.coalesce(known, F.lit(not rules.needs_high_watermark))
-    is_remote = (upper > 0) & (upper - 1 <= F.col("highest_remote_offset"))
+    is_remote = (upper > 0) & (minus(upper, 1) <= F.col("highest_remote_offset"))
     starts_later = next_base <= log_start
     return {
         "_next_base": next_base,
@@ -142,7 +143,7 @@ def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
 
 def _conditions(rules: RetentionRules, now_ms: int) -> dict[str, Column]:
     limited = F.lit(True) if not rules.negative_is_unlimited else F.col("limit_ms") >= 0
-    age = F.lit(now_ms) - F.col("clock_ms")
+    age = minus(now_ms, "clock_ms")
     return {"is_expired": F.col("by_limits") & limited & (age > F.col("limit_ms"))}
 
 
@@ -153,6 +154,6 @@ def _predicate(name: str, gone: Column, log: tuple[str, ...]) -> Column:
     if name == TIME:
         return F.col("is_expired")
     left = F.when(gone, 0).otherwise(F.col("size_bytes"))
-    excess = F.sum(left).over(whole_log(log)) - F.col("limit_bytes")
-    fits = excess - F.sum(left).over(up_to_here(log)) >= 0
+    excess = minus(F.sum(left).over(whole_log(log)), "limit_bytes")
+    fits = minus(excess, F.sum(left).over(up_to_here(log))) >= 0
     return F.col("by_limits") & (F.col("limit_bytes") >= 0) & fits

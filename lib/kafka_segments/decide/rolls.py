@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.roll_rules import (
     CREATED,
     INDEX_FULL,
@@ -52,11 +53,11 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
             .withColumn("_clock", _clock(rules))
             .withColumn("_source", _clock_source(rules))
             .withColumn("_until", _until(now_ms, rules))
-            .withColumn("_waited", F.col("_until") - F.col("_clock"))
+            .withColumn("_waited", minus("_until", "_clock"))
             .withColumn("_entries", F.floor(F.col("segment_index_bytes") / _OFFSET_ENTRY_BYTES))
             .withColumn("_time_entries", F.floor(F.col("segment_index_bytes") / _TIME_ENTRY_BYTES))
         )
-        least_ms = F.col("_max_ms") - F.col("_jitter")
+        least_ms = minus("_max_ms", "_jitter")
         none = F.array().cast("array<string>")
         is_known = F.col("next_offset").isNotNull() & F.col("index_entries").isNotNull()
         decision = (
@@ -117,9 +118,9 @@ def _until(now_ms: int, rules: RollRules) -> Column:
 
 def _rules_that_hold(rules: RollRules, limit_ms: Column) -> Column:
     has_waited = (F.col("size_bytes") > 0) & (F.col("_waited") > limit_ms)
-    reach = F.col("append_last_offset") - F.col("base_offset")
+    reach = minus("append_last_offset", "base_offset")
     holds = {
-        SIZE: F.col("size_bytes") > F.col("segment_bytes") - F.col("append_bytes"),
+        SIZE: F.col("size_bytes") > minus("segment_bytes", "append_bytes"),
         TIME: has_waited,
         INDEX_FULL: F.col("index_entries") >= F.col("_entries"),
         TIME_INDEX_FULL: F.lit(rules.has_time_index)
@@ -142,7 +143,7 @@ def _nearest(rules: RollRules) -> Column:
         part = F.try_divide(used.cast("double"), limit.cast("double"))
         return F.struct(F.coalesce(part, F.lit(0.0)).alias("share"), F.lit(name).alias("rule"))
 
-    reach = F.col("next_offset") - F.col("base_offset")
+    reach = minus("next_offset", "base_offset")
     waited = F.when(F.col("size_bytes") > 0, F.greatest(F.col("_waited"), F.lit(0))).otherwise(0)
     shares = [
         share(SIZE, F.col("size_bytes"), F.col("segment_bytes")),
@@ -160,12 +161,12 @@ def _nearest(rules: RollRules) -> Column:
 
 def _outcome() -> list[Column]:
     is_known = F.col("decision") != UNKNOWN
-    last = F.col("next_offset") - 1 - F.col("base_offset")
+    last = minus(minus("next_offset", 1), "base_offset")
     left = {
-        "bytes_left": F.col("segment_bytes") - F.col("size_bytes"),
+        "bytes_left": minus("segment_bytes", "size_bytes"),
         "index_entries_left": F.col("_entries") - F.col("index_entries"),
         "time_index_entries_left": F.col("_time_entries") - 1 - F.col("time_index_entries"),
-        "offsets_left": F.lit(_MAX_INT) - last,
+        "offsets_left": minus(_MAX_INT, last),
     }
     nearest = {"nearest_rule": F.col("_nearest.rule"), "nearest_share": F.col("_nearest.share")}
     moments = {"rolls_from_ms": F.col("_from"), "rolls_by_ms": F.col("_by")}
@@ -186,8 +187,8 @@ def _outcome() -> list[Column]:
 
 def _projected_full() -> Column:
     """Give when segment.bytes is reached at the segment's own rate so far; null: no rate."""
-    span = F.col("max_timestamp_ms") - F.col("first_batch_timestamp_ms")
-    left = F.greatest(F.col("segment_bytes") - F.col("size_bytes"), F.lit(0))
+    span = minus("max_timestamp_ms", "first_batch_timestamp_ms")
+    left = F.greatest(minus("segment_bytes", "size_bytes"), F.lit(0))
     still_ms = F.try_divide(left.cast("double") * span, F.col("size_bytes"))
     has_rate = (F.col("first_batch_timestamp_ms") >= 0) & (span > 0)
     moment = F.col("max_timestamp_ms") + still_ms

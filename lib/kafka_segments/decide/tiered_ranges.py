@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus, plus
 from kafka_segments.index.audit import Kind, Verdict
 from kafka_segments.index.audit_tiered import GAP, OVERLAP
 
@@ -22,8 +23,8 @@ def decide_breaks(judged: DataFrame) -> DataFrame:
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     is_gap = F.col("base_offset") > F.col("_next")
-    last_missing = F.col("base_offset") - 1
-    shared = F.least(F.col("end_offset") + 1, F.col("_next")) - 1
+    last_missing = minus("base_offset", 1)
+    shared = minus(F.least(plus("end_offset", 1), F.col("_next")), 1)
     name = F.regexp_replace("path", r"\.rsm-manifest$", ".log")
     folder = F.regexp_extract("path", "^(.*/)[^/]*$", 1)
     missing_name = F.concat(folder, F.format_string("%020d.log", F.col("_next")))
@@ -53,7 +54,7 @@ def decide_breaks(judged: DataFrame) -> DataFrame:
     }
     return (
         judged.where(F.col("end_offset").isNotNull())
-        .withColumn("_next", F.max("end_offset").over(before) + 1)
+        .withColumn("_next", plus(F.max("end_offset").over(before), 1))
         .where(F.col("base_offset") != F.col("_next"))
         .withColumns(said)
         .select(*judged.columns)

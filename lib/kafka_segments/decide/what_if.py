@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.retention_passes import LOG, mark_deleted
 from kafka_segments.decide.retention_rules import RetentionRules
 
@@ -59,5 +60,5 @@ def _sums() -> list[Column]:
         F.count_if(kept).alias("segments"),
         F.coalesce(F.sum(of_kept("size_bytes")), F.lit(0)).alias("size_bytes"),
         F.min(of_kept("base_offset")).alias("oldest_offset"),
-        (newest - oldest).alias("span_ms"),
+        minus(newest, oldest).alias("span_ms"),
     ]

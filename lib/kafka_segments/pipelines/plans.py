@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.decide import locate
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.lag import COMMIT_KEY
 from kafka_segments.decide.plans import PARTITION, aim_failover, plan_restore
 from kafka_segments.decide.retention_passes import LOG
@@ -60,8 +61,8 @@ def failover_plan(
         "is_margin_enough",
         "target_ms",
         "to_offset",
-        (F.col("after_last") - F.col("to_offset")).alias("expected_duplicates"),
-        (F.col("after_margin") - F.col("to_offset")).alias("most_duplicates"),
+        minus("after_last", "to_offset").alias("expected_duplicates"),
+        minus("after_margin", "to_offset").alias("most_duplicates"),
         "problem",
     )
 

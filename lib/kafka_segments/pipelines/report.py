@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.decide import overview
+from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.overview import DAY_MS, LOG
 from kafka_segments.spark.tables import RETENTION_DECISIONS, RUNS, SEGMENTS, Warehouse
 from kafka_segments.spark.views import published
@@ -193,7 +194,7 @@ class Report:
 
     def _inflow(self, decisions: DataFrame) -> list[tuple[int | None, float]]:
         recent = self._segments.where(F.col("written_ms") > self._now_ms - _INFLOW_DAYS * DAY_MS)
-        kept_ms = F.col("expires_at_ms") - F.col("s.largest_timestamp_ms")
+        kept_ms = minus("expires_at_ms", "s.largest_timestamp_ms")
         on_key = [*LOG, "base_offset"]
         by_time = (
             recent.select(*on_key, "largest_timestamp_ms", F.col("size_bytes").alias("written"))

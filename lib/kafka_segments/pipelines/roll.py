@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import plus
 from kafka_segments.decide.recut import compare_cuts
 from kafka_segments.decide.roll_rules import RollRules
 from kafka_segments.decide.rolls import decide_rolls
@@ -102,7 +103,7 @@ def _with_append(options: RollOptions) -> Callable[[DataFrame], DataFrame]:
         {
             "append_bytes": F.lit(options.append_bytes),
             "append_timestamp_ms": F.when(is_stamped, options.now_ms).otherwise(F.lit(asked)),
-            "append_last_offset": F.col("next_offset") + (options.append_records - 1),
+            "append_last_offset": plus("next_offset", options.append_records - 1),
             "created_ms": opened.cast("long"),
         }
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
 from kafka_segments.spark.tables import LOG_KEYS
 
 Transform = Callable[[DataFrame], DataFrame]
@@ -24,8 +25,8 @@ def measure_logs(segments: DataFrame) -> Transform:
             *LOG_KEYS,
             _has_problem(),
             (~is_sorted).cast("int").alias("epochs_out_of_order"),
-            (F.col("high_watermark") - F.col("_end")).alias("missing_to_high_watermark"),
-            (F.col("log_start_offset") - F.col("_end")).alias("missing_to_log_start"),
+            minus("high_watermark", "_end").alias("missing_to_high_watermark"),
+            minus("log_start_offset", "_end").alias("missing_to_log_start"),
         )
 
     return transform

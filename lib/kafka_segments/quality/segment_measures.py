@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus, plus
 from kafka_segments.spark.rows import is_finding
 from kafka_segments.spark.tables import LOG_KEYS, SEGMENT_KEYS
 
@@ -53,15 +54,15 @@ def _offsets() -> list[Column]:
     is_compacted = F.coalesce(end_before < F.col("cleaner_offset"), F.lit(False))
     is_expired = F.coalesce(base <= F.col("log_start_offset"), F.lit(False))
     is_explained = is_compacted | is_expired | (F.col("_damaged_before") > 0)
-    span = following - base
+    span = minus(following, base)
     max_offset = F.col("offset_of_max_timestamp")
     has_timestamp = F.col("max_timestamp_ms") >= 0
     is_outside = has_timestamp & ((max_offset < base) | (max_offset >= following))
     return [
-        (end_before - base).alias("overlap_offsets"),
-        F.when(~is_explained, base - end_before).alias("hole_offsets"),
+        minus(end_before, base).alias("overlap_offsets"),
+        F.when(~is_explained, minus(base, end_before)).alias("hole_offsets"),
         span.alias("span_offsets"),
-        (F.col("record_count") - span).alias("records_beyond_span"),
+        minus("record_count", span).alias("records_beyond_span"),
         is_outside.cast("int").alias("max_timestamp_outside"),
     ]
 
@@ -73,7 +74,7 @@ def _sizes() -> list[Column]:
         (F.col("next_offset") == F.col("base_offset")).cast("int"),
     ]
     empty_parts = is_empty[0] + is_empty[1] + is_empty[2]
-    difference = F.col("valid_bytes") + F.col("truncated_bytes") - F.col("size_bytes")
+    difference = minus(plus("valid_bytes", "truncated_bytes"), "size_bytes")
     grown = F.when(F.col("is_active"), F.least(difference, F.lit(0))).otherwise(difference)
     return [
         grown.alias("size_difference_bytes"),  # an active one may grow after it was listed
@@ -92,10 +93,10 @@ def _times(now_ms: int) -> list[Column]:
         F.col("largest_timestamp_source") != source
     )
     return [
-        F.when(has_timestamp, F.col("min_timestamp_ms") - greatest).alias("reversed_ms"),
+        F.when(has_timestamp, minus("min_timestamp_ms", greatest)).alias("reversed_ms"),
         is_wrong.cast("int").alias("largest_timestamp_error"),
-        (greatest - F.lit(now_ms)).alias("ahead_ms"),
-        F.when(has_timestamp, F.col("_max_before") - greatest).alias("regress_ms"),
+        minus(greatest, now_ms).alias("ahead_ms"),
+        F.when(has_timestamp, minus("_max_before", greatest)).alias("regress_ms"),
         (~has_timestamp & (F.col("batch_count") > 0)).cast("int").alias("is_mtime_fallback"),
     ]
 
@@ -156,8 +157,9 @@ def _measure_entries(
         "max_timestamp_ms",
         F.coalesce(expected, F.lit(0)).alias("_expected"),
     )
-    step = F.col(second) - F.col("_second_before")
-    goes_back = step < 0 if may_repeat else step <= 0
+    goes_back = F.col(second) < F.col("_second_before")
+    if not may_repeat:
+        goes_back = F.col(second) <= F.col("_second_before")
     is_double = F.col(first) == F.col("_first_before")
 
     def transform(entries: DataFrame) -> DataFrame:

@@ -66,6 +66,9 @@ SEGMENTS = Table(
     ),
     keeps_changes=True,
 )
+# Above this base offset an index entry can lie past the last offset, where Kafka's longs wrap.
+_MOST_RELATIVE = 2**31 - 1
+_LAST_FULL_BASE = 2**63 - 1 - _MOST_RELATIVE
 # As benchmarks/clustering.py measured: docs/compaction.md.
 _ENTRIES_CLUSTERED_BY = ("topic", "partition")
 OFFSET_INDEX = Table(
@@ -74,7 +77,11 @@ OFFSET_INDEX = Table(
     (*SEGMENT_KEYS, "offset"),
     _ENTRIES_CLUSTERED_BY,
     (
-        ("offset_within_reach", "offset BETWEEN base_offset AND base_offset + 2147483647"),
+        (
+            "offset_within_reach",
+            f"CASE WHEN base_offset > {_LAST_FULL_BASE} THEN offset >= base_offset OR offset < 0"
+            f" ELSE offset BETWEEN base_offset AND base_offset + {_MOST_RELATIVE} END",
+        ),
         ("position_not_negative", "position >= 0"),
     ),
 )
@@ -85,7 +92,10 @@ TIME_INDEX = Table(
     _ENTRIES_CLUSTERED_BY,
     (
         ("timestamp_not_negative", "timestamp_ms >= 0"),
-        ("offset_not_below_base", "offset >= base_offset"),
+        (
+            "offset_not_below_base",
+            f"offset >= base_offset OR (offset < 0 AND base_offset > {_LAST_FULL_BASE})",
+        ),
     ),
 )
 LOGS = Table("logs", 1, LOG_KEYS)
@@ -253,6 +263,7 @@ def upgrade(warehouse: Warehouse, table: Table) -> None:
         UsageError: the table has columns that this version does not know, or lacks one that may
             not be null.
     """
+    _renew_constraints(warehouse, table)
     published = schema(f"{table.name}.v{table.version}")
     here = warehouse.uri(table)
     there = set(warehouse.read(table).columns)
@@ -272,7 +283,7 @@ def upgrade(warehouse: Warehouse, table: Table) -> None:
             f" {', '.join(needed)}. Move it away and run `kafka-segments build --full`"
         )
     _LOG.info("%s: version %s adds %s columns", here, table.version, len(missing))
-    name = "delta.`" + here.replace("`", "``") + "`"
+    name = _sql_name(here)
     columns = ", ".join(
         f"`{field.name}` {field.dataType.simpleString()}"
         f" COMMENT {sql_text(field.metadata.get('comment', ''))}"
@@ -281,6 +292,27 @@ def upgrade(warehouse: Warehouse, table: Table) -> None:
     warehouse.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
     version = f"'{_SCHEMA_VERSION}' = '{table.version}'"
     warehouse.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({version})")
+
+
+def _renew_constraints(warehouse: Warehouse, table: Table) -> None:
+    """Put constraints in the place of those that an earlier release set under the same names."""
+    if not table.constraints:
+        return
+    name = _sql_name(warehouse.uri(table))
+    found = {
+        row["key"]: row["value"]
+        for row in warehouse.spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+    }
+    for constraint, condition in table.constraints:
+        if found.get(f"delta.constraints.{constraint}") in (condition, None):
+            continue
+        _LOG.info("%s: constraint %s is renewed", warehouse.uri(table), constraint)
+        warehouse.spark.sql(f"ALTER TABLE {name} DROP CONSTRAINT {constraint}")
+        warehouse.spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {constraint} CHECK ({condition})")
+
+
+def _sql_name(uri: str) -> str:
+    return "delta.`" + uri.replace("`", "``") + "`"
 
 
 def _is_conflict(error: PySparkException) -> bool:

@@ -1,0 +1,33 @@
+"""Sums and differences of longs that cannot fail a query: they end where a long ends.
+
+Offsets and timestamps come from files that anyone may have written, and Spark fails the whole
+query where one row overflows. Sums and differences are held against limits, and the end of a long
+stands on the right side of all of them.
+"""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+def _long(value: Column | str | int) -> Column:
+    return (F.lit(value) if isinstance(value, int) else _column(value)).cast("long")
+
+
+def _column(value: Column | str) -> Column:
+    return F.col(value) if isinstance(value, str) else value
+
+
+def plus(left: Column | str | int, right: Column | str | int) -> Column:
+    """Add two longs; null where one is."""
+    first, second = _long(left), _long(right)
+    beyond = F.when(second < 0, F.lit(LEAST)).when(second >= 0, F.lit(MOST))
+    return F.coalesce(F.try_add(first, second), F.when(first.isNotNull(), beyond))
+
+
+def minus(left: Column | str | int, right: Column | str | int) -> Column:
+    """Subtract two longs; null where one is."""
+    first, second = _long(left), _long(right)
+    beyond = F.when(first < second, F.lit(LEAST)).when(first >= second, F.lit(MOST))
+    return F.coalesce(F.try_subtract(first, second), beyond)
