@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.bounded import minus
+
 _HOUR_MS = 3_600_000
 _ACCURACY = 10_000
 _BOUNDS_MS = (1, 10, 100, 1_000, 10_000, 60_000)
@@ -40,7 +42,7 @@ def decide_latency() -> Callable[[DataFrame], DataFrame]:
         told = batches.where(tells & holds).select(
             "cluster",
             "topic",
-            F.expr(f"max_timestamp_ms - pmod(max_timestamp_ms, {_HOUR_MS})").alias("hour_ms"),
+            minus("max_timestamp_ms", F.pmod("max_timestamp_ms", F.lit(_HOUR_MS))).alias("hour_ms"),
             F.expr("try_subtract(max_timestamp_ms, base_timestamp_ms)").alias("latency_ms"),
         )
         return told.groupBy("cluster", "topic", "hour_ms").agg(

@@ -205,15 +205,16 @@ class SegmentRecoverer:
         if status in (kernel.OFFSET_INDEX_GOES_BACK, kernel.TIME_INDEX_GOES_BACK):
             left = self._truncated_to_base(read_into, state, offsets, times)
             found = self._left_of(read_into, left, base_offset)
-            damage = Damage(
-                DamageKind.OFFSET_GOES_BACK, int(state[kernel.POSITION]), _went_back(state, status)
-            )
+            damage = self._cut_damage(found.damage, state, status)
+            is_kept = self._options.is_load or damage.kind == DamageKind.OFFSET_GOES_BACK
             return replace(
                 found,
                 truncated_bytes=size_bytes - left.log_bytes,
                 leader_epochs=epochs,
                 producers=producers,
                 damage=damage,
+                offset_entries=found.offset_entries if is_kept else None,
+                time_entries=found.time_entries if is_kept else None,
             )
         return _recovered(
             state,
@@ -224,6 +225,17 @@ class SegmentRecoverer:
             producers=producers,
             is_load=self._options.is_load,
         )
+
+    def _cut_damage(
+        self, of_rest: Damage | None, state: npt.NDArray[np.int64], status: int
+    ) -> Damage:
+        """Say why a segment is cut to its base offset, or that Kafka throws at what is left."""
+        position, message = int(state[kernel.POSITION]), _went_back(state, status)
+        is_first = of_rest is not None and of_rest.kind == DamageKind.UNREADABLE_FIRST
+        if of_rest is None or (is_first and self._options.is_load):
+            return Damage(DamageKind.OFFSET_GOES_BACK, position, message)
+        said = f"{of_rest.message}; besides, at byte {position}: {message}"
+        return Damage(of_rest.kind, of_rest.position, said)
 
     def producers(self, read_into: ReadInto, *, size_bytes: int) -> ProducerSummary:
         """Summarise the producers of batches that are sound, whatever their offsets.
