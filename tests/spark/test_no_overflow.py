@@ -113,7 +113,7 @@ def test_every_segment_is_a_row_with_its_entries(
         ["search", "offsets", "--time", "0", "--time", str(MAX_INT64), "--now-ms", NOW_MS],
         ["sql", "SELECT * FROM segments"],
     ],
-    ids=lambda arguments: "-".join(map(str, arguments[:2])),
+    ids=lambda arguments: "-".join(map(str, arguments)),
 )
 def test_no_verb_fails(warehouse: Path, tmp_path: Path, arguments: list[Any]) -> None:
     target = [tmp_path / "report.html"] if arguments[-1] == "--out" else []
