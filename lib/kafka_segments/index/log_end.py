@@ -6,7 +6,7 @@ batch there it takes the next offset of the last one, else the base offset. The 
 first offsets, and the first offset of a compressed message v0 or v1 lies in what it holds: one
 that cannot be read makes it throw. Batches are not checked again but for their sizes.
 
-Source: LogSegment.readNextOffset, FileRecords.searchForOffsetFromPosition (4.1 and later).
+Source: LogSegment.readNextOffset, FileRecords.searchForOffsetFromPosition (as of 4.3).
 """
 
 from collections.abc import Iterator

@@ -13,8 +13,7 @@
 
 Each piece is then recovered like any segment.
 
-Source: LocalLog.splitOverflowedSegment, LogSegment.hasOverflow, appendFromFile, append (4.1 and
-later).
+Source: LocalLog.splitOverflowedSegment, LogSegment.hasOverflow, appendFromFile, append (as of 4.3).
 """
 
 from collections.abc import Iterator
