@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, Command
 from kafka_segments.commands.shared import (
     DONE,
     FINDINGS,
@@ -20,7 +21,7 @@ from kafka_segments.commands.shared import (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @source_option
 @click.option(
     "--kafka-version",
@@ -31,7 +32,7 @@ from kafka_segments.commands.shared import (
 )
 @index_size_options
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
-@click.option("--broker-id", type=int, help="Broker id; default: node.id of meta.properties.")
+@click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @partial(shared_options, needs_warehouse=False)
 def audit(**options: Any) -> None:
     """Judge every index file beside the segments, and say what a broker makes of it.

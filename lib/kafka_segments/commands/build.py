@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, POSITIVE_INT, Command
 from kafka_segments.commands.shared import (
     DONE,
     FINDINGS,
@@ -18,7 +19,7 @@ from kafka_segments.commands.shared import (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @source_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
 @click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
@@ -44,7 +45,11 @@ from kafka_segments.commands.shared import (
     help="minute: of every message (CreateTime), or of the indexed ones (LogAppendTime).",
 )
 @click.option(
-    "--every-n", type=int, default=100, show_default=True, help="every-n: messages an entry."
+    "--every-n",
+    type=POSITIVE_INT,
+    default=100,
+    show_default=True,
+    help="every-n: messages an entry.",
 )
 @click.option(
     "--every-n-rule",
@@ -76,7 +81,7 @@ from kafka_segments.commands.shared import (
     help="Where replaced index files are kept; default: _set_aside under --warehouse.",
 )
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
-@click.option("--broker-id", type=int, help="Broker id; default: node.id of meta.properties.")
+@click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @click.option("--full", is_flag=True, help="Read all segments, whatever earlier runs know.")
 @shared_options
 def build(**options: Any) -> None:

@@ -5,13 +5,14 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, POSITIVE_INT, Command
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
 from kafka_segments.errors import UsageError
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--index-dir", metavar="DIR", help="Index files that builds of the warehouse wrote.")
 @click.option(
     "--source",
@@ -23,7 +24,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 @click.option("--in-place", is_flag=True, help="Change files under --source.")
 @click.option(
     "--index-interval-bytes",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INT,
     metavar="BYTES",
     help="Thin entries to more than this apart; default: thin none.",
 )
@@ -35,7 +36,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 @click.option("--no-tables", is_flag=True, help="Leave the tables as they are.")
 @click.option(
     "--vacuum-hours",
-    type=int,
+    type=INT,
     default=168,
     show_default=True,
     metavar="HOURS",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import Command
 from kafka_segments.commands.shared import (
     DONE,
     FINDINGS,
@@ -18,7 +19,7 @@ from kafka_segments.commands.shared import (
 from kafka_segments.settings import Settings
 
 
-@click.command()
+@click.command(cls=Command)
 @source_option
 @click.option("--refused", is_flag=True, help="Print each batch that would be refused instead.")
 @partial(shared_options, needs_warehouse=False)

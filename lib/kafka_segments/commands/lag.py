@@ -5,13 +5,14 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import Command
 from kafka_segments.commands.search import log_options
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run
 from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_moment
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--at",
     metavar="T",

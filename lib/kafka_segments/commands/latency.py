@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import Command
 from kafka_segments.commands.search import log_options
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, run
 
 
-@click.command()
+@click.command(cls=Command)
 @log_options()
 def latency(**options: Any) -> None:
     """Measure LAT - CT, append time less create time, by topic and hour.

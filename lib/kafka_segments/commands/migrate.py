@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.commands.migrate_steps import COMMANDS
+from kafka_segments.commands.options import Group
 from kafka_segments.commands.retention_options import decision_options, retention_options
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, run
 from kafka_segments.errors import CorruptTextError, UsageError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from kafka_segments.wire.kafka_configs import GoneSetting
 
 
-@click.group()
+@click.group(cls=Group)
 def migrate() -> None:
     """Bring log directories of old clusters to what a Kafka 4 broker should find."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, MOMENT_MS, Command
 from kafka_segments.commands.shared import (
     DONE,
     FINDINGS,
@@ -36,7 +37,7 @@ def _step_options(command: _Command) -> _Command:
         ),
         click.option(
             "--now-ms",
-            type=click.IntRange(min=0),
+            type=MOMENT_MS,
             metavar="MS",
             help="The moment to take as now, in ms since 1970; default: the clock.",
         ),
@@ -52,12 +53,12 @@ _execute_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @source_option
 @shared_options
 @index_size_options
 @click.option("--cluster", metavar="NAME", help="Default: cluster.id of meta.properties.")
-@click.option("--broker-id", type=int, metavar="N", help="Default: of meta.properties.")
+@click.option("--broker-id", type=INT, metavar="N", help="Default: of meta.properties.")
 @click.option(
     "--time-index",
     type=click.Choice(_RULES),
@@ -77,7 +78,7 @@ _execute_option = click.option(
 )
 @click.option(
     "--max-message-bytes",
-    type=click.IntRange(min=0),
+    type=INT,
     default=1_048_588,
     show_default=True,
     metavar="BYTES",
@@ -100,7 +101,7 @@ def plan(**options: Any) -> None:
     run(lambda: _plan(**options), verbose=options["verbose"])
 
 
-@click.command()
+@click.command(cls=Command)
 @_step_options
 def stage(**options: Any) -> None:
     """Write the migrated folders of a plan beside the log directories, each whole or not at all.
@@ -110,7 +111,7 @@ def stage(**options: Any) -> None:
     run(lambda: _step("stage", **options), verbose=options["verbose"])
 
 
-@click.command()
+@click.command(cls=Command)
 @_step_options
 def verify(**options: Any) -> None:
     """Prove that staged segments hold the same records and fit their index files.
@@ -120,7 +121,7 @@ def verify(**options: Any) -> None:
     run(lambda: _step("verify", **options), verbose=options["verbose"])
 
 
-@click.command()
+@click.command(cls=Command)
 @_step_options
 @_execute_option
 def apply(*, execute: bool, **options: Any) -> None:
@@ -133,7 +134,7 @@ def apply(*, execute: bool, **options: Any) -> None:
     run(lambda: _step("apply", execute=execute, **options), verbose=options["verbose"])
 
 
-@click.command()
+@click.command(cls=Command)
 @_step_options
 @click.option(
     "--discard-appended",
@@ -150,7 +151,7 @@ def rollback(*, execute: bool, discard: bool, **options: Any) -> None:
     )
 
 
-@click.command()
+@click.command(cls=Command)
 @_step_options
 def status(**options: Any) -> None:
     """Say of every log how far it is, and which folder is in place."""

@@ -4,15 +4,16 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import MOMENT_MS, Command
 from kafka_segments.commands.shared import DONE, ROOT, clock, run
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
 @click.option(
     "--now-ms",
-    type=click.IntRange(min=0),
+    type=MOMENT_MS,
     metavar="MS",
     help="The moment to take as now, in ms since 1970; default: the clock.",
 )

@@ -4,20 +4,17 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import Group
 from kafka_segments.commands.retention_options import decision_options, retention_options
 from kafka_segments.commands.retention_plan import apply, plan, rollback
 from kafka_segments.commands.shared import DONE, ROOT, run
 from kafka_segments.errors import UsageError
 
 
-class _DecideByDefault(click.Group):
+class _DecideByDefault(Group):
     """A group whose call without a subcommand decides."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put ``decide`` before options that no subcommand precedes."""
-        if not args or args[0] not in (*self.commands, *ctx.help_option_names):
-            args = ["decide", *args]
-        return super().parse_args(ctx, args)
+    default = "decide"
 
 
 @click.group(cls=_DecideByDefault)

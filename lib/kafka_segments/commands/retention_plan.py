@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import Command
 from kafka_segments.commands.retention_options import decision_options, retention_options
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, run
 
@@ -35,7 +36,7 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(cls=Command)
 @decision_options
 def plan(**options: Any) -> None:
     """Write what retention deletes into table retention_plans; nothing is moved.
@@ -46,7 +47,7 @@ def plan(**options: Any) -> None:
     run(lambda: _plan(**options), verbose=options["verbose"])
 
 
-@click.command()
+@click.command(cls=Command)
 @_plan_options
 def apply(**options: Any) -> None:
     """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
@@ -57,7 +58,7 @@ def apply(**options: Any) -> None:
     run(lambda: _move("apply_plan", **options), verbose=options["verbose"])
 
 
-@click.command()
+@click.command(cls=Command)
 @_plan_options
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""

@@ -5,14 +5,13 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, LONG, POSITIVE_INT, Command
 from kafka_segments.commands.retention_options import config_file_options
 from kafka_segments.commands.shared import DONE, ROOT, clock, run, shared_options
 from kafka_segments.settings import CutConfig, Settings, settings_grid
 
-_INT = click.IntRange(min=0, max=2**31 - 1)
 
-
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--kafka-version", default="4.3", show_default=True, metavar="RELEASE", help="Whose rules hold."
 )
@@ -23,11 +22,11 @@ _INT = click.IntRange(min=0, max=2**31 - 1)
     " (texts of KIP-33), create-time (before 0.10.1).",
 )
 @click.option(
-    "--append-bytes", type=_INT, default=16_384, show_default=True, help="Size of the next append."
+    "--append-bytes", type=INT, default=16_384, show_default=True, help="Size of the next append."
 )
 @click.option(
     "--append-records",
-    type=click.IntRange(min=1, max=2**31 - 1),
+    type=POSITIVE_INT,
     default=1,
     show_default=True,
     help="Records of the next append.",
@@ -40,7 +39,7 @@ _INT = click.IntRange(min=0, max=2**31 - 1)
 )
 @click.option(
     "--opened-ms",
-    type=click.IntRange(min=0, max=2**63 - 1),
+    type=LONG,
     metavar="MS",
     help="When the broker started or rolled, for segments without timestamps; default: mtime.",
 )

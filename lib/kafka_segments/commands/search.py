@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, MOMENT_MS, Group
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run
 from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_moment, parse_span
@@ -17,13 +18,10 @@ _READ_COMMITTED = "read_committed"
 _OLDEST = (0, 11)
 
 
-class _SearchGroup(click.Group):
+class _SearchGroup(Group):
     """A group whose first subcommand, ``offsets``, need not be named."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["offsets", *args]
-        return super().parse_args(ctx, args)
+    default = "offsets"
 
 
 @click.group(cls=_SearchGroup)
@@ -43,13 +41,13 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
         ),
         click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable."),
         click.option(
-            "--partition", "partitions", type=int, multiple=True, help="Only this; repeatable."
+            "--partition", "partitions", type=INT, multiple=True, help="Only this; repeatable."
         ),
         click.option("--cluster", help="Only this cluster's logs."),
-        click.option("--broker-id", type=int, help="Only this broker's logs."),
+        click.option("--broker-id", type=INT, help="Only this broker's logs."),
         click.option(
             "--now-ms",
-            type=click.IntRange(min=0),
+            type=MOMENT_MS,
             metavar="MS",
             help="The moment to take as now, in ms since 1970; default: the clock.",
         ),

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import INT, MOMENT_MS
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.settings import Settings
 
@@ -31,10 +32,10 @@ source_option = click.option(
 def index_size_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the settings that the bytes of index files depend on."""
     command = click.option(
-        "--segment-index-bytes", type=int, metavar="BYTES", help="Kafka's; default 10485760."
+        "--segment-index-bytes", type=INT, metavar="BYTES", help="Kafka's; default 10485760."
     )(command)
     return click.option(
-        "--index-interval-bytes", type=int, metavar="BYTES", help="Kafka's; default 4096."
+        "--index-interval-bytes", type=INT, metavar="BYTES", help="Kafka's; default 4096."
     )(command)
 
 
@@ -75,7 +76,7 @@ def shared_options(
             ),
             click.option(
                 "--now-ms",
-                type=click.IntRange(min=0),
+                type=MOMENT_MS,
                 metavar="MS",
                 help="The moment to take as now, in ms since 1970; default: the clock.",
             ),

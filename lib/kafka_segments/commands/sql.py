@@ -5,15 +5,16 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import MOMENT_MS, Command
 from kafka_segments.commands.shared import DONE, ROOT, clock, run
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("query")
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option(
     "--now-ms",
-    type=click.IntRange(min=0),
+    type=MOMENT_MS,
     metavar="MS",
     help="What now_ms in the query stands for, in ms since 1970; default: the clock.",
 )

@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from kafka_segments.commands.options import Command
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
 
 _SEVERITIES = ("fatal", "warning", "info")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--docs-dir",
     metavar="DIR",

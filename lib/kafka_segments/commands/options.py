@@ -1,0 +1,56 @@
+"""What holds for the options of every verb: each is given once, each number has its range."""
+
+from collections import Counter
+
+import click
+
+INT = click.IntRange(min=0, max=2**31 - 1)
+POSITIVE_INT = click.IntRange(min=1, max=2**31 - 1)
+LONG = click.IntRange(min=0, max=2**63 - 1)
+MOMENT_MS = click.IntRange(min=0, max=253_402_300_799_999)
+"""A moment up to the end of the year 9999: Spark's and Python's timestamps hold no later one."""
+
+
+def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse an option that is given more often than it counts: click takes the last in silence.
+
+    Raises:
+        click.UsageError: with the option's name.
+    """
+    _, _, given = command.make_parser(ctx).parse_args(args=list(args))
+    options = [param for param in given if isinstance(param, click.Option)]
+    if ctx.resilient_parsing or any(option.is_eager for option in options):
+        return
+    for option, times in Counter(options).items():
+        if times > 1 and not option.multiple:
+            ctx.fail(
+                f"{'/'.join(option.opts)} is given {times} times, and takes one value: leave"
+                " only the one that is meant"
+                if not option.is_flag
+                else f"{'/'.join(option.opts)} is given {times} times: once is enough"
+            )
+
+
+class Command(click.Command):
+    """A verb: an option that is not repeatable is refused where it is given twice."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse repeats, then parse."""
+        refuse_repeats(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+class Group(click.Group):
+    """A group of verbs, all of class ``Command``."""
+
+    command_class = Command
+    default: str | None = None
+    """The subcommand that need not be named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default's name before options that no subcommand precedes, then parse."""
+        named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
+        if self.default is not None and not named:
+            args = [self.default, *args]
+        refuse_repeats(self, ctx, args)
+        return super().parse_args(ctx, args)

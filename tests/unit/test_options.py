@@ -1,0 +1,81 @@
+"""What holds for every option of every verb: refused where it is given twice or out of range."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kafka_segments.cli import cli
+
+
+def _walk(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[tuple]:
+    for option in command.params:
+        if isinstance(option, click.Option):
+            yield command, names, option
+    if isinstance(command, click.Group):
+        for name, verb in command.commands.items():
+            yield from _walk(verb, (*names, name))
+
+
+ALL = [found for found in _walk(cli) if not found[2].is_eager]
+NUMBERS = [found for found in ALL if isinstance(found[2].type, click.types.IntParamType)]
+
+
+def _id(found: object) -> str | None:
+    if isinstance(found, click.Option):
+        return found.opts[0]
+    return " ".join(found) if isinstance(found, tuple) else None
+
+
+def _value(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return str(option.type.choices[0])
+    return "1" if isinstance(option.type, click.types.IntParamType) else __file__
+
+
+def _refused(command: click.Command, *arguments: str) -> str:
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 2, done.output
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("command", "names", "option"), ALL, ids=_id)
+def test_an_option_that_is_given_twice_is_repeatable_or_refused(command, names, option):
+    name = option.opts[0]
+    given = [name] if option.is_flag else [name, _value(option)]
+    arguments = ["QUERY"] * sum(isinstance(param, click.Argument) for param in command.params)
+
+    line = _refused(command, *arguments, *given, *given, *([name] if option.multiple else []))
+
+    if option.multiple:  # read up to the one that has no value
+        assert line == f"Error: Option '{name}' requires an argument."
+    else:
+        assert line.startswith(f"Error: {name} is given 2 times")
+
+
+def test_an_option_is_the_same_with_and_without_equals_sign_and_help_comes_first():
+    line = _refused(cli, "report", "--out=a", "--warehouse", "w", "--out", "a")
+
+    assert line == (
+        "Error: --out is given 2 times, and takes one value: leave only the one that is meant"
+    )
+    helped = CliRunner().invoke(cli, ["report", "--out=a", "--out=b", "--help"])
+    assert helped.exit_code == 0
+
+
+@pytest.mark.parametrize("value", [str(2**63), str(-(2**63) - 1), "9" * 5000], ids=len)
+@pytest.mark.parametrize(("command", "names", "option"), NUMBERS, ids=_id)
+def test_a_number_out_of_range_is_refused_before_a_session_starts(command, names, option, value):
+    line = _refused(command, f"{option.opts[0]}={value}")
+
+    assert line.startswith(f"Error: Invalid value for '{option.opts[0]}'")
+
+
+def test_a_moment_that_no_timestamp_column_holds_is_refused():
+    line = _refused(cli, "report", "--warehouse=w", "--out=o", "--now-ms=253402300800000")
+
+    assert line == (
+        "Error: Invalid value for '--now-ms': 253402300800000 is not in the range"
+        " 0<=x<=253402300799999."
+    )
