@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.wire.moments import parse_moment, parse_span
+from kafka_segments.wire.moments import parse_moment, parse_point, parse_span
 
 NOW_MS = 1_700_000_000_000
 
@@ -53,3 +53,15 @@ def test_a_span_is_a_number_and_a_unit() -> None:
     spans = [parse_span(text) for text in ("7ms", "90s", "5m", "6h", "3d", "2w")]
 
     assert spans == [7, 90_000, 300_000, 21_600_000, 259_200_000, 1_209_600_000]
+
+
+@pytest.mark.parametrize("text", ["253402300800000", "LATEST", "-3", "9223372036854775807"])
+def test_a_point_in_time_is_no_name_and_not_after_the_year_9999(text: str) -> None:
+    assert parse_point("--at", "253402300799999", now_ms=NOW_MS) == 253_402_300_799_999
+    with pytest.raises(UsageError, match=f"^--at {text}: a moment up to the year 9999 expected"):
+        parse_point("--at", text, now_ms=NOW_MS)
+
+
+def test_a_span_that_no_moment_goes_back_by_is_refused() -> None:
+    with pytest.raises(UsageError, match="is longer than the time from 1970"):
+        parse_span("999999999999999w")

@@ -41,17 +41,17 @@ def _refused(command: click.Command, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(("command", "names", "option"), ALL, ids=_id)
-def test_an_option_that_is_given_twice_is_repeatable_or_refused(command, names, option):
+def test_an_option_that_is_given_twice_is_refused_and_a_repeatable_one_with_the_same_value(
+    command, names, option
+):
     name = option.opts[0]
     given = [name] if option.is_flag else [name, _value(option)]
     arguments = ["QUERY"] * sum(isinstance(param, click.Argument) for param in command.params)
 
-    line = _refused(command, *arguments, *given, *given, *([name] if option.multiple else []))
+    line = _refused(command, *arguments, *given, *given)
 
-    if option.multiple:  # read up to the one that has no value
-        assert line == f"Error: Option '{name}' requires an argument."
-    else:
-        assert line.startswith(f"Error: {name} is given 2 times")
+    shown = " ".join(given) if option.multiple else name
+    assert line.startswith(f"Error: {shown} is given 2 times")
 
 
 def test_an_option_is_the_same_with_and_without_equals_sign_and_help_comes_first():
@@ -79,3 +79,23 @@ def test_a_moment_that_no_timestamp_column_holds_is_refused():
         "Error: Invalid value for '--now-ms': 253402300800000 is not in the range"
         " 0<=x<=253402300799999."
     )
+
+
+SETTING = [found[:2] for found in ALL if found[2].name == "pairs"]
+
+
+@pytest.mark.parametrize(("command", "names"), SETTING, ids=_id)
+def test_a_setting_that_there_is_none_of_is_refused_by_every_verb(command, names):
+    needed = [
+        word
+        for param in command.params
+        if param.required
+        for word in ([param.opts[0], "x"] if isinstance(param, click.Option) else ["orders-0"])
+    ]
+
+    for pair, reason in (
+        ("retention_mss=1", "unknown setting retention_mss"),
+        (f"segment.ms={2**63}", f"segment_ms is '{2**63}': Input should be less than or equal"),
+    ):
+        line = _refused(command, *needed, "--set", pair)
+        assert line.startswith(f"kafka-segments: {reason}")

@@ -1,6 +1,7 @@
 """``compact``: trim, thin and clean index files and tables."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,6 +9,7 @@ import click
 from kafka_segments.commands.options import INT, POSITIVE_INT, Command
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
 from kafka_segments.errors import UsageError
+from kafka_segments.settings import Settings
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -64,6 +66,8 @@ def _compact(
     no_tables: bool,
     vacuum_hours: int,
     undo: str | None,
+    conf: Path | None,
+    pairs: tuple[str, ...],
     now_ms: int | None,
     output: str,
     dry_run: bool,
@@ -79,6 +83,7 @@ def _compact(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
+    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     if sources and not (in_place or dry_run):
         raise UsageError("--source: its files are changed only with --in-place")
     options = CompactOptions(

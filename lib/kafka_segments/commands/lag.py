@@ -8,8 +8,7 @@ import click
 from kafka_segments.commands.options import Command
 from kafka_segments.commands.search import log_options
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run
-from kafka_segments.errors import UsageError
-from kafka_segments.wire.moments import parse_moment
+from kafka_segments.wire.moments import parse_point
 
 
 @click.command(cls=Command)
@@ -46,9 +45,7 @@ def _lag(
 
     del verbose
     now = clock() if now_ms is None else now_ms
-    at_ms = None if at is None else parse_moment(at, now_ms=now)
-    if at_ms is not None and at_ms < 0:
-        raise UsageError(f"--at {at}: a moment expected, not a name")
+    at_ms = None if at is None else parse_point("--at", at, now_ms=now)
     with spark_session("kafka-segments lag", root=ROOT) as spark, ExitStack() as caches:
         lags = measure_lag(
             spark,

@@ -1,33 +1,41 @@
-"""What holds for the options of every verb: each is given once, each number has its range."""
+"""What holds for the options of every verb: nothing is given twice, each number has its range."""
 
 from collections import Counter
 
 import click
 
+from kafka_segments.wire.moments import END_OF_TIME_MS
+
 INT = click.IntRange(min=0, max=2**31 - 1)
 POSITIVE_INT = click.IntRange(min=1, max=2**31 - 1)
 LONG = click.IntRange(min=0, max=2**63 - 1)
-MOMENT_MS = click.IntRange(min=0, max=253_402_300_799_999)
-"""A moment up to the end of the year 9999: Spark's and Python's timestamps hold no later one."""
+MOMENT_MS = click.IntRange(min=0, max=END_OF_TIME_MS)
 
 
 def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) -> None:
     """Refuse an option that is given more often than it counts: click takes the last in silence.
 
+    A repeatable one is refused where it has the same value twice: its rows would count twice.
+
     Raises:
         click.UsageError: with the option's name.
     """
-    _, _, given = command.make_parser(ctx).parse_args(args=list(args))
+    values, _, given = command.make_parser(ctx).parse_args(args=list(args))
     options = [param for param in given if isinstance(param, click.Option)]
     if ctx.resilient_parsing or any(option.is_eager for option in options):
         return
     for option, times in Counter(options).items():
-        if times > 1 and not option.multiple:
+        name = "/".join(option.opts)
+        if option.multiple:
+            value, same = Counter(values[option.name]).most_common(1)[0]
+            if same > 1:
+                ctx.fail(f"{name} {value} is given {same} times: once is enough")
+        elif option.is_flag and times > 1:
+            ctx.fail(f"{name} is given {times} times: once is enough")
+        elif times > 1:
             ctx.fail(
-                f"{'/'.join(option.opts)} is given {times} times, and takes one value: leave"
-                " only the one that is meant"
-                if not option.is_flag
-                else f"{'/'.join(option.opts)} is given {times} times: once is enough"
+                f"{name} is given {times} times, and takes one value: leave only the one that is"
+                " meant"
             )
 
 

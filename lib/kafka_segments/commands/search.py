@@ -11,7 +11,7 @@ import click
 from kafka_segments.commands.options import INT, MOMENT_MS, Group
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run
 from kafka_segments.errors import UsageError
-from kafka_segments.wire.moments import parse_moment, parse_span
+from kafka_segments.wire.moments import parse_moment, parse_point, parse_span
 
 RESET_OFFSETS = "reset-offsets"
 _READ_COMMITTED = "read_committed"
@@ -294,9 +294,7 @@ def _restore(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    at_ms = parse_moment(at, now_ms=clock() if now_ms is None else now_ms)
-    if at_ms < 0:
-        raise UsageError(f"--at {at}: a moment expected, not a name")
+    at_ms = parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms)
     with spark_session("kafka-segments search restore", root=ROOT) as spark, ExitStack() as caches:
         choice_of_logs = search.LogChoice(**choice)
         tables = search.LogTables(spark, absolute_uri(warehouse), choice_of_logs, caches)

@@ -1,12 +1,14 @@
 """``validate``: expectations over the tables, Data Docs."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import click
 
 from kafka_segments.commands.options import Command
 from kafka_segments.commands.shared import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.settings import Settings
 
 _SEVERITIES = ("fatal", "warning", "info")
 
@@ -39,6 +41,8 @@ def _validate(
     warehouse: str,
     docs_dir: str | None,
     fail_on: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
     now_ms: int | None,
     output: str,
     dry_run: bool,
@@ -52,6 +56,7 @@ def _validate(
     from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
     from kafka_segments.storage.publishing import publish  # noqa: PLC0415
 
+    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     with spark_session("kafka-segments validate", root=ROOT) as spark:
         with progress(spark):

@@ -29,6 +29,8 @@ _MS = {
 _SPAN = re.compile(r"([0-9]{1,15})(ms|s|m|h|d|w)", re.ASCII)
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MAX_INT64 = 2**63 - 1
+END_OF_TIME_MS = 253_402_300_799_999
+"""The end of the year 9999: Spark's and Python's timestamps hold no later moment."""
 
 
 def parse_span(text: str) -> int:
@@ -40,7 +42,10 @@ def parse_span(text: str) -> int:
     match = _SPAN.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is no length of time: 250ms, 90s, 5m, 2h, 3d or 1w expected")
-    return int(match[1]) * _MS[match[2]]
+    span_ms = int(match[1]) * _MS[match[2]]
+    if span_ms > END_OF_TIME_MS:
+        raise UsageError(f"{text!r} is longer than the time from 1970 to the end of the year 9999")
+    return span_ms
 
 
 def parse_moment(text: str, *, now_ms: int) -> int:
@@ -69,6 +74,18 @@ def parse_moment(text: str, *, now_ms: int) -> int:
     if moment.tzinfo is None:
         raise UsageError(f"{text!r} has no zone: end it with Z or +01:00")
     return _not_before_1970(text, (moment - _EPOCH) // timedelta(milliseconds=1))
+
+
+def parse_point(option: str, text: str, *, now_ms: int) -> int:
+    """Give a moment that is none of Kafka's names, as ``parse_moment`` reads it.
+
+    Raises:
+        UsageError: it is a name, none at all, or after the year 9999; ``option`` is named.
+    """
+    moment_ms = parse_moment(text, now_ms=now_ms)
+    if not 0 <= moment_ms <= END_OF_TIME_MS:
+        raise UsageError(f"{option} {text}: a moment up to the year 9999 expected, not a name")
+    return moment_ms
 
 
 def _not_before_1970(text: str, moment_ms: int) -> int:
