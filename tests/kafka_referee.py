@@ -323,6 +323,11 @@ class Referee:
         commits: list[Answer] = self._ask("read_commits", records=asked)["commits"]
         return commits
 
+    def lags(self, offsets: Sequence[int], ends: Sequence[int]) -> list[int | None]:
+        """Give what kafka-consumer-groups prints as LAG of committed offsets; None: nothing."""
+        lags: list[int | None] = self._ask("lags", offsets=list(offsets), ends=list(ends))["lags"]
+        return lags
+
     def time_recover(
         self,
         files: Sequence[Path],

@@ -1,10 +1,13 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
@@ -14,6 +17,7 @@ import org.apache.kafka.coordinator.group.generated.LegacyOffsetCommitValue;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.tools.consumer.group.ConsumerGroupCommandOptions;
 
 /** Writes and reads the records of __consumer_offsets with the group coordinator's own code. */
 final class Commits {
@@ -72,6 +76,28 @@ final class Commits {
             }
         }
         return Map.of("commits", commits);
+    }
+
+    /** The lag that kafka-consumer-groups prints for each committed offset and end; null: "-". */
+    static Map<String, Object> lags(List<Long> offsets, List<Long> ends) throws Exception {
+        String[] arguments = {"--bootstrap-server", "localhost:1", "--describe", "--all-groups"};
+        Class<?> tool = Class.forName(
+            "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand$ConsumerGroupService");
+        Constructor<?> made =
+            tool.getDeclaredConstructor(ConsumerGroupCommandOptions.class, Map.class);
+        Method getLag = tool.getDeclaredMethod("getLag", Optional.class, Optional.class);
+        made.setAccessible(true);
+        getLag.setAccessible(true);
+        ConsumerGroupCommandOptions options = ConsumerGroupCommandOptions.fromArgs(arguments);
+        try (AutoCloseable service = (AutoCloseable) made.newInstance(options, Map.of())) {
+            List<Object> lags = new ArrayList<>();
+            for (int i = 0; i < offsets.size(); i++) {
+                Optional<?> lag = (Optional<?>) getLag.invoke(
+                    service, Optional.of(offsets.get(i)), Optional.of(ends.get(i)));
+                lags.add(lag.orElse(null));
+            }
+            return Map.of("lags", lags);
+        }
     }
 
     private static Map<String, Object> readOne(JsonNode record) {

@@ -107,6 +107,7 @@ public final class Referee {
             case "write_commits" -> Commits.write(
                 required(request, "commits"), integer(request, "partitions"));
             case "read_commits" -> Commits.read(required(request, "records"));
+            case "lags" -> Commits.lags(longs(request, "offsets"), longs(request, "ends"));
             default -> BrokerCommands.run(command, request);
         };
     }

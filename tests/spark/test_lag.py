@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from kafka_referee import Referee
 from kafka_segments.cli import cli
+from kafka_segments.decide.lag import decide_lag
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build
@@ -120,11 +122,35 @@ def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
         "up to date": ("up to date", 0, 0, 0, False),
         "expired": ("unread records deleted", 14, 9_000, 5, True),
         "compacted": ("unread records compacted away", 5, 8_400, 2, True),
-        "ahead": ("ahead of the log's end", 0, 0, 0, False),
+        "ahead": ("ahead of the log's end", -6, 0, 0, False),
         "twice": ("behind", 2, 8_300, 0, False),
         "elsewhere": ("log not in the tables", None, None, 0, False),
         "committed": ("behind", 8, 8_900, 0, False),
     }
+
+
+def test_the_lag_in_offsets_is_the_one_that_kafka_consumer_groups_prints(
+    spark: SparkSession, referee: Referee
+) -> None:
+    offsets, ends = [0, 11, 19, 25, 39, -1, 2**63 - 1], [19, 19, 19, 19, 19, 19, 0]
+    pairs = zip(offsets, ends, strict=True)
+    rows = [("c", "g", "t", number, *pair) for number, pair in enumerate(pairs)]
+    columns = "cluster string, group_id string, topic string, partition int, committed_offset long"
+    commits = spark.createDataFrame(rows, f"{columns}, end_offset long").selectExpr(
+        "*",
+        "0L AS log_start_offset",
+        "0L AS commit_timestamp_ms",
+        "committed_offset AS first_unread_offset",
+        "0L AS first_unread_timestamp_ms",
+        "CAST(null AS string) AS problem",
+    )
+
+    found = commits.transform(decide_lag(at_ms=NOW_MS)).orderBy("partition").collect()
+
+    assert [row["offset_lag"] for row in found] == referee.lags(offsets, ends)
+    least = commits.limit(1).withColumn("committed_offset", F.lit(-(2**63)).cast("long"))
+    assert least.transform(decide_lag(at_ms=NOW_MS)).collect()[0]["offset_lag"] is None
+    assert found[4]["offset_lag"] == -20
 
 
 def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(

@@ -14,6 +14,7 @@ EXPIRED, COMPACTED = "unread records deleted", "unread records compacted away"
 NO_LOG, NO_COMMIT = "log not in the tables", "no commit left from that time"
 NOT_READABLE = "not readable"
 _COMMIT_MARKER = 1
+NO_OFFSET = -1
 
 
 def decide_commits(*, at_ms: int) -> Transform:
@@ -71,7 +72,8 @@ def decide_commits(*, at_ms: int) -> Transform:
 def decide_lag(*, at_ms: int) -> Transform:
     """Tell how far behind each commit is at ``at_ms``, in offsets and in time.
 
-    1. The lag in offsets is the log's end less the committed offset, as Kafka's tools count it.
+    1. The lag in offsets is the log's end less the committed offset, below 0 where that is ahead of
+       the end; -1 is no committed offset, and has no lag.
     2. The lag in time is ``at_ms`` less the timestamp of the first unread record.
     3. Where records from the committed offset on are gone, the first one left is younger than
        the first unread one was: ``is_time_lag_least`` says that the true lag in time is greater.
@@ -82,6 +84,7 @@ def decide_lag(*, at_ms: int) -> Transform:
     Gives: cluster, group_id, topic, partition, status, committed_offset, commit_timestamp_ms,
         log_start_offset, end_offset, offset_lag, first_unread_offset,
         first_unread_timestamp_ms, time_lag_ms, gone_offsets, is_time_lag_least, problem.
+    Source: ConsumerGroupCommand.ConsumerGroupService.getLag.
     """
     committed, end = F.col("committed_offset"), F.col("end_offset")
     unread = F.col("first_unread_offset")
@@ -97,10 +100,7 @@ def decide_lag(*, at_ms: int) -> Transform:
             "commit_timestamp_ms",
             "log_start_offset",
             "end_offset",
-            F.when(is_read_up, F.lit(0))
-            .otherwise(minus(end, committed))
-            .cast("long")
-            .alias("offset_lag"),
+            F.when(committed != NO_OFFSET, minus(end, committed)).cast("long").alias("offset_lag"),
             F.when(~is_read_up, unread).alias("first_unread_offset"),
             F.when(~is_read_up, F.col("first_unread_timestamp_ms")).alias(
                 "first_unread_timestamp_ms"
