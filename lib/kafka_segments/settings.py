@@ -115,17 +115,22 @@ class Settings(TopicConfig, BaseSettings):
         return (init_settings,)
 
     @classmethod
-    def load(cls, file: Path | None, pairs: Sequence[str]) -> Self:
+    def load(cls, file: Path | None, pairs: Sequence[str], **flags: int | None) -> Self:
         """Read a TOML file, then the environment over it, then ``key=value`` pairs over both.
 
+        ``flags``: values of a setting's own option, over all; None: not given.
+
         Raises:
-            UsageError: the file is no TOML, a key is unknown, a value is out of range.
+            UsageError: the file is no TOML, a key is unknown, a value is out of range, or a key
+                has two values in ``pairs``.
         """
         _refuse_unknown_variables(cls.model_fields)
         try:
             from_file = {} if file is None else tomllib.loads(file.read_text("utf-8"))
             from_environment = EnvSettingsSource(cls)()
-            return cls.model_validate({**from_file, **from_environment, **_parse_pairs(pairs)})
+            given = {key: value for key, value in flags.items() if value is not None}
+            values = {**from_file, **from_environment, **_parse_pairs(pairs), **given}
+            return cls.model_validate(values)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UsageError(f"{file}: {error}") from None
         except ValidationError as error:
@@ -143,12 +148,17 @@ def _refuse_unknown_variables(settings: Iterable[str]) -> None:
 
 
 def _parse_pairs(pairs: Sequence[str], option: str = "--set") -> dict[str, str]:
-    parsed = {}
+    parsed: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise UsageError(f"{option} {pair}: key=value expected")
-        parsed[key.strip().replace(".", "_")] = value.strip()
+        name, value = key.strip().replace(".", "_"), value.strip()
+        if parsed.setdefault(name, value) != value:
+            raise UsageError(
+                f"{option} gives {name} twice, {parsed[name]} and {value}: leave only the one"
+                " that is meant"
+            )
     return parsed
 
 
@@ -176,7 +186,9 @@ def settings_grid(
                 checked = of.model_validate({key: value}).model_dump(exclude_unset=True)
             except ValidationError as error:
                 raise UsageError("; ".join(map(describe_problem, error.errors()))) from None
-            values.setdefault(key, []).append(checked[key])
+            tried = values.setdefault(key, [])
+            if checked[key] not in tried:  # else its rows would be counted twice
+                tried.append(checked[key])
     count = math.prod(map(len, values.values()))
     if count > _MOST_COMBINATIONS:
         raise UsageError(f"--what-if: {count} combinations, at most {_MOST_COMBINATIONS}")

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafka_segments.commands.retention import retention
+from kafka_segments.commands.roll import roll
 
 
 def _refused(*arguments: object) -> str:
@@ -44,4 +45,31 @@ def test_files_that_are_not_what_they_should_be_are_named(tmp_path: Path) -> Non
         assert line.startswith(f"kafka-segments: {file}: 'x'")
     assert _refused("explain", "orders", "--warehouse", "nowhere") == (
         "kafka-segments: orders: topic-partition expected, such as orders-0"
+    )
+
+
+def test_how_much_the_files_of_kafka_configs_tell_of_is_said(tmp_path: Path) -> None:
+    files = [tmp_path / "a", tmp_path / "b"]
+    files[0].write_text("Dynamic configs for topic t are:\n", "utf-8")
+    files[1].write_text(
+        "Dynamic configs for topic u are:\nDefault configs for brokers in the cluster are:\n"
+        "  log.retention.ms=5\n",
+        "utf-8",
+    )
+    given = [word for file in files for word in ("--topic-configs", str(file))]
+
+    for verb in (retention, roll):  # --what-if is read after the files
+        done = CliRunner().invoke(verb, ["--warehouse", "nowhere", *given, "--what-if", "x"])
+        assert done.stderr.splitlines() == [
+            "settings of 2 topics and 0 brokers and of the cluster read from"
+            f" {files[0]}, {files[1]}",
+            "kafka-segments: --what-if x: key=value expected",
+        ]
+
+
+def test_a_setting_given_twice_with_two_values_is_refused() -> None:
+    given = ["--set", "retention.ms=1", "--set", "retention_ms=2"]
+
+    assert _refused("--warehouse", "nowhere", *given) == (
+        "kafka-segments: --set gives retention_ms twice, 1 and 2: leave only the one that is meant"
     )

@@ -65,10 +65,13 @@ def test_set_wins_over_the_environment_and_the_file(conf, monkeypatch):
     assert settings.retention_ms == 3
 
 
-def test_the_last_of_several_sets_wins():
-    settings = Settings.load(None, ["retention_ms=3", "retention_ms=4"])
+def test_a_set_that_is_repeated_with_another_value_is_refused_and_a_settings_own_option_wins():
+    with pytest.raises(UsageError, match="--set gives retention_ms twice, 3 and 4: leave only"):
+        Settings.load(None, ["retention_ms=3", "retention.ms=4"])
 
-    assert settings.retention_ms == 4
+    settings = Settings.load(None, ["retention_ms=3", "retention.ms=3"], segment_bytes=None)
+    assert (settings.retention_ms, settings.segment_bytes) == (3, 1 << 30)
+    assert Settings.load(None, ["retention_ms=3"], retention_ms=4).retention_ms == 4
 
 
 def test_set_takes_kafkas_own_keys():

@@ -42,15 +42,16 @@ def test_topics_brokers_and_the_clusters_defaults_are_read_as_kafka_configs_prin
     found = parse_described_configs("f", DESCRIBED)
 
     assert found == [
-        ("orders", None, {"retention_ms": "86400000", "cleanup_policy": "compact,delete"}),
-        ("empty", None, {}),
+        ("orders", None, {"retention_ms": "86400000", "cleanup_policy": "compact,delete"}, 1),
+        ("empty", None, {}, 5),
         (
             "old",
             None,
             {"retention_ms": "5", "cleanup_policy": "compact,delete", "retention_bytes": "-9"},
+            6,
         ),
-        (None, 3, {"retention_ms": "180000"}),
-        (None, None, {"retention_ms": "7"}),
+        (None, 3, {"retention_ms": "180000"}, 8),
+        (None, None, {"retention_ms": "7"}, 12),
     ]
 
 
@@ -61,6 +62,7 @@ def test_topics_brokers_and_the_clusters_defaults_are_read_as_kafka_configs_prin
         ("  a=b\n", "f: 'a=b' is no line of `kafka-configs --describe`: 1"),
         ("Dynamic configs for topic t are:\nError: x\n", "f: 'Error: x' is no line of `kafka-"),
         ("Dynamic configs for broker x are:\n", "f: 'x' is no broker id (line 1)"),
+        ("Configs for topic t are:\n  a.b=1\n  a.b=1\n  a.b=2\n", "f: a.b is 1 and 2 (line 4)"),
     ],
 )
 def test_what_kafka_configs_does_not_print_is_refused_by_line(text, message):
@@ -129,7 +131,7 @@ def test_the_levels_win_in_kafkas_order_and_each_value_knows_its_own(file):
     conf = file("c.toml", 'retention_bytes = 5\n[topics."orders"]\nretention_ms = 99\n')
     configs = TopicConfigs.load(
         Settings.load(conf, ["file.delete.delay.ms=1"]),
-        topic_configs=file("d", DESCRIBED),
+        topic_configs=[file("d", DESCRIBED)],
         server_properties=file("s", "log.retention.ms=1\nlog.cleanup.policy=delete , compact"),
     )
 
@@ -147,12 +149,81 @@ def test_a_value_that_kafka_refuses_is_named_with_its_topic(file):
     described = file("d", "Dynamic configs for topic t are:\n  cleanup.policy=Delete\n")
 
     with pytest.raises(UsageError) as raised:
-        TopicConfigs.load(Settings.load(None, []), topic_configs=described)
+        TopicConfigs.load(Settings.load(None, []), topic_configs=[described])
 
     assert str(raised.value) == (
         f"{described}, topic t: cleanup_policy is 'Delete':"
         " compact, delete, both with a comma, or nothing expected"
     )
+
+
+def _topic(name: str, *entries: str) -> str:
+    return "\n  ".join((f"Dynamic configs for topic {name} are:", *entries, "\n"))
+
+
+def test_several_files_are_read_as_one(file):
+    configs = TopicConfigs.load(
+        Settings.load(None, []),
+        topic_configs=[
+            file("a", _topic("t", "retention.ms=5", "cleanup.policy=delete,compact") + DESCRIBED),
+            file("b", _topic("t", "cleanup.policy=compact, delete", "retention.bytes=6")),
+            file("c", "\nDynamic configs for broker 4 are:\n  log.retention.ms=8\n" + _topic("u")),
+        ],
+    )
+
+    assert configs.topics["t"] == {
+        "retention_ms": 5,
+        "cleanup_policy": "compact,delete",
+        "retention_bytes": 6,
+    }
+    assert configs.brokers == {3: {"retention_ms": 180_000}, 4: {"retention_ms": 8}}
+    assert (configs.described_topics, configs.described_brokers) == (5, 2)
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["in one file", "in two files"])
+@pytest.mark.parametrize(
+    ("header", "key", "whose"),
+    [
+        ("Dynamic configs for topic t are:", "retention.ms", "topic t"),
+        ("Dynamic configs for broker 7 are:", "log.retention.ms", "broker 7"),
+        ("Default configs for brokers in the cluster are:", "log.retention.ms", "the cluster"),
+    ],
+)
+def test_a_setting_with_two_values_is_refused_with_both_places(file, count, header, key, whose):
+    texts = ["\n".join((header, f"  {key}={value}", "")) for value in (50, 60)]
+    files = (
+        [file("a", "".join(texts))] if count == 1 else [file("a", texts[0]), file("b", texts[1])]
+    )
+
+    with pytest.raises(UsageError) as raised:
+        TopicConfigs.load(Settings.load(None, []), topic_configs=files)
+
+    second = f"{files[0]} (line 3)" if count == 1 else f"{files[1]} (line 1)"
+    assert str(raised.value) == (
+        f"{whose}: retention.ms is 50 in {files[0]} (line 1) and 60 in {second}:"
+        " give --topic-configs only the file that holds"
+    )
+
+
+def test_kafkas_own_topics_are_as_kafka_makes_them_where_no_file_tells(file):
+    conf = file("c.toml", '[topics."__transaction_state"]\nsegment_bytes = 14\n')
+    settings = Settings.load(conf, ["cleanup.policy=delete", "retention.ms=1"])
+    told = file("d", _topic("__consumer_offsets", "compression.type=producer"))
+
+    untold, with_file = (TopicConfigs.load(settings, topic_configs=files) for files in ([], [told]))
+
+    def policy(configs: TopicConfigs, topic: str) -> tuple[str, str]:
+        return configs.resolve(topic, 1)["cleanup_policy"]
+
+    assert policy(untold, "__consumer_offsets") == ("compact", "as Kafka makes this topic")
+    assert policy(with_file, "__consumer_offsets") == ("delete", "--conf, environment or --set")
+    assert policy(with_file, "__transaction_state") == ("compact", "as Kafka makes this topic")
+    assert untold.of_topics()["__transaction_state"] == {
+        "cleanup_policy": "compact",
+        "segment_bytes": 14,
+    }
+    for topic in ("__share_group_state", "__remote_log_metadata"):
+        assert untold.resolve(topic, 1)["retention_ms"] == (-1, "as Kafka makes this topic")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +265,10 @@ def test_several_values_and_keys_make_a_grid():
         {"retention_ms": 1, "retention_bytes": -1},
         {"retention_ms": 2, "retention_bytes": -1},
         {"retention_ms": 3, "retention_bytes": -1},
+    ]
+    assert settings_grid(["retention_ms=1,2,1", "retention.ms=2"]) == [
+        {"retention_ms": 1},
+        {"retention_ms": 2},
     ]
     assert settings_grid(["cleanup.policy=compact,delete"]) == [
         {"cleanup_policy": "compact,delete"}

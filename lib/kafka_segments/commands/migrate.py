@@ -77,14 +77,14 @@ def _inventory(
 
 
 def _gone_settings(
-    server_properties: Path | None, topic_configs: Path | None
+    server_properties: Path | None, topic_configs: tuple[Path, ...]
 ) -> tuple["GoneSetting", ...]:
     from kafka_segments.wire import kafka_configs  # noqa: PLC0415
 
     found = []
     for file, find in (
         (server_properties, kafka_configs.find_gone_in_properties),
-        (topic_configs, kafka_configs.find_gone_in_described),
+        *((file, kafka_configs.find_gone_in_described) for file in topic_configs),
     ):
         if file is None:
             continue

@@ -1,6 +1,6 @@
 """Options that a retention decision takes, read into ``RetentionOptions``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from kafka_segments.settings import Settings
 
 if TYPE_CHECKING:
     from kafka_segments.pipelines.retention import RetentionOptions
+    from kafka_segments.topic_configs import TopicConfigs
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -28,8 +29,9 @@ def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--topic-configs",
         type=_FILE,
+        multiple=True,
         metavar="FILE",
-        help="What `kafka-configs --describe` printed of topics and brokers.",
+        help="What `kafka-configs --describe` printed of topics and brokers; repeatable.",
     )(command)
 
 
@@ -51,13 +53,36 @@ def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return config_file_options(command)
 
 
+def load_configs(
+    settings: Settings, *, topic_configs: Sequence[Path], server_properties: Path | None
+) -> "TopicConfigs":
+    """Read the files of ``config_file_options``, and say on stderr how much they tell of.
+
+    Raises:
+        UsageError: as ``TopicConfigs.load``.
+    """
+    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
+
+    configs = TopicConfigs.load(
+        settings, topic_configs=topic_configs, server_properties=server_properties
+    )
+    if topic_configs:
+        click.echo(
+            f"settings of {configs.described_topics} topics and {configs.described_brokers}"
+            f" brokers{' and of the cluster' if configs.cluster else ''} read from"
+            f" {', '.join(map(str, topic_configs))}",
+            err=True,
+        )
+    return configs
+
+
 def retention_options(
     *,
     warehouse: str,
     conf: Path | None,
     pairs: tuple[str, ...],
     now_ms: int | None,
-    topic_configs: Path | None,
+    topic_configs: Sequence[Path],
     server_properties: Path | None,
     remote_offsets: Path | None,
     kafka_version: str,
@@ -67,7 +92,6 @@ def retention_options(
     from kafka_segments.decide.retention_rules import RetentionRules  # noqa: PLC0415
     from kafka_segments.pipelines.retention import RetentionOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
     from kafka_segments.wire.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
 
     offsets = []
@@ -80,7 +104,7 @@ def retention_options(
             raise UsageError(f"{remote_offsets}: {error}") from None
     return RetentionOptions(
         warehouse=absolute_uri(warehouse),
-        configs=TopicConfigs.load(
+        configs=load_configs(
             Settings.load(conf, pairs),
             topic_configs=topic_configs,
             server_properties=server_properties,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kafka_segments.commands.options import INT, LONG, POSITIVE_INT, Command
-from kafka_segments.commands.retention_options import config_file_options
+from kafka_segments.commands.retention_options import config_file_options, load_configs
 from kafka_segments.commands.shared import DONE, ROOT, clock, run, shared_options
 from kafka_segments.settings import CutConfig, Settings, settings_grid
 
@@ -72,7 +72,7 @@ def _roll(
     dry_run: bool,
     kafka_version: str,
     rule: str | None,
-    topic_configs: Path | None,
+    topic_configs: tuple[Path, ...],
     server_properties: Path | None,
     what_if: tuple[str, ...],
     verbose: bool,
@@ -84,12 +84,11 @@ def _roll(
     from kafka_segments.reports import roll as report  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
 
     settings = Settings.load(conf, pairs)
     asked = RollOptions(
         warehouse=absolute_uri(warehouse),
-        configs=TopicConfigs.load(
+        configs=load_configs(
             settings, topic_configs=topic_configs, server_properties=server_properties
         ),
         rules=RollRules.of(parse_version(kafka_version), rule),

@@ -45,8 +45,7 @@ def load_settings(conf: Path | None, pairs: Sequence[str], **flags: int | None) 
     Raises:
         UsageError: as ``Settings.load``.
     """
-    given = [f"{key}={value}" for key, value in flags.items() if value is not None]
-    return Settings.load(conf, [*pairs, *given])
+    return Settings.load(conf, pairs, **flags)
 
 
 def shared_options(

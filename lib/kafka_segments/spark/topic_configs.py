@@ -18,7 +18,7 @@ def with_topic_configs(
     spark: SparkSession, configs: TopicConfigs
 ) -> Callable[[DataFrame], DataFrame]:
     """Add a column a setting, the one that holds for the row's ``topic`` and ``broker_id``."""
-    topics = _table(spark, "topic", T.StringType(), configs.topics)
+    topics = _table(spark, "topic", T.StringType(), configs.of_topics())
     brokers = _table(spark, "broker_id", T.IntegerType(), configs.brokers)
     below = TopicConfig().model_dump() | configs.static | configs.cluster
 

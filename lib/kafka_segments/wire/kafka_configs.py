@@ -71,11 +71,13 @@ class DescribedConfigs(NamedTuple):
     """What ``kafka-configs --describe`` prints of a topic or a broker.
 
     ``topic`` is None for brokers; ``broker_id`` is None for the defaults of the whole cluster.
+    ``line`` is the one that names it.
     """
 
     topic: str | None
     broker_id: int | None
     configs: dict[str, str]
+    line: int
 
 
 class GoneSetting(NamedTuple):
@@ -144,12 +146,13 @@ def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
             configs = {
                 TOPIC_KEYS[key]: value for key, value in entries.items() if key in TOPIC_KEYS
             }
-            found.append(DescribedConfigs(subject, None, configs))
+            found.append(DescribedConfigs(subject, None, configs, number))
         elif entity == "broker" and not subject.isdecimal():
             raise CorruptTextError(name, f"{subject!r} is no broker id (line {number})")
         elif entity in ("broker", "brokers in the cluster"):
             broker_id = int(subject) if subject else None
-            found.append(DescribedConfigs(None, broker_id, _topic_defaults(name, entries)))
+            defaults = _topic_defaults(name, entries)
+            found.append(DescribedConfigs(None, broker_id, defaults, number))
     if not found:
         raise CorruptTextError(
             name, "no configs of a topic or broker, as `kafka-configs --describe` prints them"
@@ -176,8 +179,10 @@ def _blocks(name: str, text: str) -> Iterator[tuple[int, re.Match[str], dict[str
             raise CorruptTextError(
                 name, f"{line.strip()[:80]!r} is no line of `kafka-configs --describe`: {number}"
             )
-        if entry[2] != _UNSET:
-            block[2][entry[1]] = entry[2]
+        if entry[2] != _UNSET and block[2].setdefault(entry[1], entry[2]) != entry[2]:
+            raise CorruptTextError(
+                name, f"{entry[1]} is {block[2][entry[1]]} and {entry[2]} (line {number})"
+            )
     if block is not None:
         yield block
 
