@@ -16,8 +16,10 @@ from kafka_segments.storage.set_aside import (
     check_planned,
     files_of_segments,
     held_lock,
+    is_set_aside,
     read_manifest,
     set_aside,
+    sha256_of,
 )
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
@@ -171,6 +173,42 @@ def test_a_plan_older_than_the_data_is_refused(folder, tmp_path, change, message
 
     with pytest.raises(SetAsideError, match=message):
         check_planned(folder, tmp_path / "aside", planned)
+
+
+def test_a_file_with_other_bytes_of_the_same_size_and_mtime_is_refused_where_digests_are_planned(
+    folder, tmp_path
+):
+    planned, aside = files_of_segments(folder, BASES), tmp_path / "aside"
+    digests = {file.name: sha256_of(folder / file.name) for file in planned}
+    check_planned(folder, aside, planned, digests)
+    file = folder / f"{10:020d}.log"
+    stat, data = file.stat(), file.read_bytes()
+    file.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    check_planned(folder, aside, planned)
+    message = f"{10:020d}.log: its sha256 is [0-9a-f]{{64}}, {digests[file.name]} when it was pl"
+    for refused in (check_planned, set_aside):
+        with pytest.raises(SetAsideError, match=message):
+            refused(folder, aside, planned, digests)
+    assert not aside.exists()
+    file.write_bytes(data)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    set_aside(folder, aside, planned, digests)
+    assert is_set_aside(folder, aside, planned)
+
+
+def test_what_is_moved_in_part_or_back_again_is_not_set_aside(folder, tmp_path):
+    planned, aside = files_of_segments(folder, BASES), tmp_path / "aside"
+    assert not is_set_aside(folder, aside, planned)
+    set_aside(folder, aside, planned)
+
+    assert is_set_aside(folder, aside, planned)
+    (aside / planned[-1].name).rename(folder / planned[-1].name)
+    assert not is_set_aside(folder, aside, planned)
+    set_aside(folder, aside, planned)
+    bring_back(folder, aside)
+    assert not is_set_aside(folder, aside, planned)
 
 
 def test_a_file_that_took_the_place_of_one_set_aside_is_not_overwritten(folder, tmp_path):

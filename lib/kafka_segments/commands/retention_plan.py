@@ -37,6 +37,12 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(cls=Command)
+@click.option(
+    "--digests",
+    "has_digests",
+    is_flag=True,
+    help="Keep the sha256 of every file in the plan and hold apply to it; reads them all.",
+)
 @decision_options
 def plan(**options: Any) -> None:
     """Write what retention deletes into table retention_plans; nothing is moved.
@@ -52,8 +58,9 @@ def plan(**options: Any) -> None:
 def apply(**options: Any) -> None:
     """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
 
-    A log directory whose .lock is held is refused, and a log whose files are not as planned;
-    exit status 1. Run again after a crash, it goes on.
+    A log directory whose .lock is held is refused, and a log whose files are not as planned (by
+    size and mtime, and by sha256 after `plan --digests`); exit status 1. Run again after a crash,
+    it goes on; what has been moved is left alone.
     """
     run(lambda: _move("apply_plan", **options), verbose=options["verbose"])
 
@@ -65,14 +72,14 @@ def rollback(**options: Any) -> None:
     run(lambda: _move("roll_plan_back", **options), verbose=options["verbose"])
 
 
-def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
+def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
     from kafka_segments.pipelines.retention_plan import plan_retention  # noqa: PLC0415
     from kafka_segments.reports.retention_plan import print_plan  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = retention_options(**options)
     with spark_session("kafka-segments retention plan", root=ROOT) as spark:
-        plan_id, planned = plan_retention(spark, asked, dry_run=dry_run)
+        plan_id, planned = plan_retention(spark, asked, dry_run=dry_run, has_digests=has_digests)
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
     return FINDINGS if problems else DONE
 

@@ -4,11 +4,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.build_plan import LOG_KEYS
+from kafka_segments.wire.names import METADATA_TOPIC
 
 KEEP, INDEXES, CONVERT, REFUSE = "keep", "indexes", "convert", "refuse"
 STAGE, VERIFY, APPLY, ROLLBACK = "stage", "verify", "apply", "rollback"
 DONE, REFUSED = "done", "refused"
-METADATA_TOPIC = "__cluster_metadata"
 
 
 def decide_migration(segments: DataFrame) -> DataFrame:

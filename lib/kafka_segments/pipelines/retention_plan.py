@@ -21,6 +21,7 @@ from kafka_segments.spark.tables import RETENTION_PLANS, Warehouse
 from kafka_segments.storage import set_aside
 from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.wire.checkpoints import LOCK
+from kafka_segments.wire.names import METADATA_TOPIC
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class _PlannedLog(NamedTuple):
     folder: Path
     aside: Path
     files: list[SegmentFile]
+    digests: dict[str, str]
     problem: str | None
 
     def move(self, status: str, reason: str = "") -> LogMove:
@@ -49,11 +51,12 @@ class _PlannedLog(NamedTuple):
 
 
 def plan_retention(
-    spark: SparkSession, options: RetentionOptions, *, dry_run: bool
+    spark: SparkSession, options: RetentionOptions, *, dry_run: bool, has_digests: bool = False
 ) -> tuple[str, DataFrame]:
     """Write what retention deletes into table ``retention_plans``; gives the plan's id and rows.
 
-    An active segment is left to the broker, which rolls it first.
+    An active segment is left to the broker, which rolls it first. With ``has_digests`` the plan
+    holds the sha256 of every file.
 
     Raises:
         UsageError: no segments, or segments that lie on no local file system.
@@ -75,7 +78,7 @@ def plan_retention(
     changed = "it has changed since it was read: run `kafka-segments build`, then plan again"
     gone = F.when(F.size("files") == 0, "it is gone: run `kafka-segments build`, then plan again")
     planned = (
-        with_segment_files(doomed)
+        with_segment_files(doomed, has_digests=has_digests)
         .withColumn("problem", F.coalesce("unlisted", gone, F.when(~is_same, changed)))
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
@@ -93,7 +96,8 @@ def apply_plan(
 ) -> Iterator[LogMove]:
     """Move the planned segments to the set-aside folder, log by log; gives one row a log.
 
-    A log that is not as planned is refused, the others are moved.
+    A log that is not as planned is refused, the others are moved; one that an earlier run has
+    moved is left alone.
 
     Raises:
         UsageError: no such plan, or a set-aside folder inside a log directory.
@@ -102,10 +106,12 @@ def apply_plan(
     def act(log: _PlannedLog) -> LogMove:
         if log.problem is not None:
             return log.move("refused", log.problem)
-        set_aside.check_planned(log.folder, log.aside, log.files)
+        if set_aside.is_set_aside(log.folder, log.aside, log.files):
+            return log.move("already moved", f"to {log.aside}")
         if not execute:
+            set_aside.check_planned(log.folder, log.aside, log.files, log.digests)
             return log.move("would move", f"to {log.aside}")
-        set_aside.set_aside(log.folder, log.aside, log.files)
+        set_aside.set_aside(log.folder, log.aside, log.files, log.digests)
         return log.move("moved", f"to {log.aside}")
 
     return _each_log(spark, warehouse, plan_id, aside, act)
@@ -169,7 +175,10 @@ def _read_plan(spark: SparkSession, warehouse: str, plan_id: str) -> DataFrame:
     tables = Warehouse(spark, warehouse)
     if tables.version(RETENTION_PLANS) is None:
         raise UsageError(f"{warehouse} has no plans: run `kafka-segments retention plan`")
-    return tables.read(RETENTION_PLANS).where(F.col("plan_id") == plan_id)
+    plans = tables.read(RETENTION_PLANS)
+    if "digests" not in plans.columns:  # version 1
+        plans = plans.withColumn("digests", F.lit(None).cast("map<string, string>"))
+    return plans.where(F.col("plan_id") == plan_id)
 
 
 def _folder(row: Row) -> str:
@@ -183,11 +192,14 @@ def _planned_log(rows: list[Row], aside: Path | None) -> _PlannedLog:
         root = log_dir.with_name(f"{log_dir.name}.set-aside") / rows[0]["plan_id"]
     else:
         root = aside / rows[0]["plan_id"] / str(log_dir).lstrip("/")
+    digests = {name: digest for row in rows for name, digest in (row["digests"] or {}).items()}
     problems = [f"{row['path']}: {row['problem']}" for row in rows if row["problem"] is not None]
     files = [
         SegmentFile(row["base_offset"], file["name"], file["size_bytes"], file["mtime_ns"])
         for row in rows
         for file in row["files"]
     ]
+    if rows[0]["topic"] == METADATA_TOPIC:  # an older release planned it
+        problems = ["KRaft's own log goes by other rules: plan again"]
     first_problem = problems[0] if problems else None
-    return _PlannedLog(log_dir, folder, root / folder.name, files, first_problem)
+    return _PlannedLog(log_dir, folder, root / folder.name, files, digests, first_problem)

@@ -1,20 +1,23 @@
 """The files of segments, listed in the executors, one folder at a time."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.storage.set_aside import files_of_segments
+from kafka_segments.storage.set_aside import files_of_segments, sha256_of
 
 _FILES = "array<struct<name: string, size_bytes: bigint, mtime_ns: bigint>>"
 _ROWS = 1000
 
 
-def with_segment_files(segments: DataFrame) -> DataFrame:
+def with_segment_files(segments: DataFrame, *, has_digests: bool = False) -> DataFrame:
     """Add ``files`` and ``unlisted`` (why its folder cannot be read; null: it can be).
+
+    With ``has_digests`` the files are read: ``digests`` holds the sha256 of each by its name.
 
     Needs: path (of a local .log), base_offset. A path occurs once.
     """
@@ -22,7 +25,11 @@ def with_segment_files(segments: DataFrame) -> DataFrame:
     listed = (
         segments.groupBy(folder.alias("folder"))
         .agg(F.sort_array(F.collect_list("base_offset")).alias("base_offsets"))
-        .mapInArrow(_list, f"folder string, base_offset bigint, files {_FILES}, unlisted string")
+        .mapInArrow(
+            partial(_list, has_digests=has_digests),
+            f"folder string, base_offset bigint, files {_FILES}, unlisted string,"
+            " digests map<string, string>",
+        )
     )
     keys = ["_folder", "base_offset"]
     return (
@@ -32,7 +39,7 @@ def with_segment_files(segments: DataFrame) -> DataFrame:
     )
 
 
-def _list(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _list(batches: Iterator[pa.RecordBatch], *, has_digests: bool) -> Iterator[pa.RecordBatch]:
     schema = pa.schema(
         [
             ("folder", pa.string()),
@@ -50,17 +57,21 @@ def _list(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 ),
             ),
             ("unlisted", pa.string()),
+            ("digests", pa.map_(pa.string(), pa.string())),
         ]
     )
     for batch in batches:
         for group in batch.to_pylist():
-            rows = list(_rows_of(group["folder"], group["base_offsets"]))
+            rows = list(_rows_of(group["folder"], group["base_offsets"], has_digests=has_digests))
             for start in range(0, len(rows), _ROWS):
                 yield pa.RecordBatch.from_pylist(rows[start : start + _ROWS], schema)
 
 
-def _rows_of(folder: str, base_offsets: list[int]) -> Iterator[dict[str, object]]:
+def _rows_of(
+    folder: str, base_offsets: list[int], *, has_digests: bool
+) -> Iterator[dict[str, object]]:
     unlisted = None
+    digests: dict[int, dict[str, str]] = {base: {} for base in base_offsets}
     files: dict[int, list[dict[str, object]]] = {base: [] for base in base_offsets}
     try:
         for base_offset, name, size_bytes, mtime_ns in files_of_segments(
@@ -69,6 +80,8 @@ def _rows_of(folder: str, base_offsets: list[int]) -> Iterator[dict[str, object]
             files[base_offset].append(
                 {"name": name, "size_bytes": size_bytes, "mtime_ns": mtime_ns}
             )
+            if has_digests:
+                digests[base_offset][name] = sha256_of(Path(folder, name))
     except OSError as error:
         unlisted = str(error)
     for base_offset, found in files.items():
@@ -77,4 +90,5 @@ def _rows_of(folder: str, base_offsets: list[int]) -> Iterator[dict[str, object]
             "base_offset": base_offset,
             "files": found,
             "unlisted": unlisted,
+            "digests": list(digests[base_offset].items()) if has_digests else None,
         }

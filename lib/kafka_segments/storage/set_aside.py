@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -73,14 +73,34 @@ def held_lock(lock: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def check_planned(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> None:
+def is_set_aside(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> bool:
+    """Tell whether an earlier run has moved all that is planned."""
+    return (aside / MANIFEST).exists() and not any(
+        (folder / file.name).exists() or not (aside / file.name).exists() for file in planned
+    )
+
+
+def check_planned(
+    folder: Path,
+    aside: Path,
+    planned: Sequence[SegmentFile],
+    digests: Mapping[str, str] | None = None,
+) -> None:
     """Check that a log is as it was planned, or as an earlier run left it.
+
+    ``digests``: the sha256 of files by name, as planned; those of other files are not held.
 
     Raises:
         SetAsideError: a file that differs, is gone or is there besides, an older segment.
     """
     if (aside / MANIFEST).exists():
         return
+    _check_listing(folder, planned)
+    for name in digests or ():
+        _check_digest(folder / name, sha256_of(folder / name), digests)
+
+
+def _check_listing(folder: Path, planned: Sequence[SegmentFile]) -> None:
     bases = sorted({file.base_offset for file in planned})
     if files_of_segments(folder, bases) != list(planned):
         there = {file.name: file for file in files_of_segments(folder, bases)}
@@ -98,16 +118,35 @@ def check_planned(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> 
         raise SetAsideError(folder, f"segment {bases[-1]} is the last one: plan again")
 
 
-def set_aside(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> None:
+def _check_digest(path: Path, found: str, planned: Mapping[str, str] | None) -> None:
+    expected = (planned or {}).get(path.name, found)
+    if found != expected:
+        raise SetAsideError(
+            path,
+            f"its sha256 is {found}, {expected} when it was planned; size and mtime are the same:"
+            " plan again",
+        )
+
+
+def set_aside(
+    folder: Path,
+    aside: Path,
+    planned: Sequence[SegmentFile],
+    planned_digests: Mapping[str, str] | None = None,
+) -> None:
     """Move the files of segments into ``aside``; again after a crash, the rest of them.
+
+    ``planned_digests``: as in ``check_planned``.
 
     Raises:
         SetAsideError: a file that is not as planned.
         OSError: a step that the file system refused; run it again.
     """
-    check_planned(folder, aside, planned)
     if not (aside / MANIFEST).exists():
+        _check_listing(folder, planned)
         digests = {file.name: sha256_of(folder / file.name) for file in planned}
+        for name, digest in digests.items():
+            _check_digest(folder / name, digest, planned_digests)
         _write_manifest(folder, aside, planned, digests)
     for file, digest in read_manifest(aside):
         if not (folder / file.name).exists():

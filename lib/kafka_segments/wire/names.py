@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 LOG_SUFFIX = ".log"
+METADATA_TOPIC = "__cluster_metadata"
 SNAPSHOT_SUFFIX = ".snapshot"
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _MOVED = re.compile(r"(\S+-\S+)\.\S+-(delete|stray|future)", re.ASCII)
