@@ -1,5 +1,6 @@
 """Retention over a warehouse: reasons and blame, other settings, plans applied and rolled back."""
 
+import hashlib
 import os
 import shutil
 from functools import cache
@@ -7,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.cli import cli
+from kafka_segments.decide.other_rules import with_other_rules
 from kafka_segments.decide.retention import decide_retention
 from kafka_segments.decide.retention_rules import RetentionRules
 from kafka_segments.errors import UsageError
@@ -25,6 +29,7 @@ from kafka_segments.pipelines.retention import (
 )
 from kafka_segments.pipelines.retention_plan import apply_plan, plan_retention, roll_plan_back
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.spark.tables import RETENTION_PLANS, Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
 
@@ -138,6 +143,18 @@ def test_to_blame_is_the_older_segment_that_goes_last_and_bytes_wait_behind_it(
     assert rows[3]["remedy"] == "free segment 20 first"
 
 
+def test_a_copy_in_tiered_storage_is_left_to_the_leader(spark: SparkSession) -> None:
+    names = [f"{0:020d}.log", f"{0:020d}-AbCdEfGhIjKlMnOpQrSt-_.log"]
+    names.append(f"{0:020d}-01234567-89ab-cdef-0123-456789abcdef.log")
+    paths = spark.createDataFrame(
+        [("t", f"/tier/t-0/{name}") for name in names], "topic string, path string"
+    )
+
+    found = paths.transform(with_other_rules).collect()
+
+    assert [row["other_rules"] for row in found] == [None, "remote_copy", "remote_copy"]
+
+
 def test_size_goes_first_and_the_end_of_time_never_comes(spark: SparkSession) -> None:
     old, far = [{"timestamp": OLD}] * 3, [{"timestamp": 2**63 - 1}] * 3
     rows, kept = _decide(spark, old, far, configs=[{"retention_bytes": 200}, {}])
@@ -165,10 +182,11 @@ def test_before_kip_33_the_mtime_of_a_restored_file_keeps_it_and_is_blamed(
 def built(
     spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:
-    """Give a log directory with two partitions and a warehouse built of it."""
+    """Give a log directory with three partitions and KRaft's log, and a warehouse built of it."""
     root = tmp_path_factory.mktemp("retention")
     for name in ("ct-two-partitions-0", "ct-two-partitions-1", "txn-0"):
         shutil.copytree(broker / "logs" / name, root / "logs" / name)
+    shutil.copytree(broker / "logs" / "txn-0", root / "logs" / "__cluster_metadata-0")
     (root / "logs" / ".lock").touch()
     options = BuildOptions(
         (str(root / "logs"),), str(root / "warehouse"), RecoveryOptions(), LATER_MS
@@ -195,6 +213,7 @@ def test_each_topic_is_decided_by_its_own_settings(
     decided = run_retention(spark, _options(built[1], conf=conf), dry_run=True)
 
     kept = {row["topic"]: row["retention_ms"] for row in decided.collect()}
+    assert kept.pop("__cluster_metadata") == 2_592_000_000  # which does not hold for it
     assert kept == {"ct-two-partitions": -1, "txn": 2_592_000_000}
     explained = explain_log(spark, _options(built[1], conf=conf), topic="txn", partition=0)
     assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
@@ -215,9 +234,10 @@ def test_other_settings_leave_what_deciding_by_them_leaves(
         )
         return {row["topic"]: (row["segments"], row["bytes"] or 0) for row in kept.collect()}
 
-    assert len(compared) == 4
+    assert len(compared) == 6
     for row in compared:
         topic, today = row["topic"], left()
+        assert (row["not_decided"] is not None) == (topic == "__cluster_metadata")
         assert (row["segments"], row["size_bytes"]) == left(*row["setting"].split())[topic]
         assert (row["today_segments"], row["today_size_bytes"]) == today[topic]
 
@@ -252,11 +272,82 @@ def test_a_plan_moves_what_goes_and_can_be_rolled_back(
         "refused",
     ]
     os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, before[f"txn-0/{0:020d}.log"][1]))
-    assert [status for _, _, status in moves(apply_plan, execute=True)] == ["moved"] * 3
+    assert [status for _, _, status in moves(apply_plan, execute=True)] == [
+        "already moved",
+        "already moved",
+        "moved",
+    ]
+    for execute in (False, True):
+        assert [status for _, _, status in moves(apply_plan, execute=execute)] == [
+            "already moved"
+        ] * 3
     assert len(_state(log_dir)) < len(before)
     assert [status for _, _, status in moves(roll_plan_back, execute=True)] == ["brought back"] * 3
     assert _state(log_dir) == before
     assert [status for _, _, status in moves(roll_plan_back, execute=True)] == ["untouched"] * 3
+
+
+def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    options = _options(built[1], "retention_ms=1", "retention_bytes=1")
+
+    rows = explain_log(spark, options, topic="__cluster_metadata", partition=0).collect()
+
+    assert len(rows) == 6
+    assert {(row["decision"], row["reason_code"], row["rolls"]) for row in rows} == {
+        ("keep", "metadata_log", False)
+    }
+    assert {row["deletes_at_ms"] for row in rows} == {None}
+    explained = CliRunner().invoke(
+        cli, ["retention", "explain", "__cluster_metadata-0", "--warehouse", str(built[1])]
+    )
+    assert "a topic's settings do not hold for it\n" in explained.stdout
+    assert "why: KRaft's own log: it goes behind its snapshots, by metadata." in explained.stdout
+    assert "retention.ms =" not in explained.stdout
+
+
+def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    before = _state(built[0])
+    _, planned = plan_retention(spark, _options(built[1]), dry_run=True)
+    of_old = planned.where("topic = 'txn'").withColumns(
+        {
+            "plan_id": F.lit("old"),
+            "topic": F.lit("__cluster_metadata"),
+            "path": F.replace("path", F.lit("/txn-0/"), F.lit("/__cluster_metadata-0/")),
+        }
+    )
+    tables = Warehouse(spark, str(built[1]))
+    tables.create(RETENTION_PLANS)
+    tables.append(RETENTION_PLANS, of_old)
+
+    (move,) = apply_plan(spark, str(built[1]), "old", aside=None, execute=True)
+
+    assert move.status == "refused"
+    assert move.reason == "KRaft's own log goes by other rules: plan again"
+    assert _state(built[0]) == before
+
+
+def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
+    spark: SparkSession, built: tuple[Path, Path]
+) -> None:
+    file = built[0] / "txn-0" / f"{0:020d}.log"
+    data, stat = file.read_bytes(), file.stat()
+    plan_id, planned = plan_retention(spark, _options(built[1]), dry_run=False, has_digests=True)
+    digests = [row["digests"] for row in planned.where("topic = 'txn'").collect()]
+    assert digests == [{file.name: hashlib.sha256(data).hexdigest()}]
+    try:
+        file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        moves = list(apply_plan(spark, str(built[1]), plan_id, aside=None, execute=False))
+    finally:
+        file.write_bytes(data)
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    assert [move.status for move in moves] == ["would move", "would move", "refused"]
+    assert "size and mtime are the same: plan again" in moves[2].reason
 
 
 def test_an_unknown_plan_and_a_target_inside_the_logs_are_refused(

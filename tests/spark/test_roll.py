@@ -48,7 +48,7 @@ def test_active_segments_are_decided_and_kept_as_a_table(
     assert {row["rule"] for row in rows} <= {"segment_ms", None}
     table = spark.read.format("delta").load(str(warehouse / "roll_decisions"))
     assert table.count() == len(rows)
-    assertSchemaEqual(table.schema, schema("roll_decisions.v1"), ignoreNullable=True)
+    assertSchemaEqual(table.schema, schema("roll_decisions.v2"), ignoreNullable=True)
     result = CliRunner().invoke(cli, ["roll", "--warehouse", str(warehouse), "--dry-run"])
     assert "older than segment.ms" in result.output
 
@@ -79,6 +79,53 @@ def test_what_if_holds_against_the_batches_themselves(
             first = first if size else batch["max_timestamp_ms"]
             size += batch["size_bytes"]
         assert row["segments_least"] <= cuts <= row["segments_most"], (row, cuts)
+
+
+def test_full_indexes_are_those_of_the_broker_whatever_interval_a_build_had(
+    broker: Path, tmp_path: Path
+) -> None:
+    """KRaft's own log lies beside them, and is not decided."""
+    name, base = "lat-none-0", f"{3091:020d}"
+    for folder in (name, "__cluster_metadata-0"):
+        shutil.copytree(broker / "logs" / name, tmp_path / "logs" / folder)
+    index = (broker / "rebuilt" / name / f"{base}.index").read_bytes()
+    times = (broker / "rebuilt" / name / f"{base}.timeindex").read_bytes()
+    beside = tmp_path / "logs" / name / f"{base}.index"
+    beside.write_bytes(index + bytes(8000))
+    beside.with_suffix(".timeindex").write_bytes(times + bytes(12_000))
+    warehouse = ("--warehouse", tmp_path / "wh", "--now-ms", NOW_MS)
+    sparse = ("--index-interval-bytes", 1_000_000)
+    _run("build", "--source", tmp_path / "logs", *warehouse, *sparse)
+    limits = ("--set", f"segment.index.bytes={len(index)}", "--set", f"segment.ms={10**12}")
+
+    def decide(*settings: object) -> dict[str, Any]:
+        _, rows = _run("roll", *warehouse, "--dry-run", *limits, *settings)
+        (metadata,) = [row for row in rows if row["topic"] == "__cluster_metadata"]
+        assert (metadata["decision"], metadata["index_source"]) == ("unknown", None)
+        assert metadata["reason"].startswith("KRaft's own log: it rolls by metadata.log.segment.")
+        return next(row for row in rows if row["topic"] == "lat-none")
+
+    found = decide()
+    assert (found["rule"], found["index_source"]) == ("offset_index_full", "beside")
+    assert found["index_entries_left"] == 0
+    assert found["reason"] == "its offset index is full, by the index files beside it"
+    beside.unlink()
+    found = decide()
+    assert (found["rule"], found["index_source"]) == ("offset_index_full", "recounted")
+    assert found["index_entries_left"] == 0
+    found = decide("--set", "index.interval.bytes=1000000")
+    assert (found["rule"], found["index_source"]) == (None, "built")
+
+    grid = ("--what-if", "segment.bytes=100000")
+    _, cuts = _run("roll", *warehouse, *grid)
+    assert {
+        (row["topic"], row["not_decided"] is None, row["segments"] is None) for row in cuts
+    } == {
+        ("lat-none", True, False),
+        ("__cluster_metadata", False, True),
+    }
+    printed = CliRunner().invoke(cli, ["roll", *map(str, (*warehouse, *grid))])
+    assert "KRaft's own log: it rolls by metadata.log.segment.bytes" in printed.output
 
 
 def test_what_if_takes_only_what_segments_are_cut_by(warehouse: Path) -> None:

@@ -49,6 +49,7 @@ COLUMNS = {
     "append_bytes": "long",
     "append_timestamp_ms": "long",
     "append_last_offset": "long",
+    "index_source": "string",
 }
 SEGMENT: dict[str, Any] = {
     "cluster": "c",
@@ -73,6 +74,7 @@ SEGMENT: dict[str, Any] = {
     "append_bytes": 100,
     "append_timestamp_ms": 2_000,
     "append_last_offset": 10,
+    "index_source": "beside",
 }
 
 
@@ -203,6 +205,16 @@ def test_older_rules_count_from_other_clocks(spark: SparkSession) -> None:
     assert rule((0, 10, 0), None, 15_001) == "segment_ms"
     with pytest.raises(UsageError, match="rule last"):
         RollRules.of((4, 3), "last")
+
+
+def test_offsets_and_timestamps_at_the_end_of_a_long_roll_by_overflow(spark: SparkSession) -> None:
+    ends = {"base_offset": LONG_MAX - 10, "next_offset": LONG_MAX, "max_timestamp_ms": LONG_MAX}
+
+    found = _decide(spark, **ends, append_last_offset=None)
+    assert (found["rule"], found["offsets_left"]) == ("offset_overflow", 2**31 - 1 - 9)
+    far = {"base_offset": LONG_MAX, "next_offset": -LONG_MAX - 1, "first_batch_timestamp_ms": -1}
+    found = _decide(spark, **{**ends, **far}, append_last_offset=-LONG_MAX - 1)
+    assert found["rules"][-1] == "offset_overflow"
 
 
 def test_releases_differ_in_full_time_indexes_overflow_and_compaction_lag(

@@ -7,7 +7,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.cutting import Points, cut
+from kafka_segments.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.decide.rolls import SEGMENT
+from kafka_segments.wire.names import METADATA_TOPIC
 
 LOG = SEGMENT[:-1]
 CUTS = (
@@ -15,11 +17,12 @@ CUTS = (
     " segments_today long, segments long, segments_least long, segments_most long, files long,"
     " memory_maps long, index_bytes long, index_bytes_least long, index_bytes_most long,"
     " retention_overshoot_bytes long, retention_overshoot_ms long, cut_error_bytes long,"
-    " is_in_order boolean"
+    " is_in_order boolean, not_decided string"
 )
 SETTINGS = ("segment_bytes", "segment_ms", "index_interval_bytes")
 _POINTS = ("position", "timestamp_ms", "gap_bytes", "is_in_order", "batch_count", "segments_today")
 _POINTS_A_SEGMENT = 1024
+_METADATA = next(rules.roll_words for rules in OTHER_RULES if rules.code == METADATA_LOG)
 
 
 def compare_cuts(
@@ -39,7 +42,8 @@ def compare_cuts(
     ``grid`` holds segment_bytes, segment_ms and index_interval_bytes; what it leaves out is as the
     log's own columns of these names say. Where timestamps go back from segment to segment, or are
     missing, is_in_order is false and the bounds are those that bytes and batches give. What only
-    a broker knows is left out: jitter, full indexes, restarts.
+    a broker knows is left out: jitter, full indexes, restarts. KRaft's own log is not cut: its row
+    says so in not_decided, which is null for all others.
 
     Needs: the key of a segment, size_bytes, first_batch_timestamp_ms, max_timestamp_ms,
         batch_count, segment_bytes, segment_ms, index_interval_bytes; the tables offset_index and
@@ -140,8 +144,11 @@ def _walker(
     cuts = pa.schema([(name, kinds[kind]) for name, kind in columns])
 
     def walk(log: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        points = Points.of(table)
         keys = {name: value.as_py() for name, value in zip(LOG, log, strict=True)}
+        if keys["topic"] == METADATA_TOPIC:
+            left = [keys | {"setting": _name(row), "not_decided": _METADATA} for row in grid]
+            return pa.Table.from_pylist(left, cuts)
+        points = Points.of(table)
         own = {name: table[name][0].as_py() for name in SETTINGS}
         settings = [{**own, **row} for row in grid]
         rows = [keys | {"setting": _name(setting)} | cut(points, **setting) for setting in settings]

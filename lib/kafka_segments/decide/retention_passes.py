@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.bounded import minus
+from kafka_segments.decide.other_rules import with_other_rules
 from kafka_segments.decide.retention_rules import (
     LOG_START_OFFSET,
     SIZE,
@@ -53,22 +54,27 @@ def mark_deleted(
        storage of a tiered topic, that could not be read; so does an empty active one.
     6. An active segment that goes, or waits for its upload alone, is rolled first; a later
        pass then sees a next segment, which begins at the log's end.
+    7. What falls under ``OTHER_RULES`` stays, whatever its age.
 
     ``log`` names the columns of a log. Needs: those, base_offset, size_bytes, next_offset,
         largest_timestamp_ms, last_modified_ms (long; next_offset null: not read),
-        high_watermark, log_start_offset, highest_remote_offset (long, null: not known), and
-        the columns of ``TopicConfig``.
-    Gives: its input and clock_ms, limit_ms, limit_bytes (in force), by_limits, is_empty_active,
-        is_readable, is_committed, is_uploaded, is_expired, is_beyond_size, rule (null: it
-        stays), rolls.
+        high_watermark, log_start_offset, highest_remote_offset (long, null: not known), path
+        (string; see ``with_other_rules``), and the columns of ``TopicConfig``.
+    Gives: its input and other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
+        is_empty_active, is_readable, is_committed, is_uploaded, is_expired, is_beyond_size, rule
+        (null: it stays), rolls.
     Source: UnifiedLog.deleteOldSegments, deletableSegments, isSegmentEligibleForDeletion.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        frame = segments.withColumns(_limits(rules)).withColumns(_bounds(rules, log))
+        frame = (
+            segments.transform(with_other_rules)
+            .withColumns(_limits(rules))
+            .withColumns(_bounds(rules, log))
+        )
         frame = frame.withColumns(_conditions(rules, now_ms))
         may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
-        frame = frame.withColumn("_may_go", may_go)
+        frame = frame.withColumn("_may_go", may_go & F.col("other_rules").isNull())
         gone, rule = F.lit(False), F.lit(None).cast("string")
         rolled = F.lit(False)  # the active segment, which then has a next one at the log's end
         for number, name in enumerate(rules.passes):
@@ -111,7 +117,7 @@ def _limits(rules: RetentionRules) -> dict[str, Column]:
         "limit_ms": in_force("retention_ms"),
         "limit_bytes": in_force("retention_bytes"),
         "clock_ms": F.col("last_modified_ms" if rules.by_mtime else "largest_timestamp_ms"),
-        "by_limits": deletes | empty_runs_all,
+        "by_limits": (deletes | empty_runs_all) & F.col("other_rules").isNull(),
         "_deletes": deletes | F.lit(rules.starts_without_delete),
         "_tiered": tiered,
         "_copies": copies,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from kafka_segments.decide.other_rules import OTHER_RULES
 from kafka_segments.decide.retention_rules import LOG_START_OFFSET, SIZE, TIME
 
 BLOCKED, NOT_EXPIRED, NO_LIMIT = "blocked", "not_expired", "no_limit"
@@ -94,6 +95,15 @@ def _of_held() -> list[Reason]:
         F.concat(F.lit("cleanup.policy is "), F.col("cleanup_policy"))
     )
     return [
+        *(
+            Reason(
+                rules.code,
+                F.col("other_rules") == rules.code,
+                F.lit(rules.words),
+                F.lit(rules.remedy),
+            )
+            for rules in OTHER_RULES
+        ),
         Reason(
             UNREADABLE,
             ~F.col("is_readable"),

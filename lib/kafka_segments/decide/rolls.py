@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.bounded import minus
+from kafka_segments.decide.other_rules import roll_words, with_other_rules
 from kafka_segments.decide.roll_rules import (
     CREATED,
     INDEX_FULL,
@@ -16,10 +17,18 @@ from kafka_segments.decide.roll_rules import (
     TIME_INDEX_FULL,
     RollRules,
 )
+from kafka_segments.storage.index_entries import IndexSource
 
 SEGMENT = ("cluster", "broker_id", "log_dir", "topic", "partition", "base_offset")
 ROLL, JITTER, KEEP, UNKNOWN = "roll", "jitter", "keep", "unknown"
 _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
+_INDEX_SOURCES = {
+    IndexSource.BESIDE: "by the index files beside it",
+    IndexSource.BUILT: "by the tables, built with the topic's index.interval.bytes",
+    IndexSource.RECOUNTED: "counted anew with the topic's index.interval.bytes",
+    IndexSource.BUILT_OTHERWISE: "by the tables, built with another index.interval.bytes: its log"
+    " cannot be read",
+}
 _OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
 
 
@@ -34,13 +43,15 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
     4. offset_overflow: the append's last offset is out of the indexes' reach.
 
     A broker draws the jitter when it opens a segment, so a decision that hangs on it is
-    ``jitter``. Segments that a broker does not load are ``unknown``.
+    ``jitter``. Segments that a broker does not load, or that fall under ``OTHER_RULES``, are
+    ``unknown``.
 
     Needs: the key of a segment, size_bytes, next_offset, first_batch_timestamp_ms,
-        max_timestamp_ms, created_ms, index_entries, time_index_entries (long); segment_bytes,
+        max_timestamp_ms, created_ms, index_entries, time_index_entries (long), index_source
+        (string, one of ``IndexSource``); segment_bytes,
         segment_ms, segment_jitter_ms, segment_index_bytes, max_compaction_lag_ms (long) and
         cleanup_policy (string); of the append append_bytes, append_timestamp_ms (-1: none),
-        append_last_offset (long).
+        append_last_offset (long; null: it has none below 2^63).
     Gives: the columns of ``roll_decisions`` but run_id and decided_at.
     Source: UnifiedLog.maybeRoll, LogSegment.shouldRoll, LogConfig.maxSegmentMs and
         randomSegmentJitter.
@@ -48,7 +59,8 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
 
     def transform(segments: DataFrame) -> DataFrame:
         timed = (
-            segments.withColumn("_max_ms", _max_segment_ms(rules))
+            segments.transform(with_other_rules)
+            .withColumn("_max_ms", _max_segment_ms(rules))
             .withColumn("_jitter", _largest_jitter())
             .withColumn("_clock", _clock(rules))
             .withColumn("_source", _clock_source(rules))
@@ -59,7 +71,8 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
         )
         least_ms = minus("_max_ms", "_jitter")
         none = F.array().cast("array<string>")
-        is_known = F.col("next_offset").isNotNull() & F.col("index_entries").isNotNull()
+        is_loaded = F.col("next_offset").isNotNull() & F.col("index_entries").isNotNull()
+        is_known = is_loaded & F.col("other_rules").isNull()
         decision = (
             F.when(~is_known, UNKNOWN)
             .when(F.size("_surely") > 0, ROLL)
@@ -119,13 +132,14 @@ def _until(now_ms: int, rules: RollRules) -> Column:
 def _rules_that_hold(rules: RollRules, limit_ms: Column) -> Column:
     has_waited = (F.col("size_bytes") > 0) & (F.col("_waited") > limit_ms)
     reach = minus("append_last_offset", "base_offset")
+    is_within_reach = F.coalesce(reach.between(0, _MAX_INT), F.lit(False))
     holds = {
         SIZE: F.col("size_bytes") > minus("segment_bytes", "append_bytes"),
         TIME: has_waited,
         INDEX_FULL: F.col("index_entries") >= F.col("_entries"),
         TIME_INDEX_FULL: F.lit(rules.has_time_index)
         & (F.col("time_index_entries") >= F.col("_time_entries") - 1),
-        OVERFLOW: F.lit(rules.has_overflow) & ~reach.between(0, _MAX_INT),
+        OVERFLOW: F.lit(rules.has_overflow) & ~is_within_reach,
     }
     return F.array_compact(F.array(*(F.when(hit, name) for name, hit in holds.items())))
 
@@ -182,6 +196,7 @@ def _outcome() -> list[Column]:
         *(F.when(is_known, value).cast("long").alias(name) for name, value in left.items()),
         *(F.when(is_known, value).alias(name) for name, value in nearest.items()),
         _reason().alias("reason"),
+        F.when(is_known, F.col("index_source")).alias("index_source"),
     ]
 
 
@@ -195,17 +210,31 @@ def _projected_full() -> Column:
     return F.when(has_rate & (moment < 2.0**63), F.floor(moment).cast("long"))
 
 
+def _by_which_index() -> Column:
+    """Say where the entries of its indexes were counted."""
+    words = F.lit(None).cast("string")
+    for source, text in _INDEX_SOURCES.items():
+        words = F.when(F.col("index_source") == source, text).otherwise(words)
+    return words
+
+
 def _reason() -> Column:
     texts = {
         SIZE: "larger than segment.bytes with the append",
         TIME: "older than segment.ms",
-        INDEX_FULL: "its offset index is full",
-        TIME_INDEX_FULL: "its time index is full",
+        INDEX_FULL: F.concat(F.lit("its offset index is full, "), _by_which_index()),
+        TIME_INDEX_FULL: F.concat(F.lit("its time index is full, "), _by_which_index()),
         OVERFLOW: "the append's offset is out of its indexes' reach",
     }
     first = F.try_element_at("_held", F.lit(1))
     kept = F.concat(F.lit("no limit is reached; the nearest is "), F.col("_nearest.rule"))
-    chosen = F.when(F.col("decision") == UNKNOWN, "a broker does not load it; see segments.damage")
+    is_index = F.col("_nearest.rule").isin(INDEX_FULL, TIME_INDEX_FULL)
+    is_guess = F.col("index_source") == IndexSource.BUILT_OTHERWISE
+    by_index = F.concat(kept, F.lit(", "), _by_which_index())
+    kept = F.when(is_index | is_guess, by_index).otherwise(kept)
+    not_loaded = "a broker does not load it; see segments.damage"
+    chosen = F.when(F.col("other_rules").isNotNull(), roll_words())
+    chosen = chosen.when(F.col("decision") == UNKNOWN, not_loaded)
     chosen = chosen.when(F.col("decision") == JITTER, "older than segment.ms with some jitters")
     for name, text in texts.items():
         chosen = chosen.when(first == name, text)

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.bounded import minus
+from kafka_segments.decide.other_rules import words
 from kafka_segments.decide.retention_passes import LOG, mark_deleted
 from kafka_segments.decide.retention_rules import RetentionRules
 
@@ -25,7 +26,8 @@ def compare_retention(
     Needs: what ``mark_deleted`` needs, min_timestamp_ms, max_timestamp_ms.
     Gives: cluster, topic, setting, and of what is left segments, size_bytes, oldest_offset
         (least of all partitions), span_ms (from the least to the greatest record timestamp);
-        the same of today as today_<name>.
+        the same of today as today_<name>; not_decided (why nothing goes by these settings where
+        all of the topic falls under ``OTHER_RULES``; null: it does).
     """
     log = (*LOG, "setting")
 
@@ -61,4 +63,5 @@ def _sums() -> list[Column]:
         F.coalesce(F.sum(of_kept("size_bytes")), F.lit(0)).alias("size_bytes"),
         F.min(of_kept("base_offset")).alias("oldest_offset"),
         minus(newest, oldest).alias("span_ms"),
+        F.when(F.bool_and(F.col("other_rules").isNotNull()), F.max(words())).alias("not_decided"),
     ]

@@ -18,6 +18,7 @@ from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
+INTERVAL_IN_FINGERPRINT = r"/([0-9]+)/[0-9]+/(?:full|headers)/"
 _HADOOPS_S3 = re.compile("^s3[an]://")
 
 
@@ -77,7 +78,10 @@ class BuildOptions:
             )
 
     def fingerprint_of_options(self) -> str:
-        """Name what, besides the file itself, a scan's result depends on."""
+        """Name what, besides the file itself, a scan's result depends on.
+
+        ``INTERVAL_IN_FINGERPRINT`` finds the interval in it.
+        """
         recovery = self.recovery
         target = "in-place" if self.in_place else self.index_dir or "tables"
         check = "full" if recovery.check_crc else "headers"

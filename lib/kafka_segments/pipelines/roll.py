@@ -4,13 +4,15 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.bounded import plus
 from kafka_segments.decide.recut import compare_cuts
 from kafka_segments.decide.roll_rules import RollRules
 from kafka_segments.decide.rolls import decide_rolls
+from kafka_segments.pipelines.build_options import INTERVAL_IN_FINGERPRINT
+from kafka_segments.spark.index_entries import with_index_entries
 from kafka_segments.spark.tables import (
     OFFSET_INDEX,
     ROLL_DECISIONS,
@@ -54,6 +56,8 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         _present(tables)
         .where("is_active")
         .transform(with_topic_configs(spark, options.configs))
+        .withColumn("built_interval_bytes", _built_interval())
+        .transform(with_index_entries)
         .transform(_with_append(options))
         .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
         .withColumn("run_id", F.lit(uuid.uuid4().hex))
@@ -89,6 +93,11 @@ def _present(tables: Warehouse) -> DataFrame:
     valid = F.coalesce("valid_bytes", "size_bytes")
     there = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
     return there.withColumn("size_bytes", valid)
+
+
+def _built_interval() -> Column:
+    found = F.regexp_extract("fingerprint", INTERVAL_IN_FINGERPRINT, 1)
+    return F.nullif(found, F.lit("")).cast("long")
 
 
 def _with_append(options: RollOptions) -> Callable[[DataFrame], DataFrame]:

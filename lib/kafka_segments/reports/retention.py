@@ -49,7 +49,9 @@ def print_comparison(comparison: DataFrame, output: str) -> None:
         if shown != (row["cluster"], row["topic"]):
             shown = (row["cluster"], row["topic"])
             table.add_row(escape(row["topic"]), "as it is today", *_left(row, "today_"))
-        table.add_row("", escape(row["setting"]), *_left(row, ""))
+        setting, reason = row["setting"], row["not_decided"]
+        shown_as = setting if reason is None else f"{setting}: not decided, {reason}"
+        table.add_row("", escape(shown_as), *_left(row, ""))
     print_table(table, len(rows))
 
 

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Row
 from rich.markup import escape
 
+from kafka_segments.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.reports.output import console, utc
 from kafka_segments.reports.retention import duration, moment
 from kafka_segments.topic_configs import Setting, TopicConfigs
 
 MOST_SEGMENTS = 200
 _IN_MS = frozenset({"retention_ms", "local_retention_ms", "file_delete_delay_ms"})
+_OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)
 _TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
 
 
@@ -36,10 +38,13 @@ def print_explanation(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int
 
 
 def _log(row: Row, settings: Mapping[str, Setting], now_ms: int) -> list[str]:
+    head = f"{row['topic']}-{row['partition']} in {row['log_dir']}, {utc(now_ms)} UTC"
+    if row["reason_code"] == METADATA_LOG:
+        return [head, "  a topic's settings do not hold for it"]
     tiered = settings["remote_storage_enable"].value
     watermark, start = row["high_watermark"], row["log_start_offset"]
     return [
-        f"{row['topic']}-{row['partition']} in {row['log_dir']}, {utc(now_ms)} UTC",
+        head,
         *(
             f"  {key.replace('_', '.')} = {_value(key, setting)}"
             for key, setting in settings.items()
@@ -69,6 +74,9 @@ def _segment(row: Row, now_ms: int) -> list[str]:
     ]
     if row["decision"] == "delete":
         lines.append(f"  its files are removed {utc(row['frees_disk_at_ms'])}")
+        return lines
+    if row["reason_code"] in _OTHER_RULES:
+        lines.append(f"  to free it: {row['remedy']}")
         return lines
     offset, pin = row["pinned_by_offset"], row["pinned_by_timestamp_ms"]
     by = "its mtime" if offset is None else f"its offset {offset}"

@@ -61,6 +61,8 @@ def _decision(row: Row) -> tuple[str, ...]:
 
 
 def _cut(row: Row) -> tuple[str, ...]:
+    if row["not_decided"] is not None:
+        return (escape(f"{row['setting']}: {row['not_decided']}"), *["-"] * 8)
     seconds = row["retention_overshoot_ms"] // 1000
     return (
         row["setting"],

@@ -1,0 +1,61 @@
+"""Logs whose segments go and roll by rules that are not those of a topic's log."""
+
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.wire.names import METADATA_TOPIC
+
+METADATA_LOG, REMOTE_COPY = "metadata_log", "remote_copy"
+_WITH_ID = r"/[0-9]{20}-[A-Za-z0-9_-]{22,36}\.log$"
+
+
+class OtherRules(NamedTuple):
+    """A kind of log whose rules are not decided by: its code, whose rules hold, and who acts."""
+
+    code: str
+    words: str
+    remedy: str
+    roll_words: str
+
+
+OTHER_RULES = (
+    OtherRules(
+        METADATA_LOG,
+        "KRaft's own log: it goes behind its snapshots, by metadata.max.retention.bytes and .ms",
+        "none here: its broker or controller cleans it after a snapshot",
+        "KRaft's own log: it rolls by metadata.log.segment.bytes and .ms, which are not read",
+    ),
+    OtherRules(
+        REMOTE_COPY,
+        "a copy in tiered storage: the leader deletes it, by all remote segments and their epochs",
+        "none here: the leader's remote log manager deletes it",
+        "a copy in tiered storage: no broker appends to it",
+    ),
+)
+"""Source: KafkaRaftLog.maybeClean and createLog (KafkaMetadataLog before 4.1),
+RemoteLogManager.RLMExpirationTask.cleanupExpiredRemoteLogSegments."""
+
+
+def with_other_rules(segments: DataFrame) -> DataFrame:
+    """Add ``other_rules``: the code of ``OTHER_RULES`` that a segment falls under; null: none.
+
+    Needs: topic; ``path``, without which no segment counts as a copy in tiered storage.
+    """
+    code = F.when(F.col("topic") == METADATA_TOPIC, METADATA_LOG)
+    if "path" in segments.columns:
+        code = code.when(F.col("path").rlike(_WITH_ID), REMOTE_COPY)
+    return segments.withColumn("other_rules", code)
+
+
+def roll_words() -> Column:
+    """Give why no roll is decided for a segment under other rules, in words; null: it is."""
+    cases = (F.when(F.col("other_rules") == rules.code, rules.roll_words) for rules in OTHER_RULES)
+    return F.coalesce(*cases)
+
+
+def words() -> Column:
+    """Give whose rules a segment falls under, in words; null: retention's."""
+    cases = (F.when(F.col("other_rules") == rules.code, rules.words) for rules in OTHER_RULES)
+    return F.coalesce(*cases)

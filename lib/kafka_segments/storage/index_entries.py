@@ -1,0 +1,120 @@
+"""How many entries the indexes of a segment have: in the files beside it, or counted anew."""
+
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from kafka_segments.errors import KafkaSegmentsError
+from kafka_segments.index.recovery import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    RecoveryOptions,
+    SegmentRecoverer,
+)
+from kafka_segments.storage.files import Place, open_segment, place
+from kafka_segments.wire.names import LOG_SUFFIX
+
+_NEVER_FULL = 2**31 - 1
+
+
+class IndexSource(StrEnum):
+    """Where the entries of a segment's indexes were counted."""
+
+    BESIDE = "beside"
+    BUILT = "built"
+    RECOUNTED = "recounted"
+    BUILT_OTHERWISE = "built_otherwise"
+
+
+class EntryCounts(NamedTuple):
+    """Entries of a segment's indexes; None: a broker does not load it."""
+
+    offset_entries: int | None
+    time_entries: int | None
+    source: IndexSource
+
+
+class BuiltIndexes(NamedTuple):
+    """What the tables know of an active segment; ``interval_bytes``: of the build, None: open."""
+
+    path: str
+    base_offset: int
+    size_bytes: int
+    offset_entries: int | None
+    time_entries: int | None
+    interval_bytes: int | None
+
+
+def count_entries(built: BuiltIndexes, *, interval_bytes: int) -> EntryCounts:
+    """Count the entries of a segment's indexes as a broker with it would.
+
+    1. Both index files lie beside it, and the log is not shorter than it was read: theirs. A
+       broker preallocates the files of an active segment: zeros at the end are no entries.
+    2. The tables' were built with the topic's ``interval_bytes``: those.
+    3. Else they are counted anew from the log's headers with that interval, as recovery does.
+    4. The log cannot be read: those of the tables, though built with another interval.
+    """
+    own = EntryCounts(built.offset_entries, built.time_entries, IndexSource.BUILT)
+    if built.offset_entries is None:
+        return own
+    try:
+        log = place(built.path)
+        if _size(log) >= built.size_bytes:
+            offsets = _entries(log, ".index", OFFSET_ENTRY_BYTES)
+            times = _entries(log, ".timeindex", TIME_ENTRY_BYTES)
+            if offsets is not None and times is not None:
+                return EntryCounts(offsets, times, IndexSource.BESIDE)
+        if built.interval_bytes == interval_bytes:
+            return own
+        return _recount(log, built, interval_bytes)
+    except (OSError, pa.ArrowException, KafkaSegmentsError):
+        if built.interval_bytes == interval_bytes:
+            return own
+        return own._replace(source=IndexSource.BUILT_OTHERWISE)
+
+
+def _size(file: Place) -> int:
+    found = file.filesystem.get_file_info(file.path)
+    return found.size if found.type == fs.FileType.File else -1
+
+
+def _entries(log: Place, suffix: str, width: int) -> int | None:
+    """Count the entries of an index file up to its preallocated zeros; None: none to go by.
+
+    A broker refuses a file that is no whole number of entries, and rebuilds it.
+    """
+    file = log._replace(path=log.path.removesuffix(LOG_SUFFIX) + suffix)
+    size = _size(file)
+    if size < 0 or size % width:
+        return None
+    opened: AbstractContextManager[pa.NativeFile] = file.filesystem.open_input_file(file.path)
+    with opened as stream:
+        low, high = 0, size // width
+        while low < high:
+            middle = (low + high) // 2
+            if any(stream.read_at(width, middle * width)):
+                low = middle + 1
+            else:
+                high = middle
+    return low
+
+
+@lru_cache(maxsize=4)
+def _recoverer(interval_bytes: int) -> SegmentRecoverer:
+    return SegmentRecoverer(RecoveryOptions(interval_bytes, _NEVER_FULL, check_crc=False))
+
+
+def _recount(log: Place, built: BuiltIndexes, interval_bytes: int) -> EntryCounts:
+    with open_segment(log) as opened:
+        recovery = _recoverer(interval_bytes).recover(
+            opened.read_into, size_bytes=built.size_bytes, base_offset=built.base_offset
+        )
+    if recovery.offset_entries is None or recovery.time_entries is None:
+        return EntryCounts(None, None, IndexSource.RECOUNTED)
+    return EntryCounts(
+        len(recovery.offset_entries), len(recovery.time_entries), IndexSource.RECOUNTED
+    )
