@@ -51,22 +51,23 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
     Raises:
         UsageError: the warehouse has no segments.
     """
-    tables = Warehouse(spark, options.warehouse)
+    tables, run_id = Warehouse(spark, options.warehouse), uuid.uuid4().hex
     decided = (
         _present(tables)
         .where("is_active")
         .transform(with_topic_configs(spark, options.configs))
         .withColumn("built_interval_bytes", _built_interval())
-        .transform(with_index_entries)
+        .transform(with_index_entries(tasks=spark.sparkContext.defaultParallelism))
         .transform(_with_append(options))
         .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
-        .withColumn("run_id", F.lit(uuid.uuid4().hex))
+        .withColumn("run_id", F.lit(run_id))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
     )
-    if not dry_run:
-        tables.create(ROLL_DECISIONS)
-        tables.append(ROLL_DECISIONS, decided)
-    return decided
+    if dry_run:
+        return decided
+    tables.create(ROLL_DECISIONS)
+    tables.append(ROLL_DECISIONS, decided)
+    return tables.read(ROLL_DECISIONS).where(F.col("run_id") == run_id)  # a broker writes on
 
 
 def compare_settings(

@@ -1,6 +1,6 @@
 """The index entries of active segments, counted in the executors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,19 +14,23 @@ _BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entr
 _INTERVALS = ("built_interval_bytes", "index_interval_bytes")
 
 
-def with_index_entries(segments: DataFrame) -> DataFrame:
+def with_index_entries(*, tasks: int) -> Callable[[DataFrame], DataFrame]:
     """Put the entries that a broker would have in the place of those that a build counted.
 
     Needs: the key of a segment, path, size_bytes, index_entries, time_index_entries,
         built_interval_bytes (of the build, null: not known), index_interval_bytes (the topic's).
     Gives: the same with index_source, one of ``IndexSource``.
     """
-    asked = segments.select(*dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS)))
-    keys = asked.select(*SEGMENT_KEYS).schema
-    schema = ", ".join((*(f"{key.name} {key.dataType.simpleString()}" for key in keys), _COUNTS))
-    counted = asked.mapInArrow(_count, schema)
-    kept = segments.drop("index_entries", "time_index_entries")
-    return kept.join(counted, list(SEGMENT_KEYS), how="inner")
+
+    def transform(segments: DataFrame) -> DataFrame:
+        asked = segments.select(*dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS)))
+        keys = asked.select(*SEGMENT_KEYS).schema
+        columns = ", ".join(f"{key.name} {key.dataType.simpleString()}" for key in keys)
+        counted = asked.repartition(tasks).mapInArrow(_count, f"{columns}, {_COUNTS}")
+        kept = segments.drop("index_entries", "time_index_entries")
+        return kept.join(counted, list(SEGMENT_KEYS), how="inner")
+
+    return transform
 
 
 def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
