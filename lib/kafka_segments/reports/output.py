@@ -73,6 +73,8 @@ def print_rows(rows: DataFrame, output: str) -> None:
 def _csv_value(value: Any) -> Any:
     if isinstance(value, Row):
         return json.dumps(value.asDict(recursive=True))
+    if isinstance(value, dict):
+        return json.dumps(value)
     if isinstance(value, list):
         return json.dumps([item.asDict() if isinstance(item, Row) else item for item in value])
     return value
