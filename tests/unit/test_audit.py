@@ -4,22 +4,26 @@ import os
 import random
 import shutil
 import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka_referee import Referee
+from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import UsageError
 from kafka_segments.index.audit_consequences import parse_version
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.audit import AuditScope, SegmentAuditor
+from kafka_segments.spark.audit_folders import audit_folder
 from kafka_segments.spark.audit_transactions import judge_log_transactions
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 
 Rows = dict[str, dict[str, Any]]
 FULL_INDEX, FULL_TIME_INDEX = 10_485_760, 10_485_756
-LOG = f"{0:020d}.log"
+LOG, SECOND = f"{0:020d}.log", f"{1581:020d}.log"
+TIME_OF_FIRST = f"{0:020d}.timeindex"
 INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
 
 
@@ -27,6 +31,15 @@ INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
 def segment(broker: Path, tmp_path: Path) -> Path:
     """The .log of a broker's segment with the index files that it rebuilt: 86 entries each."""
     return _copied(broker, tmp_path / "t-0", "ct-none-0")
+
+
+@pytest.fixture
+def two_segments(broker: Path, tmp_path: Path) -> Path:
+    """The folder of a partition of two segments, as its broker stopped."""
+    folder = tmp_path / "t-0"
+    for part in ("logs", "rebuilt"):
+        shutil.copytree(broker / part / "ct-two-partitions-0", folder, dirs_exist_ok=True)
+    return folder
 
 
 def _copied(broker: Path, folder: Path, partition: str) -> Path:
@@ -38,6 +51,12 @@ def _copied(broker: Path, folder: Path, partition: str) -> Path:
     return folder / LOG
 
 
+def _copy(log: Path, name: str) -> Path:
+    """Copy a segment with its folder, for a broker to change."""
+    shutil.copytree(log.parent, log.parent.with_name(name), symlinks=True)
+    return log.parent.with_name(name) / log.name
+
+
 def _audit(
     log: Path,
     *,
@@ -46,9 +65,13 @@ def _audit(
     is_clean: bool = True,
     is_recovered: bool = False,
     index_interval_bytes: int = 4096,
+    source: Path | None = None,
+    follow: bool = False,
 ) -> Rows:
     scope = AuditScope(
-        RecoveryOptions(index_interval_bytes=index_interval_bytes), parse_version(version)
+        RecoveryOptions(index_interval_bytes=index_interval_bytes),
+        parse_version(version),
+        follow,
     )
     asked = {
         "cluster": "",
@@ -56,8 +79,8 @@ def _audit(
         "log_dir": str(log.parent.parent),
         "topic": "t",
         "partition": 0,
-        "source": str(log.parent.parent),
-        "relative_path": log.parent.name,
+        "source": str(log.parent.parent if source is None else source),
+        "relative_path": log.parent.name if source is None else "",
         "name": log.name,
         "base_offset": int(log.name[:20]),
         "is_active": is_active,
@@ -246,8 +269,8 @@ def test_a_killed_brokers_active_segment_is_preallocated(
 @pytest.mark.parametrize(
     ("version", "index_effect", "time_index_effect"),
     [
-        ("4.3", "wrong_lookups", "deletes_data"),
-        ("2.3", "wrong_lookups", "deletes_data"),
+        ("4.3", "slow_lookups", "deletes_data"),
+        ("2.3", "slow_lookups", "deletes_data"),
         ("2.2.1", "rebuilt_at_start", "rebuilt_at_start"),
         ("1.1", "rebuilt_at_start", "rebuilt_at_start"),
         ("0.10.0.1", "rebuilt_at_start", "ignored"),
@@ -280,18 +303,28 @@ def test_a_padded_time_index_puts_the_largest_timestamp_to_1970(
     assert loaded["roll"] == "java.nio.BufferOverflowException"
 
 
-def test_a_padded_offset_index_leads_lookups_astray(segment: Path, referee: Referee) -> None:
-    before = referee.lookup(segment.parent, 0, offsets=[700])["offsets"]
-    _change(segment, INDEX, _bytes(segment, INDEX).ljust(FULL_INDEX, b"\0"))
-    rows = _audit(segment, is_active=True)
+@pytest.mark.parametrize("zeros", [8, 800, 8 * 1024 + 8, FULL_INDEX])
+@pytest.mark.parametrize("kept", [0, 86])
+def test_lookups_in_a_padded_offset_index_are_right_and_slow(
+    segment: Path, referee: Referee, zeros: int, kept: int
+) -> None:
+    offsets = range(0, 1582, 5)
+    ends = referee.load(_copy(segment, "sound"))["nextOffset"]
+    before = referee.lookup(segment.parent, 0, offsets=offsets)["offsets"]
+    _change(segment, INDEX, (_bytes(segment, INDEX)[: 8 * kept] + bytes(zeros))[:FULL_INDEX])
+    rows, active = _audit(segment), _audit(segment, is_active=True)
 
-    answers = referee.lookup(segment.parent, 0, offsets=[700])
+    answers = referee.lookup(segment.parent, 0, offsets=offsets)
 
-    assert rows[INDEX]["effect"] == "wrong_lookups"
-    assert "counts as full" in rows[INDEX]["consequence"]
-    assert answers["offset_index_entries"] == FULL_INDEX // 8
     assert answers["offset_index_sanity"] is None
     assert answers["offsets"] != before
+    for found, right in zip(answers["offsets"], before, strict=True):
+        assert found in ([0, 0], right)  # the segment's first byte: all lies behind it
+    assert referee.load(segment)["nextOffset"] == ends
+    assert rows[INDEX]["effect"] == active[INDEX]["effect"] == "slow_lookups"
+    assert rows[INDEX]["is_finding"]
+    assert "counts as full" in active[INDEX]["consequence"]
+    assert "counts as full" not in rows[INDEX]["consequence"]
 
 
 @pytest.mark.parametrize("size", [12, FULL_TIME_INDEX])
@@ -463,12 +496,170 @@ def test_an_unreadable_log_and_an_unreadable_index(tmp_path: Path) -> None:
     log.with_suffix(TIME_INDEX).write_bytes(b"")
 
     rows = _audit(log)
-    assert {row["verdict"] for row in rows.values()} == {"unjudged"}
+    assert (rows[INDEX]["kind"], rows[TXN_INDEX]["kind"]) == ("folder", "special")
+    assert rows[TIME_INDEX]["verdict"] == "unjudged"
 
     log.write_bytes(log_bytes)
     rows = _audit(log, index_interval_bytes=200)
-    assert rows[INDEX]["verdict"] == "unjudged"
+    assert (rows[INDEX]["kind"], rows[TXN_INDEX]["kind"]) == ("folder", "special")
     assert rows[TIME_INDEX]["verdict"] == "never_written"
+
+
+# -- paths that are no plain files --------------------------------------------------------------
+
+
+def _make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link_to_nothing(path: Path) -> None:
+    path.symlink_to("../elsewhere")
+
+
+def _link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("is_active", [True, False])
+@pytest.mark.parametrize("suffix", [INDEX, TIME_INDEX, TXN_INDEX])
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (_make_folder, "folder"),
+        (_make_pipe, "special"),
+        (_link_to_nothing, "dangling_link"),
+        (_link_to_itself, "endless_link"),
+    ],
+)
+def test_a_broker_does_with_what_is_no_file_as_we_say(
+    two_segments: Path,
+    referee: Referee,
+    make: Callable[[Path], None],
+    kind: str,
+    suffix: str,
+    is_active: bool,
+    is_clean: bool,
+) -> None:
+    log = two_segments / (SECOND if is_active else LOG)
+    odd, elsewhere = log.with_suffix(suffix), two_segments.parent / "elsewhere"
+    odd.unlink(missing_ok=True)
+    make(odd)
+
+    row = _audit(log, is_active=is_active, is_clean=is_clean, is_recovered=not is_clean)[suffix]
+
+    assert (row["verdict"], row["kind"], row["is_finding"]) == ("corrupt", kind, True)
+    load = partial(referee.load_log, two_segments, is_clean=is_clean)
+    if row["effect"] == "fails_to_start":
+        with pytest.raises(RefereeError, match=r"IOException|FileSystem|FileNotFound|NullPointer"):
+            load()
+        return
+    assert load()["log_end_offset"] == 1748
+    expected = "fails_when_read" if kind in ("folder", "special") else "writes_elsewhere"
+    assert row["effect"] == expected
+    is_made_there = kind == "dangling_link" and suffix != TXN_INDEX  # there are no transactions
+    assert elsewhere.exists() == is_made_there
+
+
+@pytest.mark.parametrize("version", ["2.2", "0.10.0"])
+def test_older_releases_open_all_files_that_they_know_at_start(segment: Path, version: str) -> None:
+    for suffix in (INDEX, TIME_INDEX):
+        segment.with_suffix(suffix).unlink()
+        segment.with_suffix(suffix).mkdir()
+
+    rows = _audit(segment, version=version)
+
+    assert rows[INDEX]["effect"] == "fails_to_start"
+    assert rows[TIME_INDEX]["effect"] == ("ignored" if version == "0.10.0" else "fails_to_start")
+
+
+def test_a_link_is_named_and_only_followed_when_asked(segment: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "moved"
+    moved.parent.mkdir()
+    segment.with_suffix(TIME_INDEX).rename(moved)
+    segment.with_suffix(TIME_INDEX).symlink_to(moved)
+    source = segment.parent
+
+    left, followed = _audit(segment, source=source), _audit(segment, source=source, follow=True)
+
+    row = left[TIME_INDEX]
+    assert (row["verdict"], row["kind"], row["effect"]) == ("unjudged", "link", "writes_elsewhere")
+    assert row["message"].startswith(f"a link out of the source, to {moved}: not followed")
+    assert (left[INDEX]["verdict"], left[INDEX]["message"]) == (
+        "identical",
+        "the bytes that recovery writes",
+    )
+    row = followed[TIME_INDEX]
+    assert (row["verdict"], row["effect"]) == ("identical", "trusted")
+    assert row["message"] == f"a link to {moved}: the bytes that recovery writes"
+
+
+def test_a_dangling_time_index_is_made_where_the_link_leads(
+    two_segments: Path, referee: Referee
+) -> None:
+    odd, outside = two_segments / TIME_OF_FIRST, two_segments.parent / "outside"
+    odd.unlink()
+    odd.symlink_to(outside)
+
+    row = _audit(two_segments / LOG)[TIME_INDEX]
+    referee.load_log(two_segments, is_clean=True)
+
+    assert str(outside) in row["message"]
+    assert row["consequence"].startswith("taken for missing: it is made anew where the link leads")
+    assert outside.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "effect"),
+    [
+        (LOG, _make_folder, "not_loaded"),
+        (LOG, _make_pipe, "not_loaded"),
+        (LOG, _link_to_nothing, "not_loaded"),
+        ("leader-epoch-checkpoint", _make_folder, "fails_to_start"),
+        ("leader-epoch-checkpoint", _link_to_itself, "fails_to_start"),
+        ("leader-epoch-checkpoint", _link_to_nothing, "fails_to_start"),
+        (f"{1581:020d}.snapshot", _make_folder, "log_end_moves_back"),
+        (f"{1581:020d}.snapshot", _link_to_itself, "log_end_moves_back"),
+        (f"{1581:020d}.snapshot", _link_to_nothing, "writes_elsewhere"),
+    ],
+)
+def test_other_files_of_a_log_that_are_none(
+    two_segments: Path, referee: Referee, name: str, make: Callable[[Path], None], effect: str
+) -> None:
+    (two_segments / name).unlink()
+    make(two_segments / name)
+
+    rows = {Path(row["path"]).name: row for row in _folder_rows(two_segments)}
+
+    assert (rows[name]["verdict"], rows[name]["effect"]) == ("corrupt", effect)
+    assert rows[name]["is_finding"]
+    is_clean = effect != "log_end_moves_back"
+    if effect == "fails_to_start":
+        with pytest.raises(RefereeError, match="KafkaStorageException"):
+            referee.load_log(two_segments, is_clean=is_clean)
+        return
+    loaded = referee.load_log(two_segments, is_clean=is_clean)
+    assert loaded["base_offsets"] == ([1581] if effect == "not_loaded" else loaded["base_offsets"])
+    assert loaded["log_end_offset"] == (0 if effect == "log_end_moves_back" else 1748)
+    if name == LOG:  # of what is there in some way nothing is an orphan
+        is_orphan = {row["suffix"] for row in rows.values() if row["verdict"] == "orphan"}
+        assert is_orphan == ({INDEX, TIME_INDEX} if make is _link_to_nothing else set())
+        assert (two_segments / LOG).with_suffix(INDEX).exists() == (not is_orphan)
+
+
+def _folder_rows(folder: Path) -> list[dict[str, Any]]:
+    columns = ("cluster", "broker_id", "topic", "partition")
+    log = {
+        **dict.fromkeys(columns),
+        "log_dir": str(folder.parent),
+        "source": str(folder.parent),
+        "relative_path": folder.name,
+    }
+    return list(audit_folder(log, AuditScope(RecoveryOptions(), parse_version("4.3"))))
 
 
 # -- .txnindex ----------------------------------------------------------------------------------

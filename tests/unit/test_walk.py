@@ -76,10 +76,10 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_others(
     source = _make(tmp_path, f"t-0/{_name(0)}", f"t-1/{_name(0)}")
     list_rows = walk._list_rows
 
-    def refused(folder: tuple[str, str]) -> list[Listed]:
+    def refused(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
         if folder[1] == "t-0":
             return [Listed(UNLISTED, *folder, reason="Permission denied")]
-        return list_rows(folder)
+        return list_rows(folder, follow_links=follow_links)
 
     monkeypatch.setattr(walk, "_list_rows", refused)
     found = find_segments([source])

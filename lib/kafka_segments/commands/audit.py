@@ -13,6 +13,7 @@ from kafka_segments.commands.shared import (
     FINDINGS,
     ROOT,
     clock,
+    follow_links_option,
     index_size_options,
     load_settings,
     run,
@@ -23,6 +24,7 @@ from kafka_segments.commands.shared import (
 
 @click.command(cls=Command)
 @source_option
+@follow_links_option
 @click.option(
     "--kafka-version",
     default="4.3",
@@ -58,6 +60,7 @@ def _audit(
     segment_index_bytes: int | None,
     cluster: str | None,
     broker_id: int | None,
+    follow_links: bool,
     **_: Any,
 ) -> int:
     from kafka_segments.index.audit_consequences import parse_version  # noqa: PLC0415
@@ -85,6 +88,7 @@ def _audit(
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         cluster=cluster,
         broker_id=broker_id,
+        follow_links=follow_links,
     )
     with spark_session("kafka-segments audit", root=ROOT) as spark, ExitStack() as caches:
         with progress(spark):

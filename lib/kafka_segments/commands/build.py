@@ -11,6 +11,7 @@ from kafka_segments.commands.shared import (
     FINDINGS,
     ROOT,
     clock,
+    follow_links_option,
     index_size_options,
     load_settings,
     run,
@@ -21,6 +22,7 @@ from kafka_segments.commands.shared import (
 
 @click.command(cls=Command)
 @source_option
+@follow_links_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
 @click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
 @click.option(

@@ -12,6 +12,7 @@ from kafka_segments.commands.shared import (
     FINDINGS,
     ROOT,
     clock,
+    follow_links_option,
     run,
     shared_options,
     source_option,
@@ -21,6 +22,7 @@ from kafka_segments.settings import Settings
 
 @click.command(cls=Command)
 @source_option
+@follow_links_option
 @click.option("--refused", is_flag=True, help="Print each batch that would be refused instead.")
 @partial(shared_options, needs_warehouse=False)
 def forensics(**options: Any) -> None:
@@ -38,6 +40,7 @@ def _forensics(
     *,
     sources: tuple[str, ...],
     refused: bool,
+    follow_links: bool,
     conf: Path | None,
     pairs: tuple[str, ...],
     now_ms: int | None,
@@ -63,6 +66,7 @@ def _forensics(
             list(map(absolute_uri, sources)),
             now_ms=clock() if now_ms is None else now_ms,
             admission=admission,
+            follow_links=follow_links,
         )
         if refused:
             batches = judged.where("size(refused_by) > 0")

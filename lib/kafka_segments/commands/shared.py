@@ -28,6 +28,13 @@ source_option = click.option(
     help="A log directory, a folder of several, or one partition's folder; repeatable.",
 )
 
+follow_links_option = click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Follow symbolic links below the sources, out of them too; default: each is a row that"
+    " says where it leads.",
+)
+
 
 def index_size_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the settings that the bytes of index files depend on."""

@@ -118,20 +118,20 @@ def retouched(planned: DataFrame) -> Transform:
     return transform
 
 
-def vanished(found: DataFrame, unlisted: DataFrame, *, now: Column) -> Transform:
+def vanished(found: DataFrame, unseen: DataFrame, *, now: Column) -> Transform:
     """Give the known rows of segments that are gone, marked.
 
-    What lies below a folder that could not be listed has not vanished, as far as one can tell.
+    What lies below a folder that could not be listed, or at a link that was not followed, has not
+    vanished, as far as one can tell.
     """
-    hidden = unlisted.select(F.concat(file_path(), F.lit("/")).alias("_unlisted"))
+    hidden = unseen.select(F.concat(file_path(), F.lit("/")).alias("_unseen"))
+    is_hidden = F.concat("path", F.lit("/")).startswith(F.col("_unseen"))
 
     def transform(known: DataFrame) -> DataFrame:
         return (
             known.where(F.col("vanished_at").isNull())
             .join(found.select(*SEGMENT_KEYS), list(SEGMENT_KEYS), how="left_anti")
-            .join(
-                F.broadcast(hidden), F.col("path").startswith(F.col("_unlisted")), how="left_anti"
-            )
+            .join(F.broadcast(hidden), is_hidden, how="left_anti")
             .withColumns({"is_active": F.lit(False), "vanished_at": now})
         )
 

@@ -24,7 +24,7 @@ from kafka_segments.wire.batches import Batches
 
 Version = tuple[int, ...]
 OFFSET_INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
-SNAPSHOT = ".snapshot"
+LOG, SNAPSHOT = ".log", ".snapshot"
 V2_0, V2_3 = (2, 0), (2, 3)
 EVERY_VERSION = (2**31,)
 
@@ -67,6 +67,11 @@ class Kind(StrEnum):
     NO_SEGMENT = "no_segment"
     LOG_DAMAGE = "log_damage"
     UNREADABLE = "unreadable"
+    FOLDER = "folder"
+    SPECIAL = "special"
+    ENDLESS_LINK = "endless_link"
+    DANGLING_LINK = "dangling_link"
+    LINK = "link"
     NO_MANIFEST = "no_manifest"
     NO_LOG = "no_log"
     SECOND_COPY = "second_copy"

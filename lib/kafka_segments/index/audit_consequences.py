@@ -26,6 +26,7 @@ from kafka_segments.index.audit import (
 )
 
 _V0_9, _V0_10_1, _V0_11 = (0, 9), (0, 10, 1), (0, 11)
+KNOWN_SINCE = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}
 _MOST_PARTS = 4
 
 
@@ -37,6 +38,9 @@ class Effect(StrEnum):
     REBUILT = "rebuilt_at_start"
     DELETED = "deleted_at_start"
     FAILS = "fails_to_start"
+    FAILS_LATER = "fails_when_read"
+    WRITES_ELSEWHERE = "writes_elsewhere"
+    NOT_LOADED = "not_loaded"
     SLOW = "slow_lookups"
     WRONG_LOOKUPS = "wrong_lookups"
     LOSES_LOG_END = "log_end_moves_back"
@@ -108,11 +112,12 @@ def why_recovered(
     by_suffix = {judgement.suffix: judgement for judgement in judgements}
     if state.is_recovered:
         return "the stop was not clean"
-    for suffix, since in ((OFFSET_INDEX, (0,)), (TIME_INDEX, _V0_10_1), (TXN_INDEX, _V0_11)):
+    for suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX):
         judgement = by_suffix.get(suffix)
-        if judgement is None or version < since:
+        if judgement is None or version < KNOWN_SINCE.get(suffix, (0,)):
             continue
-        if judgement.verdict == Verdict.MISSING and suffix == OFFSET_INDEX:
+        is_missing = judgement.verdict == Verdict.MISSING or judgement.kind == Kind.DANGLING_LINK
+        if is_missing and suffix == OFFSET_INDEX:
             return f"its {suffix} is missing"
         if judgement.refused_below is not None and version < judgement.refused_below:
             return f"its {suffix} fails the sanity check"
@@ -124,8 +129,7 @@ def consequence_of(
 ) -> Consequence:
     """Say what a broker does with a file at its next start; ``recovered``: ``why_recovered``."""
     name = _release(version)
-    since = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}.get(judgement.suffix, (0,))
-    if version < since:
+    if version < KNOWN_SINCE.get(judgement.suffix, (0,)):
         text = f"Kafka {name} knows no {judgement.suffix} files"
         return Consequence(Effect.IGNORED, text, _NOTHING)
     if judgement.kind == Kind.PREALLOCATED and state.is_open:
@@ -178,9 +182,9 @@ def _offset_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, st
         case (Verdict.CORRUPT, Kind.LENGTH):
             return Effect.SLOW, "the cut entry is passed over, the rest is used"
         case (Verdict.NEVER_WRITTEN, _) | (Verdict.PADDED, _):
-            text = "the zeros are entries to it, so the search among entries goes astray"
-            full = " and the index counts as full: it rolls at the next append"
-            return Effect.WRONG_LOOKUPS, text + (full if state.is_active else "")
+            text = "right, but slow: the zeros are entries that name byte 0, lookups read from it"
+            full = "; the index counts as full: it rolls at the next append" * state.is_active
+            return Effect.SLOW, text + full
         case (Verdict.STALE, _) if state.is_active:
             text = "the log end is looked for behind the last entry and can fall back to the base"
             return Effect.LOSES_LOG_END, f"{text} offset: records are overwritten"

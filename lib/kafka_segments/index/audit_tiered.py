@@ -22,11 +22,13 @@ from kafka_segments.index.audit import (
     Version,
 )
 from kafka_segments.index.audit_consequences import (
+    KNOWN_SINCE,
     Consequence,
     Effect,
     SegmentState,
     consequence_of,
 )
+from kafka_segments.index.audit_odd_files import ODD_KINDS, odd_index_consequence
 from kafka_segments.index.recovery import SegmentRecovery
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart
 from kafka_segments.wire.segment_manifest import RemoteSegment, SegmentManifest
@@ -175,6 +177,8 @@ def consequence_anywhere(
     """Say what a broker does with a file, be it on its disk or in tiered storage."""
     if state.is_tiered:
         return tiered_consequence(judgement)
+    if judgement.kind in ODD_KINDS and version >= KNOWN_SINCE.get(judgement.suffix, (0,)):
+        return odd_index_consequence(judgement, state, version, recovered)
     return consequence_of(judgement, state, version, recovered)
 
 

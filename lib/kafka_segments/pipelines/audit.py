@@ -12,7 +12,8 @@ from kafka_segments.decide.tiered_ranges import decide_breaks
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.audit import Version
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.spark.audit import AuditScope, audit_folders, audit_segments
+from kafka_segments.spark.audit import AuditScope, audit_segments
+from kafka_segments.spark.audit_folders import audit_folders
 from kafka_segments.spark.audit_transactions import fold_transactions
 from kafka_segments.spark.listing import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
@@ -39,6 +40,7 @@ class AuditOptions:
     warehouse: str | None = None
     cluster: str | None = None
     broker_id: int | None = None
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -58,11 +60,11 @@ def run_audit(
     Raises:
         SourceError: a source that cannot be listed.
     """
-    listed, loads = list_sources(spark, options.sources, caches)
+    listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
     if listing.UNLISTED in loads:
         _refuse_missing_sources(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    scope = AuditScope(options.recovery, options.version)
+    scope = AuditScope(options.recovery, options.version, options.follow_links)
     load = loads.get(listing.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
     segments = _with_recovery(listed.transform(identify)).transform(

@@ -40,7 +40,11 @@ _NOTHING = (Load(), 0)
 
 @dataclass(frozen=True)
 class BuildSummary:
-    """What a build did; ``findings`` counts damaged segments and files not recognized."""
+    """What a build did.
+
+    ``segments_damaged`` counts column ``damage``: ``findings`` what someone must look at of it, and
+    of ``files_unrecognized``, all but ``files_left_over``, which a broker resolves at its start.
+    """
 
     run_id: str
     segments_found: int
@@ -48,7 +52,9 @@ class BuildSummary:
     segments_unchanged: int
     segments_vanished: int
     segments_damaged: int
+    segments_open: int
     files_unrecognized: int
+    files_left_over: int
     bytes_scanned: int
     findings: int
     seconds: float
@@ -143,7 +149,9 @@ class Build:
 
     def _plan(self, caches: ExitStack) -> BuildWork:
         options = self._options
-        listed, listed_loads = list_sources(self._spark, options.sources, caches)
+        listed, listed_loads = list_sources(
+            self._spark, options.sources, caches, follow_links=options.follow_links
+        )
         if listing.UNLISTED in listed_loads:
             self._refuse_missing_sources(listed)
         known = self._known()
@@ -195,8 +203,8 @@ class Build:
     ) -> DataFrame | None:
         if known is None:
             return None
-        unlisted = listed.where(F.col("kind") == listing.UNLISTED)
-        return _cached(known.transform(build_plan.vanished(found, unlisted, now=self._now)), caches)
+        unseen = listed.where(F.col("kind").isin(*listing.UNSEEN))
+        return _cached(known.transform(build_plan.vanished(found, unseen, now=self._now)), caches)
 
     def _refuse_tiered(self, plan: BuildWork) -> None:
         is_segment = F.col("kind") == listing.SEGMENT
@@ -276,7 +284,8 @@ class Build:
 
     def _summary(self, plan: BuildWork, totals: _Totals) -> BuildSummary:
         found = plan.listed_count(listing.SEGMENT)
-        unrecognized = plan.listed_count(listing.UNRECOGNIZED, listing.UNLISTED)
+        not_taken = plan.listed_count(*listing.NOT_TAKEN)
+        left_over = plan.listed_count(listing.LEFT_OVER)
         return BuildSummary(
             run_id=self._run_id,
             segments_found=found,
@@ -284,9 +293,11 @@ class Build:
             segments_unchanged=found - plan.to_scan,
             segments_vanished=plan.vanished_count,
             segments_damaged=totals.damaged,
-            files_unrecognized=unrecognized,
+            segments_open=totals.damaged - totals.findings,
+            files_unrecognized=not_taken,
+            files_left_over=left_over,
             bytes_scanned=totals.bytes,
-            findings=totals.findings + unrecognized,
+            findings=totals.findings + not_taken - left_over,
             seconds=time.monotonic() - self._started,
             seconds_by_step=self._steps,
         )

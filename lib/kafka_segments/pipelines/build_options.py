@@ -43,6 +43,7 @@ class BuildOptions:
     cluster: str | None = None
     broker_id: int | None = None
     full: bool = False
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -132,6 +133,7 @@ class BuildOptions:
             "producer_id_expiration_ms": self.producer_id_expiration_ms,
             "check": "full" if self.recovery.check_crc else "headers",
             "full": self.full,
+            "follow_links": self.follow_links,
         }
 
 

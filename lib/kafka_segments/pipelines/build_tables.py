@@ -78,7 +78,7 @@ class BuildTables:
                 futures.append(
                     pool.submit(self._write_entries, folded, table, rows_of_table, where)
                 )
-        if self._work.listed_count(listing.UNRECOGNIZED, listing.UNLISTED):
+        if self._work.listed_count(*listing.NOT_TAKEN):
             futures.append(pool.submit(self._write_unrecognized))
         _wait_for(futures)
         self._write_segments(scanned, folded)
@@ -175,8 +175,7 @@ class BuildTables:
             self._warehouse.merge(table, changed)
 
     def _write_unrecognized(self) -> None:
-        kinds = (listing.UNRECOGNIZED, listing.UNLISTED)
-        found = self._work.listed.where(F.col("kind").isin(*kinds)).transform(
+        found = self._work.listed.where(F.col("kind").isin(*listing.NOT_TAKEN)).transform(
             rows.to_unrecognized(run_id=self._run_id)
         )
         if self._work.known is None:

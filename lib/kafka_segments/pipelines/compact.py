@@ -19,12 +19,13 @@ from kafka_segments.pipelines.build_options import refuse_locked
 from kafka_segments.spark import tables
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.spark.tables import Table, Warehouse
-from kafka_segments.storage.files import FileEntry, Place, list_folder, place
+from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.index_compaction import Change, FolderCompactor
 from kafka_segments.storage.index_files import folders_below
 from kafka_segments.storage.kept_files import SetAside, Undone, read_manifest, undo
 from kafka_segments.storage.listing import join_uri
+from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.set_aside import held_lock
 from kafka_segments.wire.checkpoints import LOCK

@@ -14,7 +14,12 @@ _COLUMNS = (
 
 
 def judge_sources(
-    spark: SparkSession, sources: Sequence[str], *, now_ms: int, admission: Admission
+    spark: SparkSession,
+    sources: Sequence[str],
+    *,
+    now_ms: int,
+    admission: Admission,
+    follow_links: bool = False,
 ) -> DataFrame:
     """Give the batches of producers under the sources, judged; markers are brokers' own."""
     register(spark)
@@ -22,6 +27,7 @@ def judge_sources(
         spark.read.format("kafka_segments")
         .option("columns", _COLUMNS)
         .option("check", "headers")
+        .option("follow_links", str(follow_links).lower())
         .load(list(sources))
     )
     of_producers = batches.where("error IS NULL AND NOT coalesce(is_control, false)")

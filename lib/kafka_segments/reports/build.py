@@ -1,6 +1,7 @@
 """What ``build`` prints."""
 
 import sys
+from collections.abc import Iterator
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -89,6 +90,26 @@ def _stored(options: BuildOptions) -> str:
     return ", timestamps rounded down to the minute" if is_minute else ""
 
 
+def _not_taken(done: BuildSummary) -> Iterator[str]:
+    """Tell what someone must look at from what any broker leaves."""
+    damaged = done.segments_damaged - done.segments_open
+    unrecognized = done.files_unrecognized - done.files_left_over
+    if damaged:
+        yield f"{damaged} damaged segments: column damage of table segments"
+    if done.segments_open:
+        yield (
+            f"{done.segments_open} segments end as a running broker leaves them, torn or"
+            " preallocated: no finding, column damage has them"
+        )
+    if unrecognized:
+        yield f"{unrecognized} files or folders not taken: table unrecognized_files"
+    if done.files_left_over:
+        yield (
+            f"{done.files_left_over} files left over, which a broker resolves at its start: no"
+            " finding, table unrecognized_files has them"
+        )
+
+
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
@@ -105,12 +126,7 @@ def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None
     ]
     if done.segments_found == 0:
         lines.append(f"no segments under {', '.join(options.sources)}")
-    if done.segments_damaged:
-        lines.append(f"{done.segments_damaged} damaged segments: column damage of table segments")
-    if done.files_unrecognized:
-        lines.append(
-            f"{done.files_unrecognized} files or folders not taken: table unrecognized_files"
-        )
+    lines += _not_taken(done)
     if not dry_run:
         output: IndexOutput | None = options.index_output(done.run_id)
         if output is not None:

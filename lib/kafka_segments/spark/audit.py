@@ -8,19 +8,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.errors import FileChangedError, SourceError
-from kafka_segments.index.audit import TXN_INDEX, Judgement, Kind, LogFacts, Verdict, Version
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.audit import TXN_INDEX, Judgement, Kind, LogFacts, Version
 from kafka_segments.index.audit_consequences import (
-    Consequence,
-    Effect,
     SegmentState,
     why_recovered,
-)
-from kafka_segments.index.audit_log_files import (
-    LogFile,
-    is_judged_whole,
-    judge_log_file,
-    orphans,
 )
 from kafka_segments.index.audit_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
 from kafka_segments.index.audit_tiered import consequence_anywhere
@@ -30,27 +22,30 @@ from kafka_segments.index.recovery import (
     SegmentRecoverer,
     SegmentRecovery,
 )
-from kafka_segments.spark.audit_rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
+from kafka_segments.spark.audit_rows import (
+    AUDITED,
+    LOG_COLUMNS,
+    Row,
+    audit_row,
+    to_batches,
+)
 from kafka_segments.spark.audit_transactions import UnfoldedSegment
-from kafka_segments.spark.audit_uploads import lone_objects, upload_rows
+from kafka_segments.spark.audit_uploads import upload_rows
 from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
 from kafka_segments.storage.files import (
     OpenSegment,
     Place,
     first_line,
-    list_folder,
     open_segment,
     place,
-    read_if_there,
 )
 from kafka_segments.storage.index_sources import (
-    MOST_INDEX_BYTES,
     FoundIndexes,
     read_beside,
     read_upload,
 )
 from kafka_segments.wire.batches import Batches
-from kafka_segments.wire.tiered_names import tiered_folder_of, tiered_log_of
+from kafka_segments.wire.tiered_names import tiered_log_of
 
 SEGMENT_COLUMNS = (
     *LOG_COLUMNS,
@@ -68,6 +63,7 @@ class AuditScope(NamedTuple):
 
     recovery: RecoveryOptions
     version: Version
+    follow_links: bool = False
 
 
 class SegmentAuditor:
@@ -82,7 +78,7 @@ class SegmentAuditor:
         """Give the rows of one segment; what cannot be read is said in them."""
         log = place(segment["source"]).child(segment["relative_path"], segment["name"])
         is_tiered = tiered_log_of(log.path) is not None
-        found = read_upload(log) if is_tiered else read_beside(log)
+        found = read_upload(log) if is_tiered else self._read_beside(log, segment)
         files = {suffix: found.files[suffix] for suffix in SEGMENT_SUFFIXES}
         judgements, state, recovery = self._judge(log, segment, files, is_tiered=is_tiered)
         hidden = {judgement.suffix for judgement in found.judged}
@@ -102,12 +98,21 @@ class SegmentAuditor:
         if txns is None and summary is not None and not len(summary.producers.producers):
             return
         unfolded = UnfoldedSegment(
-            found.names[TXN_INDEX], found.files[TXN_INDEX], txns, summary, state, recovered
+            found.names[TXN_INDEX],
+            found.files[TXN_INDEX],
+            txns,
+            summary,
+            state,
+            recovered,
+            (found.links or {}).get(TXN_INDEX),
         )
         yield {
             **{column: segment[column] for column in (*LOG_COLUMNS, "base_offset")},
             "unfolded": pickle.dumps(unfolded),
         }
+
+    def _read_beside(self, log: Place, segment: Row) -> FoundIndexes:
+        return read_beside(log, source=segment["source"], follow_links=self._scope.follow_links)
 
     def _row(
         self,
@@ -125,6 +130,7 @@ class SegmentAuditor:
             None if data is None else len(data),
             judgement,
             consequence_anywhere(judgement, state, self._scope.version, recovered),
+            (found.links or {}).get(judgement.suffix),
         )
 
     def _judge(
@@ -189,44 +195,6 @@ def _is_unread(recovery: SegmentRecovery) -> bool:
     return recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
 
 
-def _audit_folder(log: Row, version: Version) -> Iterator[Row]:
-    """Give the rows of a folder's files that belong to no segment that is there."""
-    folder = place(log["source"]).child(log["relative_path"])
-    try:
-        if tiered_folder_of(folder.path) is not None:
-            yield from lone_objects(log)
-            return
-        entries = [entry for entry in list_folder(folder) if not entry.is_folder]
-    except SourceError as error:
-        yield _unlisted(log, error.reason)
-        return
-    sizes = {entry.name: entry.size_bytes for entry in entries}
-    for found in orphans(sizes.keys(), version):
-        yield _file_row(log, found, sizes[found.name])
-    for name in filter(is_judged_whole, sizes):
-        try:
-            data = read_if_there(folder.child(name), most_bytes=MOST_INDEX_BYTES)
-        except OSError as error:
-            judgement = Judgement(name, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
-            unknown = Consequence(Effect.UNKNOWN, "it cannot be read", "look at its disk")
-            yield audit_row(log, name, None, sizes[name], judgement, unknown)
-            continue
-        if data is not None:
-            yield _file_row(log, judge_log_file(name, data, version), len(data))
-
-
-def _file_row(log: Row, found: LogFile, size_bytes: int) -> Row:
-    return audit_row(
-        log, found.name, found.base_offset, size_bytes, found.judgement, found.consequence
-    )
-
-
-def _unlisted(log: Row, reason: str) -> Row:
-    judgement = Judgement("", Verdict.UNJUDGED, Kind.UNREADABLE, f"cannot list it: {reason}")
-    unknown = Consequence(Effect.UNKNOWN, "the folder cannot be listed", "look at its disk")
-    return audit_row(log, "", None, None, judgement, unknown)
-
-
 def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
     """Judge the index files beside every segment.
 
@@ -242,24 +210,3 @@ def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
         yield from to_batches(rows, to_arrow_schema(AUDITED))
 
     return lambda segments: segments.select(*SEGMENT_COLUMNS).mapInArrow(on_task, AUDITED)
-
-
-def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
-    """Judge what lies in partitions' folders beside the segments' own files.
-
-    Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, reason (null, or
-        why the folder could not be listed).
-    Gives: one row a file, as ``audit_segments`` does.
-    """
-
-    def rows_of(log: Row) -> Iterator[Row]:
-        if log["reason"] is not None:
-            yield _unlisted(log, log["reason"])
-        else:
-            yield from _audit_folder(log, scope.version)
-
-    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for log in batch.to_pylist() for row in rows_of(log))
-        yield from to_batches(rows, to_arrow_schema(AUDITED))
-
-    return lambda logs: logs.select(*LOG_COLUMNS, "reason").mapInArrow(on_task, AUDITED)

@@ -61,8 +61,9 @@ def audit_row(
     size_bytes: int | None,
     judgement: Judgement,
     consequence: Consequence,
+    link: str | None = None,
 ) -> Row:
-    """Make the row of a file in the folder of ``log``."""
+    """Make the row of a file in the folder of ``log``; ``link``: it was read through one."""
     return {
         **{column: log[column] for column in LOG_COLUMNS},
         "base_offset": base_offset,
@@ -71,7 +72,7 @@ def audit_row(
         "size_bytes": size_bytes,
         "verdict": judgement.verdict.value,
         "kind": judgement.kind and judgement.kind.value,
-        "message": judgement.message,
+        "message": judgement.message if link is None else f"a link to {link}: {judgement.message}",
         "entries": judgement.entries,
         "rebuilt_entries": judgement.rebuilt_entries,
         "effect": consequence.effect.value,

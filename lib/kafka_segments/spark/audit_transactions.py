@@ -34,6 +34,7 @@ class UnfoldedSegment(NamedTuple):
     summary: SegmentSummary | None
     state: SegmentState
     recovered: str | None
+    link: str | None = None
 
 
 def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Row]:
@@ -52,7 +53,9 @@ def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Ro
             continue
         size = None if segment.found is None else len(segment.found)
         consequence = consequence_anywhere(judgement, segment.state, version, segment.recovered)
-        yield audit_row(row, segment.name, row["base_offset"], size, judgement, consequence)
+        yield audit_row(
+            row, segment.name, row["base_offset"], size, judgement, consequence, segment.link
+        )
 
 
 def fold_transactions(version: Version) -> Callable[[DataFrame], DataFrame]:

@@ -16,6 +16,8 @@ Options:
         query does not need.
     max_batch_bytes: a batch that is larger, compressed or not, is a row with ``error``.
     tasks: number of Spark tasks; by default some a core of the driver, more for much data.
+    follow_links: ``true`` follows symbolic links below the sources, out of them too; by default
+        a segment or a log that is a link is a row with ``error``, which says where it leads.
     pushdown: ``true`` lets ``.where(...)`` narrow what is read, as the options above do.
         ``false`` (default), because Spark 4.2.0 keeps the filters that it pushed into a Python data
         source, and wrongly reuses them for all queries and branches of a query that go back
@@ -94,7 +96,7 @@ class SegmentsReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """List the sources and share the segments out by bytes."""
-        found = find_segments(self._options.sources)
+        found = find_segments(self._options.sources, follow_links=self._options.follow_links)
         segments = [segment for segment in found.segments if may_hold(self._filters, segment)]
         if self._options.index_dir is not None:
             from kafka_segments.storage.time_bounds import without_older  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -69,12 +69,14 @@ _ROWS_A_BATCH = 10_000
 _ROWS_IN_DRIVER = 200_000  # 200 MiB at most; a Spark job a level takes longer
 
 
-def _list_folders(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _list_folders(
+    batches: Iterator[pa.RecordBatch], *, follow_links: bool
+) -> Iterator[pa.RecordBatch]:
     arrow_schema = to_arrow_schema(LISTED)
     rows: list[listing.Listed] = []
     for batch in batches:
         names = (batch.column(name).to_pylist() for name in ("source", "relative_path"))
-        for row in list_folders(zip(*names, strict=True)):
+        for row in list_folders(zip(*names, strict=True), follow_links=follow_links):
             rows.append(row)
             if len(rows) == _ROWS_A_BATCH:
                 yield _to_batch(rows, arrow_schema)
@@ -96,7 +98,11 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
 
 
 def list_sources(
-    spark: SparkSession, sources: Sequence[str], caches: ExitStack
+    spark: SparkSession,
+    sources: Sequence[str],
+    caches: ExitStack,
+    *,
+    follow_links: bool = False,
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List every source down to the partitions' folders; gives the rows and how many, by kind.
 
@@ -104,7 +110,10 @@ def list_sources(
     so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
     is left of a larger one is listed by the executors, a folder level a Spark job.
     """
-    walked = walk_folders(((source, "") for source in sources), most_rows=_ROWS_IN_DRIVER)
+    walked = walk_folders(
+        ((source, "") for source in sources), most_rows=_ROWS_IN_DRIVER, follow_links=follow_links
+    )
+    list_rows = partial(_list_folders, follow_links=follow_links)
     near = [row for rows in walked.folders for row in rows]
     loads: dict[str, Load] = {}
     for row in near:
@@ -114,7 +123,7 @@ def list_sources(
     tasks = spark.sparkContext.defaultParallelism
     for _ in range(listing.MOST_LEVELS if walked.left else 0):
         below = folders.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
-        listed = below.repartition(tasks).mapInArrow(_list_folders, LISTED).persist()
+        listed = below.repartition(tasks).mapInArrow(list_rows, LISTED).persist()
         caches.callback(listed.unpersist)
         levels.append(listed)
         found = listed.groupBy("kind").agg(

@@ -25,7 +25,7 @@ _RANGES = {
 }
 _OPTIONS = (
     *("path", "paths", "rows", "columns", *_NAMED, *_RANGES),
-    *("index_dir", "check", "max_batch_bytes", "tasks", "pushdown"),
+    *("index_dir", "check", "max_batch_bytes", "tasks", "pushdown", "follow_links"),
 )
 _LEAST_BATCH_BYTES = 1024
 _MAX_INT64 = 2**63 - 1
@@ -44,6 +44,7 @@ class ReadOptions:
     max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES
     tasks: int | None = None
     has_pushdown: bool = False
+    follow_links: bool = False
 
     @property
     def is_records(self) -> bool:
@@ -82,6 +83,7 @@ def parse_options(options: dict[str, str]) -> ReadOptions:
         ),
         tasks=_number(options, "tasks", (1, 1_000_000)) if "tasks" in options else None,
         has_pushdown=_choice(options, "pushdown", ("false", "true")) == "true",
+        follow_links=_choice(options, "follow_links", ("false", "true")) == "true",
     )
 
 

@@ -17,6 +17,13 @@ from kafka_segments.errors import (
     UnreadableObjectError,
     UsageError,
 )
+from kafka_segments.storage.local_folder import (
+    NO_FILE,
+    FileEntry,
+    as_text,
+    is_text,
+    list_local_folder,
+)
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
 from kafka_segments.storage.stores import (
     lists_files_only,
@@ -32,7 +39,6 @@ from kafka_segments.wire.segment_manifest import (
 )
 from kafka_segments.wire.tiered_names import MANIFEST, tiered_log_of
 
-_NO_FILE = "a pipe, a socket or a device, no file"
 TEMPORARY_SUFFIX = ".kafka-segments-tmp"
 
 
@@ -47,16 +53,6 @@ class Place(NamedTuple):
         return Place(self.filesystem, "/".join([self.path, *(part for part in parts if part)]))
 
 
-class FileEntry(NamedTuple):
-    """One name in a folder; ``oddity`` says why it is neither a file nor a folder."""
-
-    name: str
-    is_folder: bool
-    size_bytes: int
-    mtime_ns: int
-    oddity: str | None = None
-
-
 def absolute_uri(text: str) -> str:
     """Turn what a user typed into a URI: local paths become absolute, without a scheme.
 
@@ -66,6 +62,8 @@ def absolute_uri(text: str) -> str:
     """
     if not text:
         raise UsageError("an empty path is no source or target")
+    if not is_text(text):
+        raise UsageError(f"{as_text(text)}: no UTF-8, tables and URIs cannot name it; rename it")
     if "://" not in text:
         return _normalized(os.path.expanduser(text))
     split_uri(text)
@@ -117,26 +115,21 @@ def first_line(error: BaseException) -> str:
 
 
 def list_folder(folder: Place) -> list[FileEntry]:
-    """List the names in a folder, sorted; on local disks links that lead nowhere too.
+    """List the names in a folder, sorted.
 
     Raises:
         SourceError: it is not there, is no folder or may not be read.
     """
     try:
+        if isinstance(folder.filesystem, fs.LocalFileSystem):
+            return sorted(list_local_folder(folder.path))
         is_deep = lists_files_only(folder.filesystem)
         infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
-        entries = (
-            _nearest(folder.path, infos)
-            if is_deep
-            else [_entry(folder.path, info) for info in infos]
-        )
-        if isinstance(folder.filesystem, fs.LocalFileSystem):
-            entries += _dangling_links(folder.path, {entry.name for entry in entries})
-    except UnicodeDecodeError:
-        raise SourceError(folder.path, "it holds a name that is no UTF-8") from None
+        if is_deep:
+            return sorted(_nearest(folder.path, infos))
+        return sorted(_entry(folder.path, info) for info in infos)
     except (OSError, pa.ArrowException) as error:
         raise SourceError(folder.path, first_line(error)) from None
-    return sorted(entries)
 
 
 def _entry(folder: str, info: fs.FileInfo) -> FileEntry:
@@ -146,7 +139,7 @@ def _entry(folder: str, info: fs.FileInfo) -> FileEntry:
         info.type == fs.FileType.Directory,
         info.size or 0,
         info.mtime_ns or 0,
-        _NO_FILE if info.type == fs.FileType.Unknown else None,
+        NO_FILE if info.type == fs.FileType.Unknown else None,
     )
 
 
@@ -161,16 +154,6 @@ def _nearest(folder: str, infos: list[fs.FileInfo]) -> list[FileEntry]:
         else:
             files.append(_entry(folder, info))
     return [*files, *(FileEntry(name, True, 0, 0) for name in folders)]
-
-
-def _dangling_links(folder: str, listed: set[str]) -> list[FileEntry]:
-    """Find the names that pyarrow leaves out of a local folder."""
-    with os.scandir(folder) as entries:
-        return [
-            FileEntry(entry.name, False, 0, 0, "a link that leads nowhere")
-            for entry in entries
-            if entry.name not in listed and entry.is_symlink()
-        ]
 
 
 def read_whole(file: Place, *, most_bytes: int) -> bytes:
@@ -188,7 +171,7 @@ def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
     if found == fs.FileType.NotFound:
         return None
     if found != fs.FileType.File:
-        raise OSError("a folder" if found == fs.FileType.Directory else _NO_FILE)
+        raise OSError("a folder" if found == fs.FileType.Directory else NO_FILE)
     return read_whole(file, most_bytes=most_bytes)
 
 

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.index.audit import Judgement, Kind, Verdict
+from kafka_segments.index.audit_odd_files import judge_odd_file
 from kafka_segments.index.audit_segment import SEGMENT_SUFFIXES
 from kafka_segments.index.audit_tiered import PARTS, cut_parts
 from kafka_segments.storage.files import Place, first_line, read_if_there
+from kafka_segments.storage.links import look_at
 from kafka_segments.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
     SegmentManifest,
@@ -21,21 +23,31 @@ class FoundIndexes(NamedTuple):
     """Index files by suffix, None: there is no such file; ``names``: the files that hold them.
 
     ``judged``: what could not be had, and why. ``manifest``: of a tiered segment, None: unusable.
+    ``links``: where those lead that were read through a link.
     """
 
     files: dict[str, bytes | None]
     names: dict[str, str]
     judged: list[Judgement]
     manifest: SegmentManifest | None = None
+    links: dict[str, str] | None = None
 
 
-def read_beside(log: Place) -> FoundIndexes:
-    """Read the index files beside a segment."""
+def read_beside(log: Place, *, source: str, follow_links: bool = False) -> FoundIndexes:
+    """Read the index files beside a segment; links only where they are to be followed."""
     stem = log.path.rpartition("/")[2].removesuffix(LOG)
-    found = FoundIndexes({}, {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}, [])
+    names = {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}
+    links: dict[str, str] = {}
+    found = FoundIndexes({}, names, [], links=links)
     for suffix in SEGMENT_SUFFIXES:
-        data, problem = _read(log, suffix)
-        found.files[suffix] = data
+        odd = look_at(_beside(log, suffix), source=source)
+        if odd is not None and odd.kind == Kind.LINK and follow_links:
+            links[suffix], odd = odd.target, None
+        if odd is not None:
+            found.files[suffix] = None
+            found.judged.append(judge_odd_file(suffix, Kind(odd.kind), odd.reason))
+            continue
+        found.files[suffix], problem = _read(log, suffix)
         found.judged.extend([] if problem is None else [_unreadable(suffix, problem)])
     return found
 
@@ -73,11 +85,14 @@ def _read(
     log: Place, suffix: str, most_bytes: int = MOST_INDEX_BYTES
 ) -> tuple[bytes | None, str | None]:
     """Read a file beside a log; gives its bytes, or why they cannot be had."""
-    file = log._replace(path=log.path.removesuffix(LOG) + suffix)
     try:
-        return read_if_there(file, most_bytes=most_bytes), None
+        return read_if_there(_beside(log, suffix), most_bytes=most_bytes), None
     except OSError as error:
         return None, first_line(error)
+
+
+def _beside(log: Place, suffix: str) -> Place:
+    return log._replace(path=log.path.removesuffix(LOG) + suffix)
 
 
 def _unreadable(suffix: str, why: str) -> Judgement:

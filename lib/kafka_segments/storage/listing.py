@@ -7,17 +7,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.storage.files import FileEntry, Place, first_line, read_whole
+from kafka_segments.storage.files import Place, first_line, read_whole
+from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire import checkpoints
 
-SEGMENT, LOG, LOG_DIR, FOLDER, UNRECOGNIZED, UNLISTED = (
-    "segment",
-    "log",
-    "log_dir",
-    "folder",
+SEGMENT, LOG, LOG_DIR, FOLDER = "segment", "log", "log_dir", "folder"
+UNRECOGNIZED, LEFT_OVER, NOT_FOLLOWED, UNLISTED = (
     "unrecognized",
+    "left_over",
+    "not_followed",
     "unlisted",
 )
+NOT_TAKEN = (UNRECOGNIZED, LEFT_OVER, NOT_FOLLOWED, UNLISTED)
+"""Rows of ``unrecognized_files``; what is left over is a broker's own, and no finding."""
+UNSEEN = (NOT_FOLLOWED, UNLISTED)
+"""What lies at such a place, or below it, may well be there."""
 MOST_LEVELS = 4
 _T = TypeVar("_T")
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
@@ -54,10 +58,13 @@ def join_uri(*parts: str) -> str:
     return "/".join(part.rstrip("/") if part != "/" else "" for part in parts if part)
 
 
-def unrecognized(source: str, relative_path: str, entry: FileEntry, reason: str) -> Listed:
+def unrecognized(
+    source: str, relative_path: str, entry: FileEntry, reason: str, *, is_left_over: bool = False
+) -> Listed:
     """Make the row of what is no segment."""
+    is_link = entry.link is not None and entry.oddity is not None
     return Listed(
-        UNRECOGNIZED,
+        NOT_FOLLOWED if is_link else LEFT_OVER if is_left_over else UNRECOGNIZED,
         source,
         relative_path,
         name=entry.name,

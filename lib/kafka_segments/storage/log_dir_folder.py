@@ -3,8 +3,9 @@
 from functools import partial
 from typing import Any
 
-from kafka_segments.storage.files import FileEntry, Place
+from kafka_segments.storage.files import Place
 from kafka_segments.storage.listing import LOG_DIR, BrokerFiles, Listed
+from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 

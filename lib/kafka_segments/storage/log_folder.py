@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from kafka_segments.storage.files import TEMPORARY_SUFFIX, FileEntry, Place
+from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place
 from kafka_segments.storage.listing import (
     LOG,
     SEGMENT,
@@ -13,6 +13,7 @@ from kafka_segments.storage.listing import (
     join_uri,
     unrecognized,
 )
+from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.tiered_folder import Role, sort_objects, topic_of
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import (
@@ -23,6 +24,8 @@ from kafka_segments.wire.names import (
     parse_segment_name,
 )
 from kafka_segments.wire.tiered_names import TieredFolder, parse_name_with_id
+
+_LEFT_OVER = "left over from compaction, a split or a deletion; a broker resolves it at start"
 
 
 class LogFolder(NamedTuple):
@@ -46,10 +49,14 @@ def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
     for entry in entries:
         reason = copies.get(entry.name) or _why_unrecognized(entry, parse_name)
         base_offset = None if entry.is_folder else parse_name(entry.name)
+        is_left_over = reason == _LEFT_OVER
         if base_offset is not None and gone and reason is None:
             reason = f"the folder is marked -{state.value}, a broker does not serve it"
+            is_left_over = state == FolderState.DELETE  # -stray is for a person to decide
         if reason is not None:
-            yield unrecognized(folder.source, folder.relative_path, entry, reason)
+            yield unrecognized(
+                folder.source, folder.relative_path, entry, reason, is_left_over=is_left_over
+            )
         elif base_offset is not None:
             segments.append((base_offset, entry))
     if gone:
@@ -144,7 +151,7 @@ def _why_unrecognized(entry: FileEntry, parse_name: Callable[[str], int | None])
     if entry.oddity is not None:
         return entry.oddity
     if entry.name.endswith((".cleaned", ".swap", ".deleted")):
-        return "left over from compaction, a split or a deletion; a broker resolves it at start"
+        return _LEFT_OVER
     if entry.name.endswith(TEMPORARY_SUFFIX):
         return "unfinished file of a kafka-segments run that was stopped; may be removed"
     if not entry.name.endswith(LOG_SUFFIX) or parse_name(entry.name) is not None:

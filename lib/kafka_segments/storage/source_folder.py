@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from kafka_segments.errors import SourceError
 from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.links import with_links_judged
 from kafka_segments.storage.listing import (
     FOLDER,
     MOST_LEVELS,
@@ -17,6 +18,7 @@ from kafka_segments.storage.listing import (
     join_uri,
     unrecognized,
 )
+from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.log_dir_folder import is_log_dir, list_log_dir, same_partitions
 from kafka_segments.storage.log_folder import LogFolder, list_log, list_tiered_log
 from kafka_segments.storage.tiered_folder import is_tiered
@@ -27,14 +29,26 @@ from kafka_segments.wire.tiered_names import tiered_folder_of
 _NO_FOLDERS = ("", ".", "..")
 
 
-def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
+def entries_of(source: str, relative_path: str, *, follow_links: bool = False) -> list[FileEntry]:
+    """List the names in a folder below a source; links that are not followed are oddities.
+
+    Raises:
+        SourceError: it cannot be listed.
+    """
+    entries = list_folder(place(source).child(relative_path))
+    return with_links_judged(source, relative_path, entries, follow=follow_links)
+
+
+def list_source_folder(
+    source: str, relative_path: str, *, follow_links: bool = False
+) -> Iterator[Listed]:
     """List one folder below a source: its rows, and the folders to go on with.
 
     A folder that cannot be listed, or lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)
     try:
-        entries = list_folder(folder)
+        entries = entries_of(source, relative_path, follow_links=follow_links)
     except SourceError as error:
         yield Listed(UNLISTED, source, relative_path, reason=error.reason)
         return
@@ -51,7 +65,9 @@ def list_source_folder(source: str, relative_path: str) -> Iterator[Listed]:
         yield from list_log(LogFolder(folder, source, relative_path, parent, here), entries)
         return
     for entry in entries:
-        if not entry.is_folder and entry.name.endswith(LOG_SUFFIX):
+        if entry.oddity is not None:
+            yield unrecognized(source, relative_path, entry, entry.oddity)
+        elif not entry.is_folder and entry.name.endswith(LOG_SUFFIX):
             reason = f"its folder's name, {name}, is no <topic>-<partition>"
             yield unrecognized(source, relative_path, entry, reason)
     if is_log_dir(entries):

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.storage.files import TEMPORARY_SUFFIX, FileEntry, Place, read_manifest
+from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place, read_manifest
+from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire.segment_manifest import RemoteSegment
 from kafka_segments.wire.tiered_names import (
     INDEXES,

@@ -3,12 +3,14 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
 from kafka_segments.storage.listing import (
     FOLDER,
+    NOT_FOLLOWED,
     SEGMENT,
     UNLISTED,
     Listed,
@@ -16,7 +18,7 @@ from kafka_segments.storage.listing import (
 )
 from kafka_segments.storage.source_folder import list_source_folder
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE
-from kafka_segments.wire.names import FolderState, parse_partition_folder
+from kafka_segments.wire.names import FolderState, parse_partition_folder, parse_segment_name
 
 # Folders listed at a time; on object stores most of it is waiting. A task is one of many.
 _LISTERS = REQUESTS_AT_ONCE
@@ -45,7 +47,7 @@ class SegmentFile(NamedTuple):
 
 
 class UnlistedFolder(NamedTuple):
-    """A folder below a source that could not be listed."""
+    """A folder below a source that could not be listed, or a segment's or a log's link."""
 
     path: str
     topic: str | None
@@ -60,7 +62,7 @@ class FoundSegments(NamedTuple):
     unlisted: list[UnlistedFolder]
 
 
-def find_segments(sources: Iterable[str]) -> FoundSegments:
+def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> FoundSegments:
     """List sources (as ``absolute_uri`` gives them) down to their partitions' folders.
 
     Folders marked -delete and -stray are passed over, as a broker does not serve them. So are
@@ -69,11 +71,11 @@ def find_segments(sources: Iterable[str]) -> FoundSegments:
     Raises:
         SourceError: a source itself cannot be listed.
     """
-    walked = walk_folders((source, "") for source in sources)
+    walked = walk_folders(((source, "") for source in sources), follow_links=follow_links)
     found = FoundSegments([], [])
     for rows in walked.folders:
         found.segments.extend(_segments(rows))
-        found.unlisted.extend(_unlisted(row) for row in rows if row.kind == UNLISTED)
+        found.unlisted.extend(_unseen(rows))
     found.segments.sort()
     return found
 
@@ -85,18 +87,24 @@ class Walked(NamedTuple):
     left: list[Listed]
 
 
-def walk_folders(folders: Iterable[tuple[str, str]], *, most_rows: float = float("inf")) -> Walked:
+def walk_folders(
+    folders: Iterable[tuple[str, str]],
+    *,
+    most_rows: float = float("inf"),
+    follow_links: bool = False,
+) -> Walked:
     """List folders, given as (source, relative path), and all below, nearest first.
 
     The walk ends when it has found ``most_rows`` rows, or a little more. What is left are rows
     of kind ``folder``; no such rows are among the others.
     """
     walked, count = Walked([], []), 0
+    list_rows = partial(_list_rows, follow_links=follow_links)
     waiting = deque(folders)
     with ThreadPoolExecutor(_LISTERS) as pool:
         while waiting and count < most_rows:
             chunk = [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
-            for listed in pool.map(_list_rows, chunk):
+            for listed in pool.map(list_rows, chunk):
                 waiting.extend(
                     (row.source, row.relative_path) for row in listed if row.kind == FOLDER
                 )
@@ -107,17 +115,20 @@ def walk_folders(folders: Iterable[tuple[str, str]], *, most_rows: float = float
     return walked
 
 
-def list_folders(folders: Iterable[tuple[str, str]]) -> Iterator[Listed]:
+def list_folders(
+    folders: Iterable[tuple[str, str]], *, follow_links: bool = False
+) -> Iterator[Listed]:
     """List folders, given as (source, relative path), some at a time; not what lies below."""
     waiting = iter(folders)
+    list_rows = partial(_list_rows, follow_links=follow_links)
     with ThreadPoolExecutor(_LISTERS_A_TASK) as pool:
         while chunk := list(islice(waiting, _LISTERS_A_TASK)):
-            for rows in pool.map(_list_rows, chunk):
+            for rows in pool.map(list_rows, chunk):
                 yield from rows
 
 
-def _list_rows(folder: tuple[str, str]) -> list[Listed]:
-    return list(list_source_folder(*folder))
+def _list_rows(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
+    return list(list_source_folder(*folder, follow_links=follow_links))
 
 
 def _segments(rows: list[Listed]) -> list[SegmentFile]:
@@ -138,6 +149,20 @@ def _segments(rows: list[Listed]) -> list[SegmentFile]:
         )
         for row, next_base_offset in zip(rows, next_base_offsets, strict=True)
     ]
+
+
+def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
+    """Name the folders that could not be listed, and links where segments or logs would be."""
+    for row in rows:
+        if row.kind == UNLISTED:
+            yield _unlisted(row)
+        elif row.kind == NOT_FOLLOWED:
+            path = join_uri(row.source, row.relative_path, row.name)
+            is_segment = parse_segment_name(row.name) is not None
+            folder = parse_partition_folder(path.split("/")[-2 if is_segment else -1])
+            if folder is not None:
+                reason = row.reason or "not followed"
+                yield UnlistedFolder(path, folder.topic, folder.partition, reason)
 
 
 def _unlisted(row: Listed) -> UnlistedFolder:

@@ -1,0 +1,92 @@
+"""List a folder of a local disk: every name, whatever its bytes, and where its links lead."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+NO_FILE = "a pipe, a socket or a device, no file"
+_NO_TEXT = "its name is no UTF-8, so nothing can be read by it; rename it"
+
+
+class FileEntry(NamedTuple):
+    """One name in a folder; ``oddity`` says why it is neither a file nor a folder.
+
+    ``link``: of a symbolic link, the path that it leads to in the end; the rest is of what lies
+    there.
+    """
+
+    name: str
+    is_folder: bool
+    size_bytes: int
+    mtime_ns: int
+    oddity: str | None = None
+    link: str | None = None
+
+
+def as_text(name: str) -> str:
+    r"""Give a path as text: a byte of it that is no UTF-8 as ``\xff``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def list_local_folder(folder: str) -> list[FileEntry]:
+    """List the names in a folder, in no order; each has a text of its own.
+
+    Raises:
+        OSError: it is not there, is no folder or may not be read.
+    """
+    with os.scandir(folder) as found:
+        entries = [entry for name in found if (entry := _entry(name)) is not None]
+    odd = [entry for entry in entries if not is_text(entry.name)]
+    if not odd:
+        return entries
+    return [*(entry for entry in entries if is_text(entry.name)), *_named(odd, entries)]
+
+
+def _named(odd: list[FileEntry], entries: list[FileEntry]) -> Iterator[FileEntry]:
+    """Give names that are no text as text, none of them twice."""
+    taken = {entry.name for entry in entries}
+    for entry in sorted(odd):
+        name = as_text(entry.name)
+        while name in taken:
+            name += "\\"
+        taken.add(name)
+        what = "a folder; " if entry.is_folder else ""
+        yield FileEntry(name, False, entry.size_bytes, entry.mtime_ns, what + _NO_TEXT)
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a path, as Python has it, is UTF-8 on disk."""
+    return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _entry(found: os.DirEntry[str]) -> FileEntry | None:
+    """Say what a name is; None: it has gone since the folder was opened."""
+    link = os.path.realpath(found.path) if found.is_symlink() else None
+    try:
+        status = found.stat()
+    except OSError as error:
+        if link is not None:
+            return FileEntry(found.name, False, 0, 0, why_not_followed(error, link), as_text(link))
+        if error.errno == errno.ENOENT:
+            return None
+        raise
+    is_folder, is_file = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
+    return FileEntry(
+        found.name,
+        is_folder,
+        status.st_size if is_file else 0,
+        status.st_mtime_ns,
+        None if is_folder or is_file else NO_FILE,
+        None if link is None else as_text(link),
+    )
+
+
+def why_not_followed(error: OSError, target: str) -> str:
+    """Say why a link cannot be followed; ``target``: where it leads."""
+    if error.errno == errno.ELOOP:
+        return "a link that leads round in a circle"
+    if error.errno == errno.ENOENT:
+        return f"a link that leads nowhere: {as_text(target)} is not there"
+    return f"a link to {as_text(target)} that cannot be followed: {error.strerror}"
