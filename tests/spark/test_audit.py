@@ -61,6 +61,11 @@ def test_findings_are_rows_and_a_table(spark: SparkSession, log_dir: Path, tmp_p
     (partition / f"{SECOND}.timeindex").unlink()
     (partition / f"{9999:020d}.index").write_bytes(b"")
     (other / f"{FIRST}.index").write_bytes(bytes(8))
+    (other / f"{FIRST}.timeindex").rename(tmp_path / "moved")
+    (other / f"{FIRST}.timeindex").symlink_to(tmp_path / "moved")
+    (other / f"{FIRST}.txnindex").mkdir()
+    (other / f"{5:020d}.log").symlink_to(tmp_path / "moved")
+    (log_dir / "loop").symlink_to(".")
     (other / "leader-epoch-checkpoint").write_text("0\n1\n")
     (log_dir / "txn-0" / f"{1165:020d}.txnindex").unlink()
 
@@ -71,7 +76,10 @@ def test_findings_are_rows_and_a_table(spark: SparkSession, log_dir: Path, tmp_p
         f"{partition.name}/{FIRST}.timeindex": ("padded", "trailing_zeros", "deletes_data"),
         f"{partition.name}/{SECOND}.timeindex": ("missing", None, "falls_back_to_mtime"),
         f"{partition.name}/{9999:020d}.index": ("orphan", "no_segment", "deleted_at_start"),
-        f"{other.name}/{FIRST}.index": ("never_written", "all_zero", "wrong_lookups"),
+        f"{other.name}/{FIRST}.index": ("never_written", "all_zero", "slow_lookups"),
+        f"{other.name}/{FIRST}.timeindex": ("unjudged", "link", "writes_elsewhere"),
+        f"{other.name}/{FIRST}.txnindex": ("corrupt", "folder", "fails_to_start"),
+        f"{other.name}/{5:020d}.log": ("unjudged", "link", "writes_elsewhere"),
         f"txn-0/{1165:020d}.txnindex": ("missing", None, "wrong_lookups"),
         f"{other.name}/leader-epoch-checkpoint": ("corrupt", "bad_content", "fails_to_start"),
     }

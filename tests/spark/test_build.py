@@ -201,12 +201,15 @@ def test_damage_is_a_row_and_the_run_goes_on(
     data = bytearray(log.read_bytes())
     data[500_000] ^= 1
     log.write_bytes(data)
+    with sorted((log_dir / "ct-two-partitions-1").glob("*.log"))[-1].open("ab") as active:
+        active.write(data[:100])
 
     summary = build(log_dir)
 
-    damaged = table("segments").where("damage IS NOT NULL").collect()
-    assert (summary.segments_scanned, summary.segments_damaged, summary.findings) == (4, 1, 1)
-    assert [row["damage"]["kind"] for row in damaged] == ["corrupt_batch"]
+    damaged = table("segments").where("damage IS NOT NULL").orderBy("damage.kind").collect()
+    assert (summary.segments_scanned, summary.segments_damaged, summary.findings) == (4, 2, 1)
+    assert summary.segments_open == 1
+    assert [row["damage"]["kind"] for row in damaged] == ["corrupt_batch", "partial_batch"]
     assert damaged[0]["valid_bytes"] == damaged[0]["damage"]["position"] < 500_000
 
 
@@ -226,6 +229,7 @@ def test_what_is_no_segment_is_a_row_of_unrecognized_files(
     }
     assert summary.segments_found == 4
     assert summary.files_unrecognized == len(reasons) == 4
+    assert (summary.files_left_over, summary.findings) == (3, 1)
     assert reasons["7.log"] == (
         "no segment name: a broker would open 00000000000000000007.log instead"
     )

@@ -54,6 +54,7 @@ def test_a_relative_path_begins_where_the_user_is(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("", "an empty path is no source or target"),
+        ("/logs/\udcff", "/logs/\\xff: no UTF-8, tables and URIs cannot name it; rename it"),
         ("file://data/logs", "file://data/logs names the host data: a local path is file:///…"),
         ("s3://[bucket", "s3://[bucket: Invalid IPv6 URL"),
         (

@@ -41,8 +41,10 @@ def rows_of(kind: str, source: str, relative_path: str = "") -> list[listing.Lis
     return [row for row in list_source_folder(source, relative_path) if row.kind == kind]
 
 
-def reasons(source: str, relative_path: str = "") -> dict[str, str | None]:
-    rows = rows_of(listing.UNRECOGNIZED, source, relative_path)
+def reasons(
+    source: str, relative_path: str = "", *, kinds: tuple[str, ...] = listing.NOT_TAKEN
+) -> dict[str, str | None]:
+    rows = [row for kind in kinds for row in rows_of(kind, source, relative_path)]
     return {row.name: row.reason for row in rows}
 
 
@@ -170,6 +172,7 @@ def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
         leftover: "unfinished file of a kafka-segments run that was stopped; may be removed",
     }
     assert [row.base_offset for row in rows_of(listing.SEGMENT, source, "t-0")] == [0]
+    assert set(reasons(source, "t-0", kinds=(listing.LEFT_OVER,)).values()) == {left_over}
 
 
 def test_a_base_offset_above_int64_is_no_segment(tree):
@@ -198,7 +201,7 @@ def test_a_pipe_or_a_dangling_link_named_like_a_segment_is_named_and_not_opened(
     assert [row.name for row in rows_of(listing.SEGMENT, source, "t-0")] == [segment(0)]
     assert reasons(source, "t-0") == {
         segment(10): "a pipe, a socket or a device, no file",
-        segment(20): "a link that leads nowhere",
+        segment(20): f"a link that leads nowhere: {tmp_path}/nowhere is not there",
         "leader-epoch-checkpoint": "a pipe, a socket or a device, no file",
     }
 
@@ -212,15 +215,15 @@ def test_index_files_and_snapshots_need_no_row(tree):
     assert kinds == ["segment", "log"]
 
 
-@pytest.mark.parametrize("state", ["delete", "stray"])
-def test_segments_of_a_folder_that_a_broker_does_not_serve_are_named_as_such(tree, state):
+@pytest.mark.parametrize(("state", "kind"), [("delete", "left_over"), ("stray", "unrecognized")])
+def test_segments_of_a_folder_that_a_broker_does_not_serve_are_named_as_such(tree, state, kind):
     folder = f"t-0.{HASH}-{state}"
     source = tree({f"{folder}/{segment(0)}": b"123"})
 
     (row,) = list_source_folder(source, folder)
 
     assert row == listing.Listed(
-        kind="unrecognized",
+        kind=kind,
         source=source,
         relative_path=folder,
         name=segment(0),
@@ -360,14 +363,110 @@ def test_a_folder_that_cannot_be_listed_is_a_row(tree):
     assert "Not a directory" in no_folder.reason
 
 
-def test_a_folder_with_a_name_that_is_no_utf_8_is_a_row(tree):
-    source = tree({f"t-0/{segment(0)}": b""})
-    with open(os.fsencode(source) + b"/t-0/\xff", "wb"):
-        pass
+def test_a_name_that_is_no_utf_8_is_a_row_and_hides_nothing(tree):
+    source = tree({f"t-0/{segment(0)}": b"", "t-0/\\xff.log": b""})
+    root = os.fsencode(source)
+    Path(os.fsdecode(root + b"/\xfe-0")).mkdir()
+    for name in (b"\xff.log", b"\xed\xa0\x80"):
+        with open(root + b"/t-0/" + name, "wb"):
+            pass
+    Path(source, "t-0", "link").symlink_to(os.fsdecode(b"/nowhere/\xff"))
+    no_text = "its name is no UTF-8, so nothing can be read by it; rename it"
 
-    (row,) = list_source_folder(source, "t-0")
+    assert reasons(source) == {"\\xfe-0": f"a folder; {no_text}"}
+    assert reasons(source, "t-0") == {
+        "\\xff.log": "no segment name: 20 digits and .log expected; a broker would not start",
+        "\\xff.log\\": no_text,  # a key of its own
+        "\\xed\\xa0\\x80": no_text,
+        "link": "a link that leads nowhere: /nowhere/\\xff is not there",
+    }
+    assert [file.relative_path for file in find_segments([source]).segments] == ["t-0"]
 
-    assert (row.kind, row.reason) == ("unlisted", "it holds a name that is no UTF-8")
+
+# --- links ---
+
+
+def test_links_to_folders_above_list_nothing_twice_and_end(tree, tmp_path):
+    source = tree({f"t-0/{segment(0)}": b"1"})
+    Path(source, "loop").symlink_to(".")
+    Path(source, "up").symlink_to("..")
+    Path(source, "t-0", "up").symlink_to("..")
+    once = [SegmentFile(source, "t-0", segment(0), "t", 0, 0, None, 1)]
+    endless = "following it would never end"
+
+    assert find_segments([source]).segments == once
+    assert reasons(source) == {
+        "loop": f"a link, to {source}: not followed; --follow-links does",
+        "up": f"a link out of the source, to {tmp_path}: not followed; --follow-links does",
+    }
+    assert reasons(source, "t-0") == {
+        "up": f"a link, to {source}: not followed; --follow-links does"
+    }
+
+    assert find_segments([source], follow_links=True).segments == once
+    followed = [*list_source_folder(source, "", follow_links=True)]
+    assert {row.name: row.reason for row in followed if row.kind == listing.NOT_FOLLOWED} == {
+        "loop": f"a link to {source}, which holds it: {endless}",
+        "up": f"a link to {tmp_path}, which holds it: {endless}",
+    }
+
+
+def test_links_that_lead_to_each_other_end(tree):
+    source = tree({f"a/t-0/{segment(0)}": b"", f"b/t-1/{segment(0)}": b""})
+    Path(source, "a", "x").symlink_to("../b")
+    Path(source, "b", "y").symlink_to("../a")
+
+    found = find_segments([source], follow_links=True)
+
+    assert [file.relative_path for file in found.segments] == [
+        *("a/t-0", "a/x/t-1", "b/t-1", "b/y/t-0")
+    ]
+    assert found.unlisted == []
+
+
+def test_a_segment_or_a_log_that_is_a_link_is_read_only_when_asked(tree, tmp_path):
+    source = tree({f"t-0/{segment(0)}": b"1", "t-2/x": b""})
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"0123456789")
+    Path(source, "t-0", segment(5)).symlink_to(secret)
+    Path(source, "t-2", "leader-epoch-checkpoint").symlink_to(secret)
+    (tmp_path / "t-1").mkdir()
+    (tmp_path / "t-1" / segment(0)).write_bytes(b"12")
+    Path(source, "t-1").symlink_to(tmp_path / "t-1")
+    reason = "a link out of the source, to {}: not followed; --follow-links does"
+
+    left, followed = find_segments([source]), find_segments([source], follow_links=True)
+
+    assert [(file.partition, file.size_bytes) for file in left.segments] == [(0, 1)]
+    assert left.unlisted == [
+        UnlistedFolder(f"{source}/t-1", "t", 1, reason.format(tmp_path / "t-1")),
+        UnlistedFolder(f"{source}/t-0/{segment(5)}", "t", 0, reason.format(secret)),
+    ]
+    assert [row.size_bytes for row in rows_of(listing.NOT_FOLLOWED, source, "t-0")] == [0]
+    (log,) = rows_of(listing.LOG, source, "t-2")
+    assert (log.leader_epochs, log.reason) == (None, None)
+    assert [(file.partition, file.size_bytes) for file in followed.segments] == [
+        *((0, 1), (0, 10), (1, 2))
+    ]
+    assert followed.unlisted == []
+
+
+def test_a_source_that_is_a_link_is_what_was_asked_for(tree, tmp_path):
+    source = tree({f"t-0/{segment(0)}": b"1"})
+    (tmp_path / "current").symlink_to(source)
+
+    found = find_segments([str(tmp_path / "current")])
+
+    assert [file.source for file in found.segments] == [str(tmp_path / "current")]
+
+
+def test_what_is_no_file_in_a_log_directory_is_named(tree):
+    source = tree({f"t-0/{segment(0)}": b"", "meta.properties": "node.id=1\n"})
+    os.mkfifo(f"{source}/recovery-point-offset-checkpoint")
+
+    assert reasons(source) == {
+        "recovery-point-offset-checkpoint": "a pipe, a socket or a device, no file"
+    }
 
 
 def test_folders_too_far_below_the_source_are_named(tree):

@@ -62,7 +62,7 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
         yield _odd_row(log, name, file)
     gone = {name for name, file in odd.items() if file.kind == Kind.DANGLING_LINK}
     files = {entry.name: entry for entry in entries if not entry.is_folder}
-    for found in orphans(files.keys() - gone, scope.version):
+    for found in orphans((files.keys() | odd.keys()) - gone, scope.version):
         yield _file_row(log, found, files[found.name].size_bytes)
     for name in filter(is_judged_whole, files.keys() - odd.keys()):
         try:

@@ -1,0 +1,63 @@
+"""What a build says at its end: what someone must look at, apart from what any broker leaves."""
+
+from dataclasses import replace
+
+import pytest
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.pipelines.build import BuildSummary
+from kafka_segments.pipelines.build_options import BuildOptions
+from kafka_segments.reports.build import summary
+
+DONE = BuildSummary(
+    run_id="r",
+    segments_found=9,
+    segments_scanned=9,
+    segments_unchanged=0,
+    segments_vanished=0,
+    segments_damaged=0,
+    segments_open=0,
+    files_unrecognized=0,
+    files_left_over=0,
+    bytes_scanned=90,
+    findings=0,
+    seconds=1.0,
+    seconds_by_step={},
+)
+OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        (DONE, []),
+        (
+            replace(
+                DONE, segments_damaged=1, segments_open=1, files_unrecognized=3, files_left_over=3
+            ),
+            [
+                "1 segments end as a running broker leaves them, torn or preallocated: no finding,"
+                " column damage has them",
+                "3 files left over, which a broker resolves at its start: no finding, table"
+                " unrecognized_files has them",
+            ],
+        ),
+        (
+            replace(
+                DONE, segments_damaged=3, segments_open=1, files_unrecognized=2, files_left_over=0
+            ),
+            [
+                "2 damaged segments: column damage of table segments",
+                "1 segments end as a running broker leaves them, torn or preallocated: no finding,"
+                " column damage has them",
+                "2 files or folders not taken: table unrecognized_files",
+            ],
+        ),
+    ],
+)
+def test_findings_are_told_apart_from_what_a_broker_leaves(
+    done: BuildSummary, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary(done, OPTIONS, dry_run=False)
+
+    assert capsys.readouterr().err.splitlines()[1:-1] == said
