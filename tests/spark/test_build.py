@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.pipelines.build import Build, BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
@@ -259,6 +260,19 @@ def test_in_place_sets_aside_what_it_replaces(
     kept = Path(warehouse, "_set_aside", summary.run_id, folder.name, stale.name)
     assert _index_files(folder) == rebuilt
     assert kept.read_bytes() == b"\x00" * 80
+
+
+def test_in_place_names_what_is_in_the_way_of_an_index_file(
+    log_dir: Path, build: Callable[..., BuildSummary], tmp_path: Path
+) -> None:
+    odd = log_dir / "ct-two-partitions-0" / f"{0:020d}.timeindex"
+    (tmp_path / "elsewhere").write_bytes(b"not for us")
+    odd.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(UsageError, match=rf"--in-place: {odd} is in the way .* out of the source"):
+        build(log_dir, in_place=True)
+
+    assert not (log_dir / "ct-two-partitions-0" / f"{0:020d}.index").exists()
 
 
 def test_brokers_files_beside_the_segments_reach_the_tables(

@@ -24,6 +24,7 @@ DONE = BuildSummary(
     seconds=1.0,
     seconds_by_step={},
 )
+LIVE = replace(DONE, segments_open=1)
 OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
 
 

@@ -15,11 +15,12 @@ from pyspark.sql import functions as F
 
 from kafka_segments import __version__
 from kafka_segments.decide import build_plan, log_folding
-from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.errors import SourceError
 from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.log_recovery import RecoveryMode
-from kafka_segments.pipelines.build_options import BuildOptions, refuse_locked
+from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.pipelines.build_tables import BuildTables, BuildWork
+from kafka_segments.pipelines.in_place import check_in_place
 from kafka_segments.pipelines.log_folding import FoldedLogs, fold_changed_logs
 from kafka_segments.spark import rows, tables
 from kafka_segments.spark.entry_files import INDEX_TABLES, make_folders, read_entries
@@ -97,7 +98,7 @@ class Build:
 
         Raises:
             SourceError: a source that cannot be listed.
-            UsageError: ``in_place`` under a running broker.
+            UsageError: ``in_place`` where it cannot be.
         """
         with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
             caches.enter_context(warehouse_lock(self._options.warehouse, alone=False))
@@ -105,8 +106,7 @@ class Build:
             plan = self._plan(caches)
             self._note("list")
             if self._options.in_place:
-                self._refuse_tiered(plan)
-                refuse_locked(self._locked_log_dirs(plan))
+                check_in_place(plan.listed)
             scanned = self._scan(plan, caches) if plan.to_scan else None
             totals = _Totals() if scanned is None else _totals(scanned)
             self._note("read")
@@ -205,20 +205,6 @@ class Build:
             return None
         unseen = listed.where(F.col("kind").isin(*listing.UNSEEN))
         return _cached(known.transform(build_plan.vanished(found, unseen, now=self._now)), caches)
-
-    def _refuse_tiered(self, plan: BuildWork) -> None:
-        is_segment = F.col("kind") == listing.SEGMENT
-        tiered = plan.listed.where(is_segment & build_plan.has_segment_id()).first()
-        if tiered is not None:
-            path = join_uri(tiered["source"], tiered["relative_path"], tiered["name"])
-            raise UsageError(
-                f"--in-place: {path} is an object of tiered storage, where no reader looks for"
-                " index files of other names: give --index-dir"
-            )
-
-    def _locked_log_dirs(self, plan: BuildWork) -> list[str]:
-        locked = plan.listed.where((F.col("kind") == listing.LOG_DIR) & F.col("meta.has_lock_file"))
-        return [row["log_dir"] for row in locked.select("log_dir").collect()]
 
     # -- scan --------------------------------------------------------------------------------
 
