@@ -474,6 +474,8 @@ def test_folders_too_far_below_the_source_are_named(tree):
 
     found = find_segments([source])
 
+    (row,) = rows_of(listing.UNLISTED, source, "a/b/c")
+    assert (row.relative_path, row.name) == ("a/b/c/t-0", "")
     assert [file.relative_path for file in found.segments] == ["a/b/t-1"]
     assert found.unlisted == [
         UnlistedFolder(

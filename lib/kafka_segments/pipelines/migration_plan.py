@@ -86,8 +86,8 @@ def _planned(
     spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack
 ) -> DataFrame:
     listed, loads = list_sources(spark, options.sources, caches)
-    if listing.UNLISTED in loads:
-        _name_unlisted(listed)
+    if not loads.keys().isdisjoint(listing.UNSEEN):
+        _name_unseen(listed)
     load = loads.get(listing.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
@@ -128,13 +128,16 @@ def _planned(
     )
 
 
-def _name_unlisted(listed: DataFrame) -> None:
-    """Name the folders that could not be listed; refuse a source that could not."""
-    for row in listed.where(F.col("kind") == listing.UNLISTED).toLocalIterator():
+def _name_unseen(listed: DataFrame) -> None:
+    """Name the folders that could not be listed, and links; refuse a source that could not."""
+    for row in listed.where(F.col("kind").isin(*listing.UNSEEN)).toLocalIterator():
+        path = listing.join_uri(row["source"], row["relative_path"], row["name"])
+        if row["kind"] == listing.NOT_FOLLOWED:
+            _LOG.warning("%s is not in the plan, it is %s", path, row["reason"].partition(";")[0])
+            continue
         if row["relative_path"] == "":
             raise SourceError(row["source"], row["reason"])
-        folder = listing.join_uri(row["source"], row["relative_path"])
-        _LOG.warning("%s is not in the plan, it cannot be listed: %s", folder, row["reason"])
+        _LOG.warning("%s is not in the plan, it cannot be listed: %s", path, row["reason"])
 
 
 def _with_log_dirs(listed: DataFrame) -> DataFrame:

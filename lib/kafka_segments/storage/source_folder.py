@@ -87,4 +87,4 @@ def list_source_folder(
             yield Listed(FOLDER, source, below, name=entry.name)
         else:
             reason = f"it lies {MOST_LEVELS} levels below its source, too deep"
-            yield Listed(UNLISTED, source, below, name=entry.name, reason=reason)
+            yield Listed(UNLISTED, source, below, reason=reason)
