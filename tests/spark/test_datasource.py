@@ -319,6 +319,22 @@ def test_a_schema_that_is_not_the_published_one_is_refused(
         reader.load(str(tmp_path)).count()
 
 
+def test_a_link_is_a_row_with_error_or_followed_when_asked(
+    load: Load, broker: Path, tmp_path: Path
+) -> None:
+    log = sorted((broker / "logs" / "ct-none-0").glob("*.log"))[0]
+    _write(tmp_path / "logs", "t-0", 0, log.read_bytes())
+    (tmp_path / "logs" / "t-1").symlink_to(log.parent)
+    (tmp_path / "logs" / "loop").symlink_to(".")
+
+    left = load(tmp_path / "logs", columns="partition,error").distinct().collect()
+    followed = load(tmp_path / "logs", columns="partition,error", follow_links="true")
+
+    reason = f"a link out of the source, to {log.parent}: not followed; --follow-links does"
+    assert {(row.partition, row.error) for row in left} == {(0, None), (1, reason)}
+    assert {tuple(row) for row in followed.distinct().collect()} == {(0, None), (1, None)}
+
+
 def test_a_source_that_is_not_there_is_an_error(load: Load, tmp_path: Path) -> None:
     with pytest.raises((AnalysisException, PythonException), match="cannot list"):
         load(tmp_path / "missing").count()

@@ -23,6 +23,7 @@ from kafka_segments.storage import listing
 
 _SCHEMA = "index_audits.v1"
 _LOG = ("log_dir", "topic", "partition")
+_IN_A_LOG = "^[0-9]{20}[.](log|index|timeindex|txnindex|snapshot)$|^leader-epoch-checkpoint$"
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,7 @@ def run_audit(
     segments = _with_recovery(listed.transform(identify)).transform(
         pack_segments(load, tasks=tasks)
     )
-    is_folder = F.col("kind").isin(listing.LOG, listing.UNLISTED)
-    folders = listed.where(is_folder).transform(identify)
-    folders = folders.withColumn(
-        "reason", F.when(F.col("kind") == listing.UNLISTED, F.col("reason"))
-    )
+    folders = _folders(listed).transform(identify)
     judged = segments.transform(audit_segments(scope)).persist()
     caches.callback(judged.unpersist)
     rows = (
@@ -94,6 +91,20 @@ def run_audit(
         warehouse.create(INDEX_AUDITS)
         warehouse.append(INDEX_AUDITS, rows)
     return rows
+
+
+def _folders(listed: DataFrame) -> DataFrame:
+    """Give the logs' folders; ``reason``: why one is not looked into, as links that are left."""
+    is_link = F.col("kind") == listing.NOT_FOLLOWED
+    path = F.concat_ws("/", F.nullif("relative_path", F.lit("")), "name")
+    return (
+        listed.where(
+            F.col("kind").isin(listing.LOG, listing.UNLISTED)
+            | (is_link & ~F.col("name").rlike(_IN_A_LOG))
+        )
+        .withColumn("relative_path", F.when(is_link, path).otherwise(F.col("relative_path")))
+        .withColumn("reason", F.when(F.col("kind") != listing.LOG, F.col("reason")))
+    )
 
 
 def _refuse_missing_sources(listed: DataFrame) -> None:

@@ -104,6 +104,6 @@ def _file_row(log: Row, found: LogFile, size_bytes: int, link: str | None = None
 
 
 def _unlisted(log: Row, reason: str) -> Row:
-    judgement = Judgement("", Verdict.UNJUDGED, Kind.UNREADABLE, f"cannot list it: {reason}")
-    unknown = Consequence(Effect.UNKNOWN, "the folder cannot be listed", "look at its disk")
+    judgement = Judgement("", Verdict.UNJUDGED, Kind.UNREADABLE, f"not looked into: {reason}")
+    unknown = Consequence(Effect.UNKNOWN, "nothing is known of what lies there", "look at it")
     return audit_row(log, "", None, None, judgement, unknown)
