@@ -1,8 +1,8 @@
 """List the sources: small trees in the driver, what is left of large ones in the executors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial, reduce
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -65,23 +65,25 @@ LISTED = StructType(
         StructField("offsets", ArrayType(_OFFSETS)),
     ]
 )
+OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _ROWS_A_BATCH = 10_000
 _ROWS_IN_DRIVER = 200_000  # 200 MiB at most; a Spark job a level takes longer
 
 
-def _list_folders(
-    batches: Iterator[pa.RecordBatch], *, follow_links: bool
-) -> Iterator[pa.RecordBatch]:
-    arrow_schema = to_arrow_schema(LISTED)
-    rows: list[listing.Listed] = []
-    for batch in batches:
-        names = (batch.column(name).to_pylist() for name in ("source", "relative_path"))
-        for row in list_folders(zip(*names, strict=True), follow_links=follow_links):
-            rows.append(row)
-            if len(rows) == _ROWS_A_BATCH:
-                yield _to_batch(rows, arrow_schema)
-                rows = []
-    yield _to_batch(rows, arrow_schema)
+def _list_folders(*, follow_links: bool) -> OnTask:
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(LISTED)
+        rows: list[listing.Listed] = []
+        for batch in batches:
+            names = (batch.column(name).to_pylist() for name in ("source", "relative_path"))
+            for row in list_folders(zip(*names, strict=True), follow_links=follow_links):
+                rows.append(row)
+                if len(rows) == _ROWS_A_BATCH:
+                    yield _to_batch(rows, arrow_schema)
+                    rows = []
+        yield _to_batch(rows, arrow_schema)
+
+    return on_task
 
 
 def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordBatch:
@@ -113,7 +115,7 @@ def list_sources(
     walked = walk_folders(
         ((source, "") for source in sources), most_rows=_ROWS_IN_DRIVER, follow_links=follow_links
     )
-    list_rows = partial(_list_folders, follow_links=follow_links)
+    list_below = _list_folders(follow_links=follow_links)
     near = [row for rows in walked.folders for row in rows]
     loads: dict[str, Load] = {}
     for row in near:
@@ -123,7 +125,7 @@ def list_sources(
     tasks = spark.sparkContext.defaultParallelism
     for _ in range(listing.MOST_LEVELS if walked.left else 0):
         below = folders.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
-        listed = below.repartition(tasks).mapInArrow(list_rows, LISTED).persist()
+        listed = below.repartition(tasks).mapInArrow(list_below, LISTED).persist()
         caches.callback(listed.unpersist)
         levels.append(listed)
         found = listed.groupBy("kind").agg(
