@@ -136,3 +136,20 @@ class SetAsideError(KafkaSegmentsError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+class NoSpaceError(KafkaSegmentsError):
+    """A file system without the room for what is to be written."""
+
+    def __init__(self, path: object, needed_bytes: int, free_bytes: int) -> None:
+        super().__init__(path, needed_bytes, free_bytes)
+        self.path = path
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.needed_bytes} bytes are to be written to its file system,"
+            f" {self.free_bytes} are free: nothing is written, make room for"
+            f" {self.needed_bytes - self.free_bytes} more"
+        )

@@ -1,5 +1,6 @@
 """A log directory of messages v0 and v1, migrated, under a real 4.3.1 broker, and rolled back."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from kafka_broker import KafkaBroker
 from kafka_referee import Referee
@@ -198,6 +199,104 @@ def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
         for step in migration.roll_back(execute=True, discard=False):
             assert step.status == "done", step
         assert _tree(kafka.log_dir, partitions) == before
+
+
+def _damaged(synthetic: Path) -> dict[str, Path]:
+    """Give the cases that recovery cuts and loads, as partitions by number."""
+    cases = []
+    for case in sorted(folder.parent for folder in synthetic.glob("*/t-0")):
+        segments = json.loads((case / "expected" / "segments.json").read_text())
+        load = json.loads((case / "expected" / "loader-missing.json").read_text())
+        if any(segment.get("truncatedBytes") for segment in segments) and "threw" not in load:
+            cases.append(case)
+    return {str(number): case for number, case in enumerate(cases)}
+
+
+def _damaged_queries(case: Path) -> list[str]:
+    load = json.loads((case / "expected" / "loader-missing.json").read_text())
+    times = [asked["timestamp"] for asked in load["listOffsets"] if asked["timestamp"] >= 0]
+    chosen = times[:: len(times) // 8 + 1]
+    return ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *map(str, chosen)]
+
+
+def test_damaged_logs_are_refused_or_cut_as_the_brokers_recovery_cuts_them(
+    spark: SparkSession, synthetic: Path, tmp_path: Path
+) -> None:
+    cases = _damaged(synthetic)
+    assert len(cases) > 20
+    with KafkaBroker(tmp_path) as kafka:
+        kafka.start_broker()
+        kafka.create({"recovered": len(cases), "migrated": len(cases)})
+        kafka.stop_broker()
+        for number, case in cases.items():
+            for topic in ("recovered", "migrated"):
+                folder = kafka.log_dir / f"{topic}-{number}"
+                for file in folder.iterdir():
+                    if file.name != PARTITION_METADATA:
+                        file.unlink()
+                shutil.copytree(case / "t-0", folder, dirs_exist_ok=True)
+        recovered = [kafka.log_dir / f"recovered-{number}" for number in cases]
+        for folder in recovered:  # not the migration's to see
+            folder.rename(tmp_path / folder.name)
+        before = _tree(kafka.log_dir, {f"migrated-{number}" for number in cases})
+        planned = _plan_of(spark, kafka, tmp_path, "refused", cut_damaged=False)
+        assert {row["action"] for row in planned if row["topic"] == "migrated"} <= {
+            "refuse",
+            "indexes",  # of other segments of the same logs
+        }
+        assert not any(row["is_migrated"] for row in planned)
+        staged = Migration(spark, str(tmp_path / "wh"), "refused", now_ms=NOW_MS).stage()
+        assert [step.status for step in staged] == ["refused"] * len(cases)
+
+        planned = _plan_of(spark, kafka, tmp_path, "cut", cut_damaged=True)
+        metadata = [row for row in planned if row["topic"] == "__cluster_metadata"]
+        assert [(row["action"], row["is_migrated"]) for row in metadata] == [("keep", False)]
+        assert "rules of its own" in metadata[0]["reason"]
+        migration = Migration(spark, str(tmp_path / "wh"), "cut", now_ms=NOW_MS)
+        for steps in (migration.stage(), migration.verify(), migration.apply(execute=True)):
+            assert [step.message for step in steps if step.status != "done"] == []
+        for folder in recovered:
+            (tmp_path / folder.name).rename(folder)
+
+        kafka.start_broker()
+        try:
+            queries = {
+                f"{topic}-{number}": _damaged_queries(case)
+                for number, case in cases.items()
+                for topic in ("recovered", "migrated")
+            }
+            answers = kafka.list_offsets(queries)
+            for number, case in cases.items():
+                load = json.loads((case / "expected" / "loader-missing.json").read_text())
+                answer = answers[f"migrated-{number}"]
+                assert answer == answers[f"recovered-{number}"], case.name
+                assert answer[1][0] == load["logEndOffset"], case.name
+                read = []
+                for topic in ("recovered", "migrated"):
+                    target = tmp_path / f"{topic}-{number}.txt"
+                    kafka.fetch(f"{topic}-{number}", target, first=answer[0][0])
+                    read.append(target.read_text())
+                assert read[0] == read[1], case.name
+        finally:
+            kafka.stop_broker()
+        for step in migration.roll_back(execute=True, discard=False):
+            assert step.status == "done", step
+        assert _tree(kafka.log_dir, {f"migrated-{number}" for number in cases}) == before
+
+
+def _plan_of(
+    spark: SparkSession, kafka: KafkaBroker, tmp_path: Path, plan_id: str, *, cut_damaged: bool
+) -> list[Row]:
+    options = MigrationOptions(
+        (str(kafka.log_dir),),
+        str(tmp_path / "wh"),
+        MigrationRules(cut_damaged=cut_damaged),
+        NOW_MS,
+        plan_id=plan_id,
+    )
+    with ExitStack() as caches:
+        _, planned = plan_migration(spark, options, caches, dry_run=False)
+        return planned.collect()
 
 
 def _topic_id(kafka: KafkaBroker, name: str) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import NoSpaceError, UsageError
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.pipelines.migration import LogStep, Migration
+from kafka_segments.pipelines.migration import Migration
 from kafka_segments.pipelines.migration_plan import MigrationOptions, plan_migration
+from kafka_segments.pipelines.migration_steps import LogStep
 from kafka_segments.storage.migrated_segments import MigrationRules
 from plain_decoder import PlainRecord, plain_records
 
@@ -100,21 +101,25 @@ def test_from_plan_to_rollback_with_conversion(
     planned = _plan(spark, (logs,), MigrationRules(convert=True))
     assert {row["topic"]: row["action"] for row in planned} == {
         **dict.fromkeys(CASES, "convert"),
-        REFUSED: "refuse",
-        DAMAGED: "indexes",
+        **dict.fromkeys((REFUSED, DAMAGED), "refuse"),
         WHOLE: "keep",
     }
     damaged = next(row for row in planned if row["topic"] == DAMAGED)
-    assert any("it is not converted: its end is damaged" in text for text in damaged["hazards"])
+    assert "would cut off 632 bytes from byte 28961 on" in damaged["reason"]
     migration = _migration(spark, logs)
-    names = (*CASES, DAMAGED)
+    names = CASES
+    left = dict.fromkeys((REFUSED, DAMAGED), ("refused", "before"))
 
-    assert _said(migration.stage()) == dict.fromkeys(names, ("done", "before"))
+    staged = migration.stage()
+    assert _said(staged) == dict.fromkeys(names, ("done", "before")) | left
+    assert {step.message for step in staged if step.topic == DAMAGED} == {
+        f"by the plan: {damaged['path']}: {damaged['reason']}"
+    }
     refused = _said(migration.apply(execute=True))
-    assert refused == dict.fromkeys(names, ("refused", "before"))
-    assert _said(migration.verify()) == dict.fromkeys(names, ("done", "before"))
+    assert refused == dict.fromkeys(names, ("refused", "before")) | left
+    assert _said(migration.verify()) == dict.fromkeys(names, ("done", "before")) | left
     waiting = _said(migration.apply(execute=False))
-    assert waiting == dict.fromkeys(names, ("would swap in", "before"))
+    assert waiting == dict.fromkeys(names, ("would swap in", "before")) | left
     assert _tree(logs) == before
 
     with monkeypatch.context() as patch:
@@ -123,10 +128,11 @@ def test_from_plan_to_rollback_with_conversion(
             list(migration.apply(execute=True))
     assert _said(migration.status()) == {
         **dict.fromkeys(names, ("applied", "after")),
-        **dict.fromkeys((REFUSED, WHOLE), ("left alone", "before")),
+        WHOLE: ("left alone", "before"),
+        **left,
     }
     done = _said(_migration(spark, logs).apply(execute=True))
-    assert done == dict.fromkeys(names, ("in place already", "after"))
+    assert done == dict.fromkeys(names, ("in place already", "after")) | left
     expected_bytes = {row["path"]: row["expected_bytes"] for row in planned}
     for case in CASES:
         folder = logs / f"{case}-0"
@@ -146,8 +152,40 @@ def _die(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def _give_brokers(logs: Path, other: Path, synthetic: Path) -> Path:
+    """Say whose the log directories are; gives a segment of a log that is to change."""
+    for broker, log_dir in enumerate((logs, other), start=1):
+        (log_dir / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=c\n")
+    shutil.copytree(synthetic / "v0-none" / "t-0", other / f"{DAMAGED}-0")
+    shutil.copytree(synthetic / "v0-none" / "t-0", other / "changes-0")
+    return other / "changes-0" / f"{0:020d}.log"
+
+
+def _check_that_staging_asks_for_room(
+    migration: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_segments.storage.space.free_bytes", lambda _: 100)
+        with pytest.raises(NoSpaceError, match=r"are to be written .* 100 are free"):
+            migration.stage()
+    assert not (tmp_path / "aside").exists()
+
+
+def _check_that_replicas_name_a_refused_one(planned: Sequence[Any], logs: Path) -> None:
+    rows = {(row["broker_id"], row["topic"]): row for row in planned}
+    named = [text for text in rows[2, DAMAGED]["hazards"] if "a replica is refused" in text]
+    assert named == [f"a replica is refused and stays as it is: broker 1, {logs}"]
+    assert not rows[1, DAMAGED]["is_migrated"]
+    assert rows[2, DAMAGED]["is_migrated"]
+    assert not any("a replica is" in text for text in rows[1, CASES[1]]["hazards"])
+
+
 def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
-    spark: SparkSession, logs: Path, synthetic: Path, tmp_path: Path
+    spark: SparkSession,
+    logs: Path,
+    synthetic: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rules = MigrationRules(without_timestamps=WithoutTimestamps.MTIME_FIRST)
     with pytest.raises(UsageError, match="lies in the log directory"):
@@ -156,11 +194,18 @@ def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
     shutil.copytree(synthetic / CASES[1] / "t-0", other / f"{CASES[1]}-0")
     shutil.copytree(synthetic / "v0-one-record" / "t-0", logs / "differs-0")
     shutil.copytree(synthetic / "v2-one-record" / "t-0", other / "differs-0")
+    changed = _give_brokers(logs, other, synthetic)
     before = _tree(logs)
-    _plan(spark, (logs, other), rules, stage_dir=str(tmp_path / "aside"))
+    planned = _plan(spark, (logs, other), rules, stage_dir=str(tmp_path / "aside"))
+    _check_that_replicas_name_a_refused_one(planned, logs)
     (logs / ".lock").touch()
+    os.utime(changed, ns=(5, 5))
     migration = _migration(spark, logs)
-    migration.stage()
+    _check_that_staging_asks_for_room(migration, tmp_path, monkeypatch)
+    staged = {(step.broker_id, step.topic): step for step in migration.stage()}
+    assert staged[1, DAMAGED].status == "refused"
+    assert staged[2, DAMAGED].status == "done"
+    assert "when it was planned: plan again" in staged[2, "changes"].message
 
     proven = {step.log: step for step in migration.verify()}
     broker = _holding(logs / ".lock")
@@ -175,6 +220,11 @@ def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
         spoilt = str(log_dir / "differs-0")
         assert "do not hold the same records" in proven[spoilt].message
         assert applied[spoilt] == "refused"
+    why = "`migrate stage` refused: "
+    assert why in locked[str(other / "changes-0")]
+    assert "plan again" in locked[str(other / "changes-0")]
+    said = {step.log: step.message for step in migration.status()}
+    assert said[str(other / "changes-0")].startswith(why)
     assert "its .lock is held: stop its broker first" in locked[str(logs / f"{CASES[1]}-0")]
     assert locked[str(other / f"{CASES[1]}-0")] == "migrated"
     assert applied[str(logs / f"{CASES[1]}-0")] == "done"
@@ -182,5 +232,5 @@ def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
     assert {name: file for name, file in migrated.items() if name in before} == before
     index = (logs / f"{CASES[1]}-0" / f"{0:020d}.timeindex").read_bytes()
     assert index == (MTIME_NS // 1_000_000).to_bytes(8, "big") + bytes(4)
-    staged = tmp_path / "aside" / "p" / str(logs).lstrip("/")
-    assert (staged / f"{CASES[1]}-0.json").exists()
+    aside = tmp_path / "aside" / "p" / str(logs).lstrip("/")
+    assert (aside / f"{CASES[1]}-0.json").exists()

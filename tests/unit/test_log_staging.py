@@ -1,5 +1,6 @@
 """A log staged: what goes over, what is made, a kill at every step."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 
 import killed_staging
-from kafka_segments.errors import SetAsideError
+from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.storage import space
+from kafka_segments.storage.durable_files import TEMPORARY, free_bytes
 from kafka_segments.storage.migrated_segments import Action, MigrationRules
+from kafka_segments.storage.space import check_space
 from kafka_segments.storage.staged_log import StagedLog, log_state, put_in_place
 from killed_staging import planned, stage
 
@@ -136,7 +140,49 @@ def test_a_log_that_a_broker_would_not_load_is_refused(synthetic: Path, tmp_path
     log = _log(synthetic / "v2-offsets-go-back", tmp_path)
 
     with pytest.raises(SetAsideError, match="its log is left alone"):
-        stage(log, planned(log))
+        stage(log, planned(log, Action.KEEP))
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_full_disk_names_the_file_and_what_it_needs_and_leaves_no_temporary_file(
+    synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    log = _log(synthetic / "v0-multi-segment", tmp_path)
+    kinds = (".log", ".index", ".json", ".snapshot")
+    segments = planned(log, Action.CONVERT)
+    synced = os.fsync
+
+    def full(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        if f"{kinds[step]}.{os.getpid()}{TEMPORARY}" in name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(
+            OSError, match=r": \d+( of \d+)? bytes were written, \d+ are free"
+        ) as refused:
+            stage(log, segments)
+
+    assert refused.value.errno == errno.ENOSPC
+    assert str(log.root) in str(refused.value.filename)
+    assert str(refused.value.filename).endswith(kinds[step])
+    assert [file for file in log.root.rglob("*") if "tmp" in file.name] == []
+    stage(log, segments)
+    assert log_state(log).message == "staged"
+
+
+def test_room_is_asked_for_by_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = free_bytes(tmp_path / "not" / "there")
+    roots = {str(tmp_path / name / "p"): size for name, size in (("a", 10), ("b", 30))}
+    check_space(roots)
+    monkeypatch.setattr(space, "free_bytes", lambda _: 35)
+
+    with pytest.raises(NoSpaceError, match=r"/b/p: 40 bytes are to be .* 35 are free: .* 5 more"):
+        check_space(roots)
+
+    assert free > 35
 
 
 def test_staging_again_after_the_swap_changes_nothing(synthetic: Path, tmp_path: Path) -> None:

@@ -142,10 +142,12 @@ def _touch(log: StagedLog) -> None:
     os.utime(log.folder / LOG, ns=(5, 6))
 
 
-def _spoil(log: StagedLog) -> None:
-    stat = (log.other / INDEX).stat()
-    (log.other / INDEX).write_bytes(b"x" * stat.st_size)
-    os.utime(log.other / INDEX, ns=(5, stat.st_mtime_ns))
+def _flip(file: Path) -> None:
+    """Change a byte of a file, as a disk does: size and mtime stay."""
+    stat, data = file.stat(), bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    os.utime(file, ns=(5, stat.st_mtime_ns))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,8 @@ def _spoil(log: StagedLog) -> None:
         (_touch, f"{LOG} has .* it had .* since it was staged: plan again"),
         (lambda log: (log.folder / LOG).unlink(), f"{LOG} is gone since it was staged"),
         (lambda log: (log.folder / "y").touch(), "y has come since it was staged"),
-        (_spoil, f"{INDEX} has other bytes since it was staged"),
+        (lambda log: _flip(log.other / INDEX), f"{INDEX} has other bytes since it was staged"),
+        (lambda log: _flip(log.other / LOG), f"{LOG} has other bytes since it was staged"),
         (lambda log: log.manifest.write_text("{"), "no manifest"),
         (lambda log: shutil.rmtree(log.other), "nothing is staged"),
     ],
@@ -169,6 +172,32 @@ def test_a_log_that_has_changed_since_is_not_swapped(
         put_in_place(log)
 
     assert _state(log.folder) == before
+
+
+def test_logs_are_told_by_size_and_mtime_alone_where_that_is_asked_for(log: StagedLog) -> None:
+    _flip(log.other / LOG)
+    put_in_place(log, by_mtime=True)
+    _flip(log.other / LOG)
+
+    with pytest.raises(SetAsideError, match=f"{LOG} has other bytes since it was set aside"):
+        put_back(log, discard=False)
+    put_back(log, discard=False, by_mtime=True)
+
+    assert log_state(log).side is Side.BEFORE
+    _flip(log.other / INDEX)
+    with pytest.raises(SetAsideError, match=f"{INDEX} has other bytes"):
+        put_in_place(log, by_mtime=True)
+
+
+def test_a_log_that_both_folders_share_is_not_read_again(log: StagedLog) -> None:
+    (log.other / LOG).unlink()
+    os.link(log.folder / LOG, log.other / LOG)
+    write_manifest(log, Manifest(_files(log.folder), _files(log.other)))
+    _flip(log.folder / LOG)
+
+    put_in_place(log)
+
+    assert log_state(log).side is Side.AFTER
 
 
 def test_records_that_came_since_are_not_lost(log: StagedLog) -> None:

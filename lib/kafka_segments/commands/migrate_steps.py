@@ -1,5 +1,6 @@
 """``migrate plan``, ``stage``, ``verify``, ``apply``, ``rollback`` and ``status``."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 from kafka_segments.commands.options import INT, MOMENT_MS, Command
 from kafka_segments.commands.shared import (
     DONE,
+    FAILED,
     FINDINGS,
     ROOT,
     clock,
@@ -51,6 +53,12 @@ def _step_options(command: _Command) -> _Command:
 _execute_option = click.option(
     "--execute", is_flag=True, help="Swap the folders; without it nothing changes."
 )
+_by_mtime_option = click.option(
+    "--by-mtime",
+    is_flag=True,
+    help="Tell .log files by size and mtime alone; default: their bytes are read again and have"
+    " the sha256 of the manifest, but for those that both folders share.",
+)
 
 
 @click.command(cls=Command)
@@ -91,12 +99,20 @@ _execute_option = click.option(
     help="What kafka-topics --describe prints of the new cluster: logs without partition.metadata"
     " get one with their topic's id.",
 )
+@click.option(
+    "--damaged",
+    type=click.Choice(["refuse", "cut"]),
+    default="refuse",
+    show_default=True,
+    help="Logs with bytes that a broker's recovery would cut off: leave them alone, or leave those"
+    " bytes behind, segment by segment.",
+)
 @click.option("--stage-dir", metavar="DIR", help="Default: <log directory>.migration, beside it.")
 @click.option("--plan", "plan_id", metavar="ID", help="The plan's id; default: a random one.")
 def plan(**options: Any) -> None:
     """Look at every segment and say what will be done and why; nothing is changed.
 
-    Exit status 1: some logs are refused.
+    Exit status 1: some logs are refused. They are left alone, their replicas elsewhere go on.
     """
     run(lambda: _plan(**options), verbose=options["verbose"])
 
@@ -106,7 +122,8 @@ def plan(**options: Any) -> None:
 def stage(**options: Any) -> None:
     """Write the migrated folders of a plan beside the log directories, each whole or not at all.
 
-    Run again after a crash, it goes on. Exit status 1: some logs are refused.
+    Run again after a crash, it goes on. Exit status 1: some logs are refused, by the plan or now;
+    3: there is too little room, or a file could not be written.
     """
     run(lambda: _step("stage", **options), verbose=options["verbose"])
 
@@ -116,22 +133,24 @@ def stage(**options: Any) -> None:
 def verify(**options: Any) -> None:
     """Prove that staged segments hold the same records and fit their index files.
 
-    Exit status 1: some are not proven; their logs are not applied.
+    Exit status 1: some are not proven, or refused by the plan; their logs are not applied.
     """
     run(lambda: _step("verify", **options), verbose=options["verbose"])
 
 
 @click.command(cls=Command)
 @_step_options
+@_by_mtime_option
 @_execute_option
-def apply(*, execute: bool, **options: Any) -> None:
+def apply(**options: Any) -> None:
     """Swap the migrated folders in, on a copy or under a stopped broker.
 
     A log directory whose .lock is held is refused, and a log that is not verified or has changed
-    since it was staged; exit status 1. Each log swaps in one step: a crash leaves it as it was or
-    migrated, `migrate status` says which, and a second run goes on.
+    since it was staged; exit status 1, as where the plan refuses a log. Each log swaps in one
+    step: a crash leaves it as it was or migrated, `migrate status` says which, and a second run
+    goes on.
     """
-    run(lambda: _step("apply", execute=execute, **options), verbose=options["verbose"])
+    run(lambda: _step("apply", **options), verbose=options["verbose"])
 
 
 @click.command(cls=Command)
@@ -142,19 +161,20 @@ def apply(*, execute: bool, **options: Any) -> None:
     is_flag=True,
     help="Also where segments have changed since; what is there then goes to the stage folder.",
 )
+@_by_mtime_option
 @_execute_option
-def rollback(*, execute: bool, discard: bool, **options: Any) -> None:
+def rollback(**options: Any) -> None:
     """Swap the first folders back in, byte for byte and with their mtimes."""
-    run(
-        lambda: _step("roll_back", execute=execute, discard=discard, **options),
-        verbose=options["verbose"],
-    )
+    run(lambda: _step("roll_back", **options), verbose=options["verbose"])
 
 
 @click.command(cls=Command)
 @_step_options
 def status(**options: Any) -> None:
-    """Say of every log how far it is, and which folder is in place."""
+    """Say of every log how far it is, and which folder is in place.
+
+    Exit status 1: the plan refuses some.
+    """
     run(lambda: _step("status", **options), verbose=options["verbose"])
 
 
@@ -176,6 +196,7 @@ def _plan(
     convert: bool,
     no_timestamp_as: str,
     max_message_bytes: int,
+    damaged: str,
     topic_ids: Path | None,
     stage_dir: str | None,
     plan_id: str | None,
@@ -212,6 +233,7 @@ def _plan(
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
+            cut_damaged=damaged == "cut",
         ),
         now_ms=clock() if now_ms is None else now_ms,
         plan_id=plan_id,
@@ -257,5 +279,14 @@ def _step(
         migration = Migration(spark, absolute_uri(warehouse), plan_id, now_ms=moment)
         with progress(spark):
             steps = getattr(migration, step)(**options)
-        refused = print_steps(steps, output)
-    return FINDINGS if refused else DONE
+        counts = print_steps(steps, output)
+    return exit_status(counts)
+
+
+def exit_status(logs: Counter[str]) -> int:
+    """Give the exit status of a step by how many logs became what."""
+    from kafka_segments.decide import migration as decide  # noqa: PLC0415
+
+    if logs[decide.FAILED]:
+        return FAILED
+    return FINDINGS if logs[decide.REFUSED] else DONE

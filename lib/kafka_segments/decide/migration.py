@@ -1,62 +1,78 @@
 """Decide what a migration does with each segment, and which logs it can take on."""
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.decide.build_plan import LOG_KEYS
 from kafka_segments.wire.names import METADATA_TOPIC
 
-KEEP, INDEXES, CONVERT, REFUSE = "keep", "indexes", "convert", "refuse"
+KEEP, INDEXES, CONVERT, CUT, REFUSE = "keep", "indexes", "convert", "cut", "refuse"
 STAGE, VERIFY, APPLY, ROLLBACK = "stage", "verify", "apply", "rollback"
-DONE, REFUSED = "done", "refused"
+DONE, REFUSED, FAILED = "done", "refused", "failed"
+_INDEX_BYTES = 8 + 12  # an entry of both
+_SMALLEST_BATCH = 61
 
 
 def decide_migration(segments: DataFrame) -> DataFrame:
     """Say what is done with each segment, why, and what to look at.
 
-    1. ``keep`` in the log of KRaft's own metadata.
-    2. ``refuse`` where there is a problem: a broker would not load the segment.
+    1. ``keep`` in the logs whose rules are not a topic's: KRaft's own.
+    2. ``refuse`` where there is a problem: a broker would not load the segment, or cut it.
     3. ``convert`` where a conversion was tried and not refused.
-    4. ``indexes`` where its index files are not those it is to have, else ``keep``.
+    4. ``cut`` where bytes stay behind that recovery would cut off.
+    5. ``indexes`` where its index files are not those it is to have, else ``keep``.
 
-    Needs: ``problem``, ``damage``, ``conversion_refusal`` (string), ``converted_bytes`` (long,
-        null: no conversion), ``index_findings``, ``conversion_hazards`` (array of string),
-        size_bytes (long), was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
-    Gives: the same with action, reason, expected_bytes (long), hazards (array of string).
+    Needs: ``problem``, ``unmodelled``, ``damage``, ``conversion_refusal`` (string),
+        ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
+        ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
+        was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
+    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); no
+        topic id for logs of 1.
     """
+    is_metadata = F.col("topic") == METADATA_TOPIC
+    metadata = F.when(is_metadata, "KRaft's own log, no topic: it has rules of its own")
+    unmodelled = F.coalesce(metadata, F.col("unmodelled"))
+    is_kept = unmodelled.isNotNull()
     is_refused = F.col("problem").isNotNull()
     is_converted = F.col("converted_bytes").isNotNull() & F.col("conversion_refusal").isNull()
-    findings = F.array_join("index_findings", "; ")
-    converted = F.concat_ws("; ", F.lit("it has messages v0 or v1"), F.nullif(findings, F.lit("")))
-    is_metadata = F.col("topic") == METADATA_TOPIC
+    is_cut = F.coalesce(F.col("cut_bytes") > 0, F.lit(False))
+    findings = F.nullif(F.array_join("index_findings", "; "), F.lit(""))
+    legacy = F.when(is_converted, "it has messages v0 or v1")
+    cut = F.when(
+        is_cut,
+        F.format_string(
+            "its last %d bytes stay behind, as recovery cuts them off: %s", "cut_bytes", "damage"
+        ),
+    )
+    found = F.nullif(F.concat_ws("; ", legacy, cut, findings), F.lit(""))
     action = (
-        F.when(is_metadata, KEEP)
+        F.when(is_kept, KEEP)
         .when(is_refused, REFUSE)
         .when(is_converted, CONVERT)
-        .when(F.size("index_findings") > 0, INDEXES)
+        .when(is_cut, CUT)
+        .when(findings.isNotNull(), INDEXES)
         .otherwise(KEEP)
     )
-    reason = (
-        F.when(is_metadata, "KRaft's own log, no topic")
-        .when(is_refused, F.col("problem"))
-        .when(is_converted, converted)
-        .when(F.size("index_findings") > 0, findings)
-        .otherwise("its index files are those it is to have")
-    )
+    as_it_is = F.lit("its index files are those it is to have")
+    kept_bytes = F.col("size_bytes") - F.coalesce("cut_bytes", F.lit(0))
     return segments.select(
-        "*",
+        *(name for name in segments.columns if name not in ("topic_id", "cut_bytes")),
+        F.when(~is_kept, F.col("topic_id")).alias("topic_id"),
+        F.when(~is_kept, F.col("cut_bytes")).alias("cut_bytes"),
         action.alias("action"),
-        reason.alias("reason"),
-        F.when(is_converted, F.col("converted_bytes"))
-        .otherwise(F.col("size_bytes"))
+        F.coalesce(unmodelled, "problem", found, as_it_is).alias("reason"),
+        F.when(is_kept, F.col("size_bytes"))
+        .when(is_converted, F.col("converted_bytes"))
+        .otherwise(kept_bytes)
         .alias("expected_bytes"),
-        _hazards().alias("hazards"),
+        F.when(is_kept, F.array().cast("array<string>")).otherwise(_hazards(cut)).alias("hazards"),
     )
 
 
-def _hazards() -> Column:
-    is_loaded = F.col("problem").isNull()
-    damage = F.when(is_loaded, F.concat(F.lit("a broker's recovery cuts it: "), "damage"))
+def _hazards(cut: Column) -> Column:
+    lost = F.concat(F.lit("records are lost on this replica: "), cut)
     refusal = F.concat(F.lit("it is not converted: "), "conversion_refusal")
     unclean = F.when(
         ~F.col("was_clean_shutdown"),
@@ -68,7 +84,7 @@ def _hazards() -> Column:
         " empty log; create the topic first and plan with --topic-ids",
     )
     return F.concat(
-        F.array_compact(F.array(damage, refusal, unclean, stray)), F.col("conversion_hazards")
+        F.array_compact(F.array(lost, refusal, unclean, stray)), F.col("conversion_hazards")
     )
 
 
@@ -77,26 +93,83 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
 
     1. A log with a segment that is refused is left alone as a whole.
     2. So is one of which every segment keeps its files, and that gets no topic id.
+    3. Its replicas in other log directories go on; their ``hazards`` name it.
     """
     log = Window.partitionBy(*LOG_KEYS).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
     is_given_id = F.col("topic_id").isNotNull()
-    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT) | is_given_id).over(log)
+    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT, CUT) | is_given_id).over(log)
     is_refused = F.max(F.col("action") == REFUSE).over(log)
-    return segments.withColumn("is_migrated", is_changed & ~is_refused)
+    is_kept_legacy = F.max(F.col("conversion_refusal").isNotNull()).over(log)
+    return (
+        segments.withColumns({"_is_refused": is_refused, "_is_kept_legacy": is_kept_legacy})
+        .withColumn("is_migrated", is_changed & ~F.col("_is_refused"))
+        .withColumn(
+            "hazards", F.when(~F.col("is_migrated"), F.col("hazards")).otherwise(_with_replicas())
+        )
+        .drop("_is_refused", "_is_kept_legacy")
+    )
+
+
+def _with_replicas() -> Column:
+    """Add to ``hazards`` what is done otherwise with replicas of a log elsewhere."""
+    replicas = Window.partitionBy("cluster", "topic", "partition").rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    where = F.format_string("broker %d, %s", "broker_id", "log_dir")
+
+    def others(flag: str, words: str) -> Column:
+        found = F.array_sort(F.collect_set(F.when(F.col(flag), where)).over(replicas))
+        said = F.concat(F.lit(words), F.array_join(found, "; "))
+        return F.when(~F.col(flag) & (F.size(found) > 0), said)
+
+    said = F.array(
+        others("_is_refused", "a replica is refused and stays as it is: "),
+        others("_is_kept_legacy", "a replica has segments that are not converted: "),
+    )
+    return F.concat("hazards", F.array_compact(said))
+
+
+def staged_bytes(index_interval_bytes: int) -> Column:
+    """Give about how many bytes staging writes for a segment; closed logs that stay are links.
+
+    Needs: action, size_bytes, expected_bytes, next_base_offset.
+    """
+    is_link = ~F.col("action").isin(CONVERT, CUT) & F.col("next_base_offset").isNotNull()
+    log = F.when(is_link, F.lit(0)).otherwise(F.col("expected_bytes"))
+    between = F.lit(max(index_interval_bytes, _SMALLEST_BATCH))
+    entries = F.floor(F.col("expected_bytes") / between) + 1
+    return log + _INDEX_BYTES * entries
+
+
+def bytes_to_stage(index_interval_bytes: int) -> Callable[[DataFrame], DataFrame]:
+    """Add up what is still to be written, by the folder it goes to.
+
+    Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
+    Gives: root, needed_bytes.
+    """
+    needed = F.sum(staged_bytes(index_interval_bytes)).alias("needed_bytes")
+    return lambda plan: plan.where("NOT is_staged").groupBy("root").agg(needed)
 
 
 def logs_of_segments(segments: DataFrame) -> DataFrame:
     """Give one row a log: its planned segments in order, and a problem of any of them.
 
     Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
-        topic_id, problem (string, null: none).
+        topic_id, cut_bytes, problem (string, null: none), is_failed (boolean).
     Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, segments,
-        problem.
+        problem, is_failed.
     """
     segment = F.struct(
-        "base_offset", "path", "root", "next_base_offset", "size_bytes", "mtime_ns", "action"
+        "base_offset",
+        "path",
+        "root",
+        "next_base_offset",
+        "size_bytes",
+        "mtime_ns",
+        "action",
+        "cut_bytes",
     )
     return segments.groupBy(*LOG_KEYS).agg(
         F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
@@ -107,6 +180,7 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
         F.max("topic_id").alias("topic_id"),
         F.sort_array(F.collect_list(segment)).alias("segments"),
         F.min("problem").alias("problem"),
+        F.max("is_failed").alias("is_failed"),
     )
 
 

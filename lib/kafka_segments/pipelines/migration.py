@@ -9,7 +9,6 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -18,7 +17,20 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.decide import migration as decide
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.spark.migration import finish_logs, prove_segments, stage_segments
+from kafka_segments.pipelines.migration_steps import (
+    LogStep,
+    reached,
+    staged_log,
+    step_of,
+    tried,
+    why_unverified,
+)
+from kafka_segments.spark.migration import (
+    finish_logs,
+    mark_staged,
+    prove_segments,
+    stage_segments,
+)
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import (
@@ -31,27 +43,14 @@ from kafka_segments.spark.tables import (
 )
 from kafka_segments.storage.migrated_segments import MigrationRules
 from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.space import check_space
 from kafka_segments.storage.staged_log import (
-    LogState,
     Side,
-    StagedLog,
     log_state,
     put_back,
     put_in_place,
 )
 from kafka_segments.wire.checkpoints import LOCK
-
-
-@dataclass(frozen=True)
-class LogStep:
-    """What a step did, or would do, with one log, and which folder is in place after it."""
-
-    log: str
-    segments: int
-    bytes: int
-    status: str
-    in_place: str
-    message: str
 
 
 class Migration:
@@ -69,6 +68,7 @@ class Migration:
         self._run_id = uuid.uuid4().hex
         plans = None
         if self._tables.version(MIGRATION_PLANS) is not None:
+            self._tables.create(MIGRATION_PLANS)
             plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
         first = None if plans is None else plans.select("rules").first()
         if plans is None or first is None:
@@ -79,7 +79,12 @@ class Migration:
         self._rules = MigrationRules.of(json.loads(first["rules"]))
 
     def stage(self) -> list[LogStep]:
-        """Write the migrated folders beside the log directories; gives one row a log."""
+        """Write the migrated folders beside the log directories; gives one row a log.
+
+        Raises:
+            NoSpaceError: a file system has too little room; nothing is written.
+        """
+        self._check_space()
         logs = (
             self._segments()
             .transform(stage_segments(self._rules))
@@ -107,48 +112,56 @@ class Migration:
             self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
             problem = F.concat_ws(": ", "path", "problem")
             named = proofs.withColumn("problem", F.when(F.col("problem").isNotNull(), problem))
-            return self._note_outcomes(decide.VERIFY, named.transform(decide.logs_of_segments))
+            logs = named.withColumn("is_failed", F.lit(False)).transform(decide.logs_of_segments)
+            return self._note_outcomes(decide.VERIFY, logs)
 
-    def apply(self, *, execute: bool) -> Iterator[LogStep]:
+    def apply(self, *, execute: bool, by_mtime: bool = False) -> Iterator[LogStep]:
         """Swap the migrated folders in, log by log, under the lock of their log directory.
 
-        A log that was not verified, or has changed since it was staged, is refused.
+        A log that was not verified, or has changed since it was staged, is refused; ``by_mtime``:
+        logs are told by size and mtime alone.
         """
 
         def act(log: Row) -> LogStep:
-            staged = _staged_log(log)
-            if log["verify"] is None or log["verify"]["status"] != decide.DONE:
-                raise SetAsideError(staged.folder, "it is not verified: run `migrate verify`")
+            staged = staged_log(log)
+            refusal = why_unverified(log)
+            if refusal is not None:
+                raise SetAsideError(staged.folder, refusal)
             if log_state(staged).side is Side.AFTER:
-                return _step(log, "in place already")
+                return step_of(log, "in place already")
             if not execute:
-                return _step(log, "would swap in")
-            put_in_place(staged)
-            return _step(log, decide.DONE)
+                return step_of(log, "would swap in")
+            put_in_place(staged, by_mtime=by_mtime)
+            return step_of(log, decide.DONE)
 
-        return self._swap(decide.APPLY, act, execute=execute)
+        yield from self._refused()
+        yield from self._swap(decide.APPLY, act, execute=execute)
 
-    def roll_back(self, *, execute: bool, discard: bool) -> Iterator[LogStep]:
+    def roll_back(
+        self, *, execute: bool, discard: bool, by_mtime: bool = False
+    ) -> Iterator[LogStep]:
         """Swap the first folders back in, log by log; what was never applied is passed over."""
 
         def act(log: Row) -> LogStep:
-            staged = _staged_log(log)
+            staged = staged_log(log)
             state = log_state(staged)
             if state.side is Side.BEFORE:
-                return _step(log, "in place already")
+                return step_of(log, "in place already")
             if not execute:
-                return _step(log, "would swap back")
-            put_back(staged, discard=discard)
-            return _step(log, decide.DONE)
+                return step_of(log, "would swap back")
+            put_back(staged, discard=discard, by_mtime=by_mtime)
+            return step_of(log, decide.DONE)
 
         return self._swap(decide.ROLLBACK, act, execute=execute)
 
     def status(self) -> Iterator[LogStep]:
         """Say of every log which folder is in place, and what the last steps did."""
-        for log in self._logs("NOT is_migrated").toLocalIterator():
-            yield _step(log, "left alone", log["problem"] or "there is nothing to do")
+        yield from self._refused()
+        for log in self._planned("NOT is_migrated").orderBy(*LOG_KEYS).toLocalIterator():
+            if log["problem"] is None:
+                yield step_of(log, "left alone", "there is nothing to do")
         for log in self._logs("is_migrated").toLocalIterator():
-            yield _step(log, _reached(log, log_state(_staged_log(log))))
+            yield reached(log)
 
     def _segments(self) -> DataFrame:
         """Give the segments of logs that are migrated, packed into tasks by bytes."""
@@ -160,15 +173,32 @@ class Migration:
             pack_segments(load, tasks=tasks)
         )
 
+    def _check_space(self) -> None:
+        needs = mark_staged(self._plan.where("is_migrated")).transform(
+            decide.bytes_to_stage(self._rules.index_interval_bytes)
+        )
+        check_space({row["root"]: row["needed_bytes"] for row in needs.collect()})
+
+    def _refused(self) -> Iterator[LogStep]:
+        """Give the logs that the plan refuses: no step may pass over them in silence."""
+        refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
+        for log in refused.orderBy(*LOG_KEYS).toLocalIterator():
+            yield step_of(log, decide.REFUSED, f"by the plan: {log['problem']}")
+
+    def _planned(self, condition: str) -> DataFrame:
+        """Give the logs of the plan; ``problem`` is why it refuses one."""
+        refusal = F.when(F.col("action") == decide.REFUSE, F.concat_ws(": ", "path", "reason"))
+        segments = self._plan.where(condition).withColumns(
+            {"problem": refusal, "is_failed": F.lit(False)}
+        )
+        return segments.transform(decide.logs_of_segments).drop("segments")
+
     def _logs(self, condition: str) -> DataFrame:
         """Give the logs of the plan in order, with the newest events of each."""
         self._tables.create(MIGRATION_EVENTS)
         events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
-        refusal = F.when(F.col("action") == decide.REFUSE, F.concat_ws(": ", "path", "reason"))
-        planned = self._plan.where(condition).withColumn("problem", refusal)
         return (
-            planned.transform(decide.logs_of_segments)
-            .drop("segments")
+            self._planned(condition)
             .join(events.transform(decide.latest_steps), list(LOG_KEYS), how="left")
             .orderBy(*LOG_KEYS)
         )
@@ -187,7 +217,7 @@ class Migration:
                     except SetAsideError as error:
                         refusal = str(error)
                     for log in group:
-                        outcome = _tried(log, act, refusal)
+                        outcome = tried(log, act, refusal)
                         done.append((log, outcome))
                         yield outcome
             finally:
@@ -197,21 +227,24 @@ class Migration:
     def _note_swaps(self, step: str, done: Sequence[tuple[Row, LogStep]]) -> None:
         names = (*LOG_KEYS, "folder", "root", "segment_count", "size_bytes")
         rows = [(*(log[name] for name in names), made.status, made.message) for log, made in done]
-        columns = schema(f"{MIGRATION_EVENTS.name}.v1")
+        columns = schema(f"{MIGRATION_EVENTS.name}.v{MIGRATION_EVENTS.version}")
         outcome = StructType([columns[name] for name in (*names, "status", "message")])
         self._note(step, self._spark.createDataFrame(rows, outcome))
 
     def _note_outcomes(self, step: str, logs: DataFrame) -> list[LogStep]:
-        """Append what became of logs; gives it as it then stands in the table."""
-        status = F.when(F.col("problem").isNull(), decide.DONE).otherwise(decide.REFUSED)
+        """Append what became of logs; gives it as it then stands, behind what the plan refuses."""
+        status = (
+            F.when(F.col("problem").isNull(), decide.DONE)
+            .when(F.col("is_failed"), decide.FAILED)
+            .otherwise(decide.REFUSED)
+        )
         message = F.coalesce("problem", F.lit(""))
         self._note(step, logs.withColumn("status", status).withColumn("message", message))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)
-        return [
-            _step(log, log["status"], log["message"])
-            for log in events.orderBy(*LOG_KEYS).toLocalIterator()
-        ]
+        outcomes = events.orderBy(*LOG_KEYS).toLocalIterator()
+        made = [step_of(log, log["status"], log["message"]) for log in outcomes]
+        return [*self._refused(), *made]
 
     def _note(self, step: str, outcomes: DataFrame) -> None:
         """Append events; a log's newest of a step counts."""
@@ -231,37 +264,3 @@ class Migration:
 
     def _now(self) -> Column:
         return F.timestamp_millis(F.lit(self._now_ms))
-
-
-def _tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
-    if refusal is not None:
-        return _step(log, decide.REFUSED, refusal)
-    try:
-        return act(log)
-    except (SetAsideError, OSError) as error:
-        return _step(log, decide.REFUSED, str(error))
-
-
-def _reached(log: Row, state: LogState) -> str:
-    """Name the last step that still holds."""
-    if state.side is Side.AFTER:
-        return "applied"
-    if not state.is_staged:
-        return "planned"
-    if log["apply"] is not None and log["rollback"] is not None:
-        return "rolled back"
-    return "verified" if log["verify"] and log["verify"]["status"] == decide.DONE else "staged"
-
-
-def _staged_log(log: Row) -> StagedLog:
-    return StagedLog(Path(log["folder"]), Path(log["root"]))
-
-
-def _step(log: Row, status: str, message: str | None = None) -> LogStep:
-    try:
-        state = log_state(_staged_log(log))
-    except (SetAsideError, OSError) as error:
-        state = LogState(None, False, str(error))
-    in_place = "unknown" if state.side is None else state.side.value
-    said = state.message if message is None else message
-    return LogStep(log["folder"], log["segment_count"], log["size_bytes"], status, in_place, said)

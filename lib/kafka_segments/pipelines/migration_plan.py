@@ -70,6 +70,7 @@ def plan_migration(
     """
     tables = Warehouse(spark, options.warehouse)
     if options.plan_id is not None and tables.version(MIGRATION_PLANS) is not None:
+        tables.create(MIGRATION_PLANS)
         known = tables.read(MIGRATION_PLANS).where(F.col("plan_id") == options.plan_id)
         if not known.isEmpty():
             return options.plan_id, known
@@ -124,7 +125,7 @@ def _planned(
         .withColumn("root", _root(options, plan_id))
         .withColumn("rules", F.lit(json.dumps(options.rules.described())))
         .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
-        .select(*schema(f"{MIGRATION_PLANS.name}.v1").fieldNames())
+        .select(*schema(f"{MIGRATION_PLANS.name}.v{MIGRATION_PLANS.version}").fieldNames())
     )
 
 

@@ -233,7 +233,7 @@ SUITES = (
                 "kept_segments_keep_their_size",
                 "resized_bytes",
                 _FATAL,
-                "only a conversion changes a segment's bytes",
+                "only a conversion or a cut changes a segment's bytes",
             ),
             Check(
                 "plan_has_every_segment",
@@ -267,7 +267,12 @@ SUITES = (
                 _FATAL,
                 "a log is verified before it is swapped in",
             ),
-            Check("last_step_is_done", "is_refused", _WARNING, "a log's last step was not refused"),
+            Check(
+                "last_step_is_done",
+                "is_refused",
+                _WARNING,
+                "a log's last step was neither refused nor did it fail",
+            ),
         ),
     ),
     Suite("index_audits", tables.INDEX_AUDITS.keys),

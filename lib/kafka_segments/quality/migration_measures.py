@@ -5,7 +5,16 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from kafka_segments.decide.migration import APPLY, CONVERT, DONE, REFUSE, REFUSED, VERIFY
+from kafka_segments.decide.migration import (
+    APPLY,
+    CONVERT,
+    CUT,
+    DONE,
+    FAILED,
+    REFUSE,
+    REFUSED,
+    VERIFY,
+)
 from kafka_segments.spark.tables import LOG_KEYS, SEGMENT_KEYS
 
 Transform = Callable[[DataFrame], DataFrame]
@@ -28,7 +37,7 @@ def measure_plans(plans: DataFrame) -> DataFrame:
     is_refused = F.max(F.col("action") == REFUSE).over(_whole_log())
     is_migrated = F.col("is_migrated")
     is_mixed = F.min(is_migrated).over(_whole_log()) != F.max(is_migrated).over(_whole_log())
-    is_kept = F.col("action") != CONVERT
+    is_kept = ~F.col("action").isin(CONVERT, CUT)
     resized = F.abs(F.col("expected_bytes") - F.col("size_bytes"))
     is_next = F.col("next_base_offset").eqNullSafe(F.min("base_offset").over(behind))
     return plans.select(
@@ -72,5 +81,5 @@ def measure_events(events: DataFrame) -> DataFrame:
         "run_id",
         *LOG_KEYS,
         (is_applied & ~F.coalesce(was_verified, F.lit(False))).cast("int").alias("is_unverified"),
-        (is_last & (F.col("status") == REFUSED)).cast("int").alias("is_refused"),
+        (is_last & F.col("status").isin(REFUSED, FAILED)).cast("int").alias("is_refused"),
     )

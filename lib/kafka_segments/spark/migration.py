@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     IntegerType,
     LongType,
     StringType,
@@ -22,7 +23,7 @@ from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.storage.log_staging import LogToStage, finish_log
 from kafka_segments.storage.migrated_segments import Action, MigrationRules, PlannedSegment
 from kafka_segments.storage.segment_proof import SegmentProver
-from kafka_segments.storage.segment_staging import SegmentStager
+from kafka_segments.storage.segment_staging import SegmentStager, is_staged
 from kafka_segments.storage.segment_survey import SegmentSurveyor
 
 Row = dict[str, Any]
@@ -32,6 +33,8 @@ SURVEYED = (
     StructField("max_timestamp_ms", LongType()),
     StructField("damage", StringType()),
     StructField("problem", StringType()),
+    StructField("unmodelled", StringType()),
+    StructField("cut_bytes", LongType()),
     StructField("index_findings", ArrayType(StringType(), False)),
     StructField("converted_bytes", LongType()),
     StructField("largest_batch_bytes", LongType()),
@@ -47,6 +50,7 @@ _PROVEN = (
     StructField("problem", StringType()),
 )
 _ROWS_A_BATCH = 1_000
+_UNPLANNED = {"root": "", "action": Action.KEEP, "cut_bytes": 0}
 _PLANNED = (
     *SEGMENT_KEYS,
     "path",
@@ -55,9 +59,11 @@ _PLANNED = (
     "size_bytes",
     "mtime_ns",
     "action",
+    "cut_bytes",
     "log_start_offset",
     "topic_id",
 )
+_OUTCOME = (StructField("problem", StringType()), StructField("is_failed", BooleanType()))
 
 
 def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
@@ -68,32 +74,40 @@ def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
 
     def make() -> Callable[[Row], Row]:
         surveyor = SegmentSurveyor(rules)
-        return lambda row: surveyor.survey(_planned(row | {"root": "", "action": Action.KEEP}))
+        return lambda row: surveyor.survey(_planned(row | _UNPLANNED))
 
     return lambda segments: _mapped(segments, SURVEYED, make)
 
 
 def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
-    """Write the files of every planned segment; gives the plan's columns and ``problem``."""
+    """Write the files of every planned segment.
+
+    Gives: the plan's columns, ``problem``, and ``is_failed`` where that is of the machine.
+    """
 
     def make() -> Callable[[Row], Row]:
         stager = SegmentStager(rules)
 
         def act(row: Row) -> Row:
-            try:
-                stager.stage(_planned(row))
-            except (SetAsideError, FileChangedError, OSError) as error:
-                return {"problem": str(error)}
-            return {"problem": None}
+            return _tried(lambda: stager.stage(_planned(row)))
 
         return act
 
-    problem = (StructField("problem", StringType()),)
-    return lambda plan: _mapped(plan.select(*_PLANNED), problem, make)
+    return lambda plan: _mapped(plan.select(*_PLANNED), _OUTCOME, make)
+
+
+def mark_staged(plan: DataFrame) -> DataFrame:
+    """Tell of planned segments in ``is_staged`` whether an earlier run wrote what they get."""
+
+    def act(row: Row) -> Row:
+        return {"is_staged": is_staged(_planned(row))}
+
+    rows = plan.select(*_PLANNED, "expected_bytes")
+    return _mapped(rows, (StructField("is_staged", BooleanType()),), lambda: act)
 
 
 def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], DataFrame]:
-    """Finish the staged folder of every log without a problem; gives ``problem`` anew.
+    """Finish the staged folder of every log without a problem; gives its outcome anew.
 
     Needs: rows of ``decide.migration.logs_of_segments``.
     """
@@ -102,12 +116,8 @@ def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], 
         if row["problem"] is not None:
             return {}
         segments = [_planned(segment) for segment in row["segments"]]
-        try:
-            log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
-            finish_log(log, rules)
-        except (SetAsideError, FileChangedError, OSError) as error:
-            return {"problem": str(error)}
-        return {}
+        log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
+        return _tried(lambda: finish_log(log, rules))
 
     return lambda logs: _mapped(logs, (), lambda: act)
 
@@ -122,6 +132,16 @@ def prove_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
     return lambda plan: _mapped(plan.select(*_PLANNED), _PROVEN, make)
 
 
+def _tried(act: Callable[[], object]) -> Row:
+    try:
+        act()
+    except (SetAsideError, FileChangedError) as error:
+        return {"problem": str(error), "is_failed": False}
+    except OSError as error:
+        return {"problem": str(error), "is_failed": True}
+    return {"problem": None, "is_failed": False}
+
+
 def _planned(row: Row) -> PlannedSegment:
     return PlannedSegment(
         path=Path(row["path"]),
@@ -131,6 +151,7 @@ def _planned(row: Row) -> PlannedSegment:
         size_bytes=row["size_bytes"],
         mtime_ns=row["mtime_ns"],
         action=Action(row["action"]),
+        cut_bytes=row["cut_bytes"] or 0,
     )
 
 

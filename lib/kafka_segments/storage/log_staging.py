@@ -10,20 +10,24 @@ from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log_recovery import LoadOptions, LogLoad
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.transactions import encode_transaction_index
+from kafka_segments.storage.durable_files import TEMPORARY, copy_durably, write_durably
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.folder_exchange import check_exchange
 from kafka_segments.storage.migrated_segments import MigrationRules, PlannedSegment
-from kafka_segments.storage.segment_staging import check_unchanged, own_like, read_part
+from kafka_segments.storage.segment_staging import (
+    check_unchanged,
+    other_end,
+    own_like,
+    read_part,
+)
 from kafka_segments.storage.set_aside import sync_folder
 from kafka_segments.storage.staged_log import (
-    TEMPORARY,
     FileState,
     FolderFiles,
     Manifest,
     StagedLog,
     read_manifest,
     state_of,
-    write_durably,
     write_manifest,
 )
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
@@ -31,6 +35,7 @@ from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name, pa
 from kafka_segments.wire.topic_ids import encode_partition_metadata
 
 _TXN_INDEX = ".txnindex"
+_OF_PRODUCERS = (_TXN_INDEX, SNAPSHOT_SUFFIX)
 
 
 class LogToStage(NamedTuple):
@@ -49,6 +54,16 @@ class LogToStage(NamedTuple):
         """Give its folders."""
         return self.segments[0].log
 
+    @property
+    def carried(self) -> list[Path]:
+        """Give the first folder's files that hold for the staged one.
+
+        Where segments are cut, their producers and transactions are others than those noted.
+        """
+        is_cut = any(segment.cut_bytes for segment in self.segments)
+        entries = sorted(self.log.folder.iterdir())
+        return [entry for entry in entries if not (is_cut and entry.name.endswith(_OF_PRODUCERS))]
+
 
 def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
     """Make the staged folder of a log whole, and give it its name; a finished one stays.
@@ -56,8 +71,12 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
     1. Closed logs that do not change are links to the same file, all other files copies: a broker
        writes only to the active log and to the small files.
     2. ``.txnindex``, ``.snapshot`` and ``leader-epoch-checkpoint``, as a broker's load of the log
-       makes them, are added where the log has none of the kind, ``partition.metadata`` too.
-    3. The manifest comes before the folder has its name.
+       makes them, are added where the log has none of the kind, ``partition.metadata`` too. In a
+       log with segments that are cut the first two are made anew.
+    3. No staged segment has bytes that recovery would cut off: under the mark of a clean stop a
+       broker trusts the index files, and a consumer would run into those bytes. Checksums are
+       compared where index files are made, and by ``SegmentProver``.
+    4. The manifest comes before the folder has its name.
 
     Raises:
         SetAsideError: the log is not as planned, or a broker would not load it.
@@ -111,30 +130,30 @@ def _check_folder(log: LogToStage) -> None:
 
 def _carry_over(log: LogToStage, written: dict[str, FileState]) -> None:
     staged, active = log.log, log.segments[-1].path.name
-    for entry in staged.folder.iterdir():
+    for entry in log.carried:
         target = staged.unfinished / entry.name
         if entry.name in written:
             continue
-        target.unlink(missing_ok=True)
         if LOG_SUFFIX in entry.name and entry.name != active:
+            target.unlink(missing_ok=True)
             os.link(entry, target)
             continue
-        shutil.copy2(entry, target)
+        copy_durably(entry, target)
         own_like(target, entry)
-        with target.open("rb") as stream:
-            os.fsync(stream.fileno())
 
 
 def _add_state_files(log: LogToStage, rules: MigrationRules) -> None:
     """Write what crosses segments, where the log has none of the kind."""
     staged = log.log
-    names = {entry.name for entry in staged.folder.iterdir()}
+    names = {entry.name for entry in log.carried}
+    first = log.segments[0].path
     has_snapshots = any(name.endswith(SNAPSHOT_SUFFIX) for name in names)
     for name, data in _load(log, rules):
         is_there = has_snapshots if name.endswith(SNAPSHOT_SUFFIX) else name in names
         if not is_there:
-            write_durably(staged.unfinished / name, data)
-            own_like(staged.unfinished / name, log.segments[0].path)
+            write_durably(
+                staged.unfinished / name, data, finish=lambda whole: own_like(whole, first)
+            )
 
 
 def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]:
@@ -158,6 +177,8 @@ def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]
         verdict = fold.take(recovery.summary(segment.base_offset))
         if verdict.damage is not None:
             raise SetAsideError(segment.path, f"{verdict.damage.message}: its log is left alone")
+        if recovery.truncated_bytes:
+            raise other_end(segment, recovery.valid_bytes)
         aborted = encode_transaction_index(verdict.aborted)
         if aborted:
             yield file_name(segment.base_offset, _TXN_INDEX), aborted

@@ -24,8 +24,10 @@ class Action(StrEnum):
     """Its index files are made anew."""
     CONVERT = "convert"
     """Its messages v0 and v1 become batches v2, and its index files are made anew."""
+    CUT = "cut"
+    """What recovery would cut off stays behind, and its index files are made anew."""
     REFUSE = "refuse"
-    """A broker would not load it: its log is left alone."""
+    """A broker would not load it, or would cut it: its log is left alone."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class MigrationRules:
     ``without_timestamps``: the time index of closed segments in which no record has a timestamp.
     ``mtime_for_none``: messages without a timestamp, as all of v0, get the mtime of their segment
     where they are converted, else they keep -1.
+    ``cut_damaged``: bytes that recovery would cut off stay behind, else their log is refused.
     """
 
     without_timestamps: WithoutTimestamps = WithoutTimestamps.EMPTY
@@ -44,6 +47,7 @@ class MigrationRules:
     index_interval_bytes: int = 4096
     segment_index_bytes: int = 10 * 1024 * 1024
     producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    cut_damaged: bool = False
 
     @property
     def recovery(self) -> RecoveryOptions:
@@ -67,7 +71,10 @@ class MigrationRules:
 
 
 class PlannedSegment(NamedTuple):
-    """A segment as it was planned; ``next_base_offset`` None: the active one."""
+    """A segment as it was planned; ``next_base_offset`` None: the active one.
+
+    ``cut_bytes``: what of its end stays behind.
+    """
 
     path: Path
     root: Path
@@ -76,6 +83,12 @@ class PlannedSegment(NamedTuple):
     size_bytes: int
     mtime_ns: int
     action: Action
+    cut_bytes: int = 0
+
+    @property
+    def valid_bytes(self) -> int:
+        """Give the bytes that go over, as they are or converted."""
+        return self.size_bytes - self.cut_bytes
 
     @property
     def log(self) -> StagedLog:

@@ -46,7 +46,8 @@ class SegmentProver:
 
         1. Both logs, and the staged index files, have the bytes of the manifest.
         2. The records of both, without their timestamps, have the same digest.
-        3. Recovery of the migrated log reaches the same offset, and gives its index files.
+        3. Recovery of the migrated log reaches its last byte and the same offset, and gives its
+           index files.
         4. The index files pass Kafka's sanity checks.
         """
         proof: Proof = {"problem": None}
@@ -68,6 +69,9 @@ class SegmentProver:
         if first.mtime_ns != migrated.mtime_ns:
             raise SetAsideError(after / name, "its mtime is not the one of the first log")
         recoveries = [self._check_indexes(segment, folder / name) for folder in (before, after)]
+        behind = recoveries[1][0].truncated_bytes
+        if behind:
+            raise SetAsideError(after / name, f"recovery would cut off its last {behind} bytes")
         ends = [recovery.next_offset for recovery, _ in recoveries]
         if ends[0] != ends[1]:
             raise SetAsideError(after / name, f"it ends at offset {ends[1]}, before at {ends[0]}")

@@ -2,16 +2,17 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.storage.conversion import SegmentConverter
+from kafka_segments.storage.durable_files import durable_file, write_durably
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.migrated_indexes import MigratedIndexes
 from kafka_segments.storage.migrated_segments import Action, MigrationRules, PlannedSegment
-from kafka_segments.storage.set_aside import sync_folder
-from kafka_segments.storage.staged_log import TEMPORARY, FileState, state_of, write_durably
+from kafka_segments.storage.staged_log import FileState, state_of
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
 _SUFFIXES = (LOG_SUFFIX, ".index", ".timeindex")
@@ -35,7 +36,7 @@ class SegmentStager:
             FileChangedError: it changed while it was read.
             OSError: it cannot be read, or a file not written.
         """
-        if segment.log.other.exists() or _part(segment).exists():
+        if is_staged(segment):
             return
         check_unchanged(segment)
         for folder in (segment.log.unfinished, segment.log.parts):
@@ -51,6 +52,8 @@ class SegmentStager:
         log = segment.path
         if segment.action is Action.CONVERT:
             log = self._convert(segment)
+        elif segment.action is Action.CUT:
+            log = _cut(segment)
         with open_segment(place(str(log))) as opened:
             recovery = self._recoverer.recover(
                 opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
@@ -61,33 +64,68 @@ class SegmentStager:
                 base_offset=segment.base_offset,
                 around=segment.around,
             )
+        if recovery.truncated_bytes:
+            raise other_end(segment, recovery.valid_bytes)
         for suffix, data in files.items():
             target = segment.log.unfinished / file_name(segment.base_offset, suffix)
-            write_durably(target, data)
-            own_like(target, segment.path)
+            write_durably(target, data, finish=lambda whole: own_like(whole, segment.path))
         return _states(segment.log.unfinished, segment.base_offset)
 
     def _convert(self, segment: PlannedSegment) -> Path:
         """Write the converted log, with the mtime of the first one."""
         target = segment.log.unfinished / segment.path.name
-        temporary = target.with_name(f"{target.name}.{os.getpid()}{TEMPORARY}")
-        with open_segment(place(str(segment.path))) as opened, temporary.open("wb") as stream:
+        with (
+            open_segment(place(str(segment.path))) as opened,
+            durable_file(
+                target,
+                size_bytes=None,
+                finish=lambda whole: _look_like_first(whole, segment),
+            ) as stream,
+        ):
             made = self._converter.convert(
                 opened.read_into,
                 stream.write,
                 size_bytes=opened.size_bytes,
                 timestamp_ms=segment.timestamp_ms(self._rules),
             )
-            stream.flush()
-            os.fsync(stream.fileno())
-        if made.refusal is not None:
-            temporary.unlink()
-            raise SetAsideError(segment.path, f"it cannot be converted: {made.refusal.message}")
-        own_like(temporary, segment.path)
-        os.utime(temporary, ns=(segment.path.stat().st_atime_ns, segment.mtime_ns))
-        os.replace(temporary, target)
-        sync_folder(target.parent)
+            if made.refusal is not None:
+                raise SetAsideError(segment.path, f"it cannot be converted: {made.refusal.message}")
+            if made.valid_bytes != segment.valid_bytes:
+                raise other_end(segment, made.valid_bytes)
         return target
+
+
+def _cut(segment: PlannedSegment) -> Path:
+    """Write the log without what stays behind, with the mtime of the first one."""
+    target, size_bytes = segment.log.unfinished / segment.path.name, segment.valid_bytes
+    with (
+        segment.path.open("rb") as first,
+        durable_file(
+            target, size_bytes=size_bytes, finish=lambda whole: _look_like_first(whole, segment)
+        ) as stream,
+    ):
+        shutil.copyfileobj(first, stream)
+        stream.truncate(size_bytes)
+    return target
+
+
+def _look_like_first(path: Path, segment: PlannedSegment) -> None:
+    own_like(path, segment.path)
+    os.utime(path, ns=(segment.path.stat().st_atime_ns, segment.mtime_ns))
+
+
+def other_end(segment: PlannedSegment, valid_bytes: int) -> SetAsideError:
+    """Say that a log cannot be read as far as was planned: what is behind would come with it."""
+    return SetAsideError(
+        segment.path,
+        f"it can be read up to byte {valid_bytes}, up to {segment.valid_bytes} when it was planned:"
+        " plan again",
+    )
+
+
+def is_staged(segment: PlannedSegment) -> bool:
+    """Tell whether an earlier run has written what a segment gets."""
+    return segment.log.other.exists() or _part(segment).exists()
 
 
 def read_part(segment: PlannedSegment) -> tuple[Files, Files]:

@@ -22,6 +22,9 @@ from kafka_segments.storage.migrated_segments import MigrationRules, PlannedSegm
 from kafka_segments.wire.batches import MAGIC_V2, Batches
 
 _SUFFIXES = (".index", ".timeindex")
+_QUORUM_STATE = "quorum-state"
+# A load without index files fails at these: it is what `cut` goes by.
+_NOT_LOADED = (DamageKind.BAD_MARKER, DamageKind.OFFSET_GOES_BACK)
 Facts = dict[str, Any]
 
 
@@ -46,7 +49,8 @@ class SegmentSurveyor:
                 recovery = self._recoverer.recover(
                     opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
                 )
-                facts |= _log_facts(recovery)
+                facts |= self._log_facts(recovery)
+                facts["unmodelled"] = _unmodelled(segment)
                 if facts["problem"] is None:
                     facts["index_findings"] = self._index_findings(segment, opened, recovery)
                     facts |= self._conversion(segment, opened, recovery)
@@ -54,14 +58,34 @@ class SegmentSurveyor:
             facts["problem"] = f"it cannot be read: {first_line(error)}"
         return facts
 
+    def _log_facts(self, recovery: SegmentRecovery) -> Facts:
+        damage = recovery.damage
+        message = None if damage is None else f"{damage.message}, byte {damage.position}"
+        problem = None
+        is_loaded = recovery.offset_entries is not None and recovery.time_entries is not None
+        if not is_loaded or (damage is not None and damage.kind in _NOT_LOADED):
+            problem = f"a broker would not load it: {message}"
+        elif recovery.truncated_bytes and not self._rules.cut_damaged:
+            problem = (
+                f"a broker's recovery would cut off {recovery.truncated_bytes} bytes from byte"
+                f" {recovery.valid_bytes} on ({message}): take its log from another replica, or"
+                " plan with --damaged cut"
+            )
+        return {
+            "magics": list(recovery.magics),
+            "batch_count": recovery.batch_count,
+            "max_timestamp_ms": recovery.max_timestamp,
+            "damage": message,
+            "problem": problem,
+            "cut_bytes": recovery.truncated_bytes if problem is None else None,
+        }
+
     def _conversion(
         self, segment: PlannedSegment, opened: OpenSegment, recovery: SegmentRecovery
     ) -> Facts:
         """Convert without writing; nothing where it is not asked for, or all is v2 already."""
         if not self._rules.convert or not _is_legacy(recovery):
             return {}
-        if recovery.damage is not None and recovery.damage.kind != DamageKind.PREALLOCATED_TAIL:
-            return {"conversion_refusal": "its end is damaged, the bytes behind would be lost"}
         made = self._converter.convert(
             opened.read_into,
             lambda _: None,
@@ -133,14 +157,8 @@ def _is_legacy(recovery: SegmentRecovery) -> bool:
     return any(magic < MAGIC_V2 for magic in recovery.magics)
 
 
-def _log_facts(recovery: SegmentRecovery) -> Facts:
-    damage = recovery.damage
-    message = None if damage is None else f"{damage.message}, byte {damage.position}"
-    is_loaded = recovery.offset_entries is not None and recovery.time_entries is not None
-    return {
-        "magics": list(recovery.magics),
-        "batch_count": recovery.batch_count,
-        "max_timestamp_ms": recovery.max_timestamp,
-        "damage": message,
-        "problem": None if is_loaded else f"a broker would not load it: {message}",
-    }
+def _unmodelled(segment: PlannedSegment) -> str | None:
+    """Say why the rules of a log are not those of a topic's; None: they are."""
+    if (segment.path.parent / _QUORUM_STATE).exists():
+        return f"it has {_QUORUM_STATE}: the log of a Raft quorum, which has rules of its own"
+    return None

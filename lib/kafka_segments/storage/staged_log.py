@@ -7,18 +7,19 @@ killed leaves the one state or the other, and the folders' inodes say which.
 """
 
 import json
-import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.durable_files import write_durably
 from kafka_segments.storage.folder_exchange import exchange_folders
-from kafka_segments.storage.set_aside import sha256_of, sync_folder
+from kafka_segments.storage.set_aside import sha256_of
 from kafka_segments.wire.names import LOG_SUFFIX
 
-TEMPORARY = ".kafka-segments-tmp"
+_READERS = 4  # of files at once: hashlib lets go of the interpreter's lock
 
 
 class FileState(NamedTuple):
@@ -95,17 +96,6 @@ def state_of(path: Path) -> FileState:
     return FileState(path.name, stat.st_size, stat.st_mtime_ns, sha256_of(path))
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Make a file appear whole, on disk before its name is."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY}")
-    with temporary.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
-    sync_folder(path.parent)
-
-
 def write_manifest(log: StagedLog, manifest: Manifest) -> None:
     """Write the manifest of a log, whole or not at all."""
     sides = {
@@ -163,8 +153,11 @@ def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
     return None
 
 
-def put_in_place(log: StagedLog) -> None:
+def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
     """Swap the migrated folder in; one that is in place already stays.
+
+    The bytes of all its files are those of the manifest, but of logs that are the same file in
+    both folders, which the swap does not change. ``by_mtime``: of no log are they read again.
 
     Raises:
         SetAsideError: a folder that is not as it was staged.
@@ -176,16 +169,19 @@ def put_in_place(log: StagedLog) -> None:
     changed = difference(log.folder, manifest.before.files)
     if changed is not None:
         raise SetAsideError(log.folder, f"{changed} since it was staged: plan again")
-    spoilt = difference(log.other, manifest.after.files) or _altered(log.other, manifest.after)
+    spoilt = difference(log.other, manifest.after.files) or _altered(
+        log, manifest.after, by_mtime=by_mtime
+    )
     if spoilt is not None:
         raise SetAsideError(log.other, f"{spoilt} since it was staged: plan again")
     exchange_folders(log.folder, log.other)
 
 
-def put_back(log: StagedLog, *, discard: bool) -> None:
+def put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
     """Swap the first folder back in; one that is in place already stays.
 
-    The migrated folder goes to where the first one was, so nothing is lost.
+    The migrated folder goes to where the first one was, so nothing is lost. Bytes are compared
+    as ``put_in_place`` does.
 
     Raises:
         SetAsideError: the first folder is not as it was; or, unless ``discard``, segments have
@@ -195,7 +191,9 @@ def put_back(log: StagedLog, *, discard: bool) -> None:
     if _checked_state(log).side is Side.BEFORE:
         return
     manifest = read_manifest(log)
-    spoilt = difference(log.other, manifest.before.files) or _altered(log.other, manifest.before)
+    spoilt = difference(log.other, manifest.before.files) or _altered(
+        log, manifest.before, by_mtime=by_mtime
+    )
     if spoilt is not None:
         raise SetAsideError(log.other, f"{spoilt} since it was set aside: it is not put back")
     grown = _grown(log, manifest)
@@ -242,9 +240,22 @@ def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> s
     return f"{min(names)} has come" if names else None
 
 
-def _altered(folder: Path, side: FolderFiles) -> str | None:
-    """Compare the bytes of all files but the logs, whose size and mtime must do."""
-    for file in side.files:
-        if not file.name.endswith(LOG_SUFFIX) and sha256_of(folder / file.name) != file.sha256:
-            return f"{file.name} has other bytes"
+def _altered(log: StagedLog, side: FolderFiles, *, by_mtime: bool) -> str | None:
+    """Compare the bytes of the files of the folder that is not in place."""
+    wanted = [
+        file
+        for file in side.files
+        if not file.name.endswith(LOG_SUFFIX) or not (by_mtime or _is_in_both(log, file.name))
+    ]
+    with ThreadPoolExecutor(_READERS) as readers:
+        digests = readers.map(sha256_of, [log.other / file.name for file in wanted])
+        for file, digest in zip(wanted, digests, strict=True):
+            if digest != file.sha256:
+                return f"{file.name} has other bytes"
     return None
+
+
+def _is_in_both(log: StagedLog, name: str) -> bool:
+    """Tell whether a file of the one folder is a link to that of the other."""
+    in_place = log.folder / name
+    return in_place.is_file() and in_place.samefile(log.other / name)

@@ -1,0 +1,55 @@
+"""What the steps of migrate print, and the exit status that comes of it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_segments.commands.migrate_steps import exit_status
+from kafka_segments.decide.migration import DONE, FAILED, REFUSED
+from kafka_segments.pipelines.migration_steps import LogStep
+from kafka_segments.reports.migrate_steps import print_steps
+
+
+def _steps() -> Iterator[LogStep]:
+    for broker, status, message in (
+        (1, REFUSED, "by the plan: /d1/t-0/0.log: damaged"),
+        (2, DONE, ""),
+        (3, DONE, ""),
+    ):
+        place = f"/d{broker}"
+        yield LogStep("c", broker, place, "t", 0, f"{place}/t-0", 2, 70, status, "before", message)
+
+
+def test_every_log_says_its_broker_and_directory_and_the_last_line_counts_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts = print_steps(_steps(), "table")
+    printed = capsys.readouterr()
+    print_steps(_steps(), "json")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    print_steps((), "table")
+
+    assert printed.out.splitlines()[0] == (
+        "broker 1, /d1/t-0: refused, 2 segments, 70 bytes, in place: before; by the plan:"
+        " /d1/t-0/0.log: damaged"
+    )
+    assert printed.err == "logs: 2 done (140 bytes), 1 refused (70 bytes)\n"
+    assert counts == Counter({DONE: 2, REFUSED: 1})
+    assert [(row["broker_id"], row["log_dir"]) for row in rows] == [
+        (1, "/d1"),
+        (2, "/d2"),
+        (3, "/d3"),
+    ]
+    assert capsys.readouterr().err == "logs: none\n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"),
+    [({}, 0), ({DONE: 3}, 0), ({DONE: 3, REFUSED: 1}, 1), ({DONE: 3, REFUSED: 1, FAILED: 1}, 3)],
+)
+def test_a_log_refused_is_a_finding_and_one_that_failed_a_failure(
+    counts: dict[str, int], status: int
+) -> None:
+    assert exit_status(Counter(counts)) == status
