@@ -1,37 +1,19 @@
-"""What the DAGs share: the operator that submits a job, its clock, params and places."""
+"""The operator that submits a job, and the assets that it announces."""
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Asset, Context, Param, Variable
+from airflow.sdk import Asset, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-POOL = "kafka_segments"
-HOME = "{{ var.value.kafka_segments_home }}"
-_WAREHOUSE = "(params.warehouse or var.value.kafka_segments_warehouse)"
-WAREHOUSE = f"{{{{ {_WAREHOUSE} }}}}"
-REPORT = f"{{{{ params.report or {_WAREHOUSE} ~ '/_report.html' }}}}"
-CONF = "{{ params.conf }}"
-# A scheduled run, a backfill and a retry decide at the run's own moment, not at that of the clock.
-NOW_MS = "{{ ((dag_run.logical_date or dag_run.run_after).timestamp() * 1000) | int }}"
+from kafka_segments_ending import FINDINGS, USAGE, JobOutput
+from kafka_segments_params import HOME
 
-DEFAULT_ARGS = {
-    "owner": "kafka-segments",
-    "retries": 2,
-    "execution_timeout": timedelta(hours=6),
-    "pool": POOL,
-}
-
-_FINDINGS, _USAGE = 1, 2
 _STATUS = re.compile(r"Error code is: (-?\d+)")
-_REASONS = (
-    re.compile(r"^kafka-segments: (.*)"),  # the verbs' own last line
-    re.compile(r"^Error: (.*)"),  # click's, of an option
-    re.compile(r"^(?:Exception in thread .*? )?([\w.]+(?:Exception|Error): .*)"),
-)
+_LEFT_OUT = ("", "None", "False")
 
 
 def table_asset(table: str) -> Asset:
@@ -45,93 +27,17 @@ BUILD_TABLES = [
     *map(table_asset, ("offset_index", "time_index", "logs", "unrecognized_files")),
 ]
 
-_LOG_DIRS = {
-    "type": ["array", "null"],
-    "minItems": 1,
-    "items": {
-        "type": "object",
-        "required": ["name", "sources"],
-        "additionalProperties": False,
-        "properties": {
-            "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]+$"},
-            "sources": {"type": "array", "minItems": 1, "items": {"type": "string"}},
-            "cluster": {"type": "string", "minLength": 1},
-            "broker_id": {"type": "integer"},
-        },
-    },
-}
-
-
-def shared_params() -> dict[str, Param]:
-    """Give the params of every DAG; null takes the variable's value."""
-    return {
-        "warehouse": Param(
-            None,
-            type=["string", "null"],
-            description="Root of the Delta tables; default: variable kafka_segments_warehouse.",
-        ),
-        "conf": Param(
-            None,
-            type=["string", "null"],
-            description="TOML file of settings, readable by the driver; default: Kafka's defaults.",
-        ),
-    }
-
-
-def log_dir_params() -> dict[str, Param]:
-    """Give the params of the DAGs that work on log directories."""
-    return {
-        "log_dirs": Param(
-            None,
-            **_LOG_DIRS,
-            description="Each with a name and sources: a mapped task each; default: variable"
-            " kafka_segments_log_dirs.",
-        ),
-        "index_dir": Param(
-            None,
-            type=["string", "null"],
-            description="Index files go to a folder by name below; default: variable"
-            " kafka_segments_index_dir, and none where that is empty.",
-        ),
-    }
-
-
-def report_params() -> dict[str, Param]:
-    """Give the param of the DAGs that write the report."""
-    return {
-        "report": Param(
-            None,
-            type=["string", "null"],
-            description="The HTML page; default: _report.html under the warehouse.",
-        )
-    }
-
-
-def log_dirs(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Read the log directories of a run, each with its ``index_dir`` or None.
-
-    Raises:
-        AirflowFailException: two have one name, so that their index files would mix.
-    """
-    found = params["log_dirs"] or Variable.get("kafka_segments_log_dirs", deserialize_json=True)
-    names = [entry["name"] for entry in found]
-    if len(set(names)) != len(names):
-        raise AirflowFailException(f"log_dirs: names must differ, found {', '.join(names)}")
-    index_dir = params["index_dir"] or Variable.get("kafka_segments_index_dir", default="")
-    return [
-        {**entry, "index_dir": f"{index_dir}/{entry['name']}" if index_dir else None}
-        for entry in found
-    ]
-
 
 class KafkaSegmentsJob(SparkSubmitOperator):
-    """Submit one of the project's jobs and read its exit status.
+    """Submit one of the project's jobs and read its exit status and what it printed.
 
     0 succeeds. 1, findings, succeeds with a warning, or fails where ``fails_on_findings``.
     2, wrong usage, fails without a retry, and all else fails. The reason is one line of the log.
     ``options``, and ``mapped_options`` over them, become ``--key value``, as rendered: none for
-    None, False and "", the key alone for True, one for each element of a list. An outlet's event
-    says which table at which moment.
+    None, False and "", the key alone for True, one for each element of a list.
+    ``list_params``: the param that holds an option's list, which no template can give. An outlet's
+    event says which table at which moment, and by which settings. The result is what
+    ``JobOutput.steps`` gives.
     """
 
     template_fields = (*SparkSubmitOperator.template_fields, "options", "mapped_options")
@@ -142,6 +48,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         job: str,
         options: Mapping[str, Any],
         mapped_options: Mapping[str, Any] | None = None,
+        list_params: Mapping[str, str] | None = None,
         name: str | None = None,
         command: str | None = None,
         fails_on_findings: bool = False,
@@ -157,11 +64,14 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         self.command = command
         self.options = options
         self.mapped_options = mapped_options
+        self.list_params = list_params or {}
         self.fails_on_findings = fails_on_findings
+        self._output = JobOutput()
 
-    def execute(self, context: Context) -> None:
+    def execute(self, context: Context) -> dict[str, Any] | None:
         """Submit the job; say in one line how it ended where that is not with 0."""
-        options = {**self.options, **(self.mapped_options or {})}
+        lists = {key: context["params"][param] for key, param in self.list_params.items()}
+        options = {**self.options, **(self.mapped_options or {}), **lists}
         self.application_args = _arguments(self.command, options)
         try:
             super().execute(context)
@@ -170,24 +80,41 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         except AirflowException as error:
             self._ended(str(error))
         for asset in self.outlets:
-            context["outlet_events"][asset].extra = {
-                "now_ms": int(options["now-ms"]),
-                "path": f"{options['warehouse']}/{asset.name.partition('.')[2]}",
-            }
+            context["outlet_events"][asset].extra = _extra(asset, options)
+        return self._output.steps()
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """Give the provider's hook, whose lines pass by the output that is kept."""
+        hook = super()._get_hook()
+        log_lines = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda lines: log_lines(self._output.watch(lines))
+        return hook
 
     def _ended(self, failure: str) -> None:
         status = _STATUS.search(failure)
         code = int(status[1]) if status else None
-        if code == _FINDINGS and not self.fails_on_findings:
-            self.log.warning("done, with findings: see the lines above")
-            return
-        retried = code not in (_FINDINGS, _USAGE)
-        reason = _reason(failure) if code != _FINDINGS else "findings: see the lines above"
-        self._fail(AirflowException if retried else AirflowFailException, reason)
+        if code is None:  # no exit status: a cluster's own word
+            self._fail(AirflowException, " ".join(failure.split()))
+        if code != FINDINGS:
+            kind = AirflowFailException if code == USAGE else AirflowException
+            self._fail(kind, self._output.reason(code))
+        found = f"findings: {self._output.findings()}"
+        if self.fails_on_findings:
+            self._fail(AirflowFailException, found)
+        self.log.warning("%s is done, with %s", self.task_id, found)
 
     def _fail(self, kind: type[AirflowException], reason: str) -> None:
         self.log.error("%s failed: %s", self.task_id, reason)
         raise kind(reason) from None
+
+
+def _extra(asset: Asset, options: Mapping[str, Any]) -> dict[str, Any]:
+    extra = {
+        "now_ms": int(options["now-ms"]),
+        "path": f"{options['warehouse']}/{asset.name.partition('.')[2]}",
+    }
+    conf = str(options.get("conf"))
+    return extra if conf in _LEFT_OUT else {**extra, "conf": conf}
 
 
 def _arguments(command: str | None, options: Mapping[str, Any]) -> list[str]:
@@ -197,16 +124,6 @@ def _arguments(command: str | None, options: Mapping[str, Any]) -> list[str]:
             text = str(element)
             if text == "True":
                 arguments.append(f"--{key}")
-            elif text not in ("", "None", "False"):
+            elif text not in _LEFT_OUT:
                 arguments += [f"--{key}", text]
     return arguments
-
-
-def _reason(failure: str) -> str:
-    """Find the line that says why, in what spark-submit printed."""
-    lines = [line.strip() for line in failure.splitlines() if line.strip()]
-    for pattern in _REASONS:
-        for line in reversed(lines[1:]):
-            if found := pattern.match(line):
-                return found[1]
-    return lines[-1]

@@ -2,115 +2,179 @@
 
 The tables are brought up to date first, as the inventory reads them.
 Nothing is changed under the log directories before the approval; `stage` writes beside them. An
-answer that is not there in a week is a Reject.
+answer that is not there in a week is a Reject. Runs that wait for an answer hold up no other.
+`kafka_segments_migration_rollback` takes a plan back, after an approval of its own.
 """
 
 from datetime import timedelta
+from typing import Any
 
-import pendulum
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag
 
-from kafka_segments_job import (
+from kafka_segments_ending import review_steps
+from kafka_segments_job import KafkaSegmentsJob
+from kafka_segments_params import (
     CONF,
-    DEFAULT_ARGS,
     NOW_MS,
+    SERVER_PROPERTIES,
+    TOPIC_CONFIGS,
     WAREHOUSE,
-    KafkaSegmentsJob,
+    config_file_params,
+    dag_args,
     shared_params,
+    text_param,
 )
 
 PLAN = "{{ params.plan or 'airflow-' ~ dag_run.run_after.strftime('%Y%m%dT%H%M%S') }}"
-JOB = "migrate_legacy"
+ANSWER_WITHIN = timedelta(days=7)
+# A run that waits for its answer is an active one; steps of one log directory exclude each other.
+WAITING = {"max_active_runs": 100, "dagrun_timeout": timedelta(days=10)}
+PLAN_ID = {"pattern": "^[A-Za-z0-9._-]+$"}
+
+
+def review(ti: Any, steps: list[str]) -> str:
+    """Write what steps of this run did, and what they refused."""
+    return review_steps({step: ti.xcom_pull(task_ids=step) for step in steps})
+
+
+def migration_step(task_id: str, plan: str, command: str = "", **more: Any) -> KafkaSegmentsJob:
+    """Give a task that takes a step of a plan, and whose result sums up its logs."""
+    options = {"warehouse": WAREHOUSE, "now-ms": NOW_MS, "plan": plan, "output": "json"}
+    return KafkaSegmentsJob(
+        task_id=task_id,
+        job="migrate_legacy",
+        command=command or task_id,
+        options={**options, **more.pop("options", {})},
+        **more,
+    )
+
+
+def approval(subject: str, body: str) -> ApprovalOperator:
+    """Give the task that waits for a person."""
+    return ApprovalOperator(
+        task_id="approve",
+        pool="default_pool",
+        subject=subject,
+        body=body,
+        response_timeout=ANSWER_WITHIN,
+        defaults=ApprovalOperator.REJECT,
+    )
 
 
 @dag(
-    dag_id="kafka_segments_migration",
-    schedule=None,
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,
-    max_active_runs=1,
-    default_args=DEFAULT_ARGS,
-    params={
-        **shared_params(),
-        "source": Param(
-            type="string",
-            minLength=1,
-            description="Log directory of a stopped broker or of a copy, or a folder of several.",
-        ),
-        "plan": Param(
-            None,
-            type=["string", "null"],
-            pattern="^[A-Za-z0-9._-]+$",
-            description="The plan's id; default: airflow- and the time of the run.",
-        ),
-        "stage_dir": Param(
-            None,
-            type=["string", "null"],
-            description="Where migrated folders are written; default: beside the log directory.",
-        ),
-        "convert": Param(
-            False, type="boolean", description="Write messages v0 and v1 anew as batches v2."
-        ),
-        "time_index": Param(
-            "kafka",
-            enum=["kafka", "mtime-next", "mtime-first"],
-            description="Time index of segments in which no record has a timestamp.",
-        ),
-    },
-    tags=["kafka-segments"],
-    doc_md=__doc__,
+    **dag_args(
+        "kafka_segments_migration",
+        description="Migrate log directories of 0.8 to 0.10; applied once a person approves.",
+        schedule=None,
+        **WAITING,
+        user_defined_macros={"review": review},
+        params={
+            **shared_params(),
+            **config_file_params(),
+            "sources": Param(
+                type="array",
+                minItems=1,
+                items={"type": "string", "minLength": 1},
+                description="Log directories of stopped brokers or of copies, or folders of them.",
+            ),
+            "plan": text_param(
+                "The plan's id; default: airflow- and the time of the run.", **PLAN_ID
+            ),
+            "topic_ids": text_param(
+                "What `kafka-topics --describe` printed of the new cluster, a file that the driver"
+                " can read: logs without partition.metadata get one."
+            ),
+            "stage_dir": text_param(
+                "Where migrated folders are written; default: beside the log directory."
+            ),
+            "convert": Param(
+                False, type="boolean", description="Write messages v0 and v1 anew as batches v2."
+            ),
+            "time_index": Param(
+                "kafka",
+                enum=["kafka", "mtime-next", "mtime-first"],
+                description="Time index of segments in which no record has a timestamp.",
+            ),
+        },
+        doc_md=__doc__,
+    )
 )
 def migration() -> None:
     """Order the tasks."""
-    run = {"warehouse": WAREHOUSE, "now-ms": NOW_MS}
-    build = KafkaSegmentsJob(
-        task_id="build",
-        job="build_indexes",
-        options={**run, "conf": CONF, "source": "{{ params.source }}"},
-    )
+    run = {"warehouse": WAREHOUSE, "now-ms": NOW_MS, "conf": CONF}
+    sources = {"source": "sources"}
+    build = KafkaSegmentsJob(task_id="build", job="build_indexes", options=run, list_params=sources)
     inventory = KafkaSegmentsJob(
-        task_id="inventory", job=JOB, command="inventory", options={**run, "conf": CONF}
+        task_id="inventory",
+        job="migrate_legacy",
+        command="inventory",
+        options={**run, "topic-configs": TOPIC_CONFIGS, "server-properties": SERVER_PROPERTIES},
     )
     plan = KafkaSegmentsJob(
         task_id="plan",
-        job=JOB,
+        job="migrate_legacy",
         command="plan",
         options={
             **run,
-            "conf": CONF,
-            "source": "{{ params.source }}",
             "plan": PLAN,
+            "topic-ids": "{{ params.topic_ids }}",
             "stage-dir": "{{ params.stage_dir }}",
             "convert": "{{ params.convert }}",
             "time-index": "{{ params.time_index }}",
         },
+        list_params=sources,
     )
-    stage, verify = (
-        KafkaSegmentsJob(task_id=step, job=JOB, command=step, options={**run, "plan": PLAN})
-        for step in ("stage", "verify")
+    stage, verify, status = (migration_step(step, PLAN) for step in ("stage", "verify", "status"))
+    approve = approval(
+        f"Apply migration plan {PLAN}?",
+        "Staged and verified beside {{ params.sources | join(', ') }}:\n\n"
+        "{{ review(ti, ['stage', 'verify', 'status']) }}\n\n"
+        "Apply swaps the verified logs in. The brokers must be stopped. To take it back: DAG"
+        f" `kafka_segments_migration_rollback` with plan `{PLAN}`, or `kafka-segments migrate"
+        f" rollback --warehouse {WAREHOUSE} --plan {PLAN} --execute`",
     )
-    approve = ApprovalOperator(
-        task_id="approve",
-        pool="default_pool",
-        subject=f"Apply migration plan {PLAN}?",
-        body=(
-            "The migrated folders of {{ params.source }} are staged and verified: the logs of"
-            " tasks plan and verify say what was refused or not proven; that stays as it is."
-            " Apply swaps the others in. The broker must be stopped. Rollback:"
-            f" `kafka-segments migrate rollback --warehouse {WAREHOUSE} --plan {PLAN} --execute`"
-        ),
-        response_timeout=timedelta(days=7),
-        defaults=ApprovalOperator.REJECT,
+    apply = migration_step("apply", PLAN, options={"execute": True}, fails_on_findings=True)
+    build >> inventory >> plan >> stage >> verify >> status >> approve >> apply
+
+
+@dag(
+    **dag_args(
+        "kafka_segments_migration_rollback",
+        description="Swap the first folders of a migration's plan back in, once a person approves.",
+        schedule=None,
+        **WAITING,
+        user_defined_macros={"review": review},
+        params={
+            **shared_params(),
+            "plan": Param(type="string", description="The plan's id.", **PLAN_ID),
+            "discard_appended": Param(
+                False,
+                type="boolean",
+                description="Also where segments have changed since; what is there then goes to"
+                " the stage folder.",
+            ),
+        },
+        doc_md="Say what a rollback would swap back, wait for a person's word, do it.",
     )
-    apply = KafkaSegmentsJob(
-        task_id="apply",
-        job=JOB,
-        command="apply",
-        options={**run, "plan": PLAN, "execute": True},
-        fails_on_findings=True,
+)
+def migration_rollback() -> None:
+    """Order the tasks."""
+    plan = "{{ params.plan }}"
+    options = {"discard-appended": "{{ params.discard_appended }}"}
+    preview = migration_step("preview", plan, "rollback", options=options)
+    approve = approval(
+        f"Roll back migration plan {plan}?",
+        "{{ review(ti, ['preview']) }}\n\n"
+        "The first folders come back with their bytes and mtimes. The brokers must be stopped."
+        "{% if params.discard_appended %} What was appended since is taken out of the logs; it"
+        " stays in the stage folder.{% endif %}",
     )
-    build >> inventory >> plan >> stage >> verify >> approve >> apply
+    rollback = migration_step(
+        "rollback", plan, options={**options, "execute": True}, fails_on_findings=True
+    )
+    preview >> approve >> rollback
 
 
 migration()
+migration_rollback()

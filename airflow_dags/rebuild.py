@@ -6,16 +6,16 @@ assets, on which `kafka_segments_retention` is scheduled.
 
 from typing import Any
 
-import pendulum
-from airflow.sdk import Param, dag, task
+from airflow.sdk import Param, PokeReturnValue, dag, task
 
-from kafka_segments_job import (
-    BUILD_TABLES,
+from kafka_segments_job import BUILD_TABLES, KafkaSegmentsJob
+from kafka_segments_params import (
     CONF,
-    DEFAULT_ARGS,
     NOW_MS,
+    TURN,
     WAREHOUSE,
-    KafkaSegmentsJob,
+    dag_args,
+    has_turn,
     log_dir_params,
     log_dirs,
     shared_params,
@@ -23,39 +23,37 @@ from kafka_segments_job import (
 
 
 @dag(
-    dag_id="kafka_segments_rebuild",
-    schedule="@daily",
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,
-    max_active_runs=1,
-    default_args=DEFAULT_ARGS,
-    params={
-        **shared_params(),
-        **log_dir_params(),
-        "check": Param(
-            "full",
-            enum=["full", "headers"],
-            description="Verify checksums, or trust them and read headers alone.",
-        ),
-        "full": Param(
-            False, type="boolean", description="Read all segments, whatever earlier runs know."
-        ),
-        "gate": Param(
-            "fatal",
-            enum=["fatal", "warning", "info"],
-            description="Least severity of a failed expectation that closes the gate.",
-        ),
-    },
-    tags=["kafka-segments"],
-    doc_md=__doc__,
+    **dag_args(
+        "kafka_segments_rebuild",
+        description="Rebuild index files and tables of every log directory; validate is the gate.",
+        schedule="@daily",
+        params={
+            **shared_params(),
+            **log_dir_params(),
+            "check": Param(
+                "full",
+                enum=["full", "headers"],
+                description="Verify checksums, or trust them and read headers alone.",
+            ),
+            "full": Param(
+                False, type="boolean", description="Read all segments, whatever earlier runs know."
+            ),
+            "gate": Param(
+                "fatal",
+                enum=["fatal", "warning", "info"],
+                description="Least severity of a failed expectation that closes the gate.",
+            ),
+        },
+        doc_md=__doc__,
+    )
 )
 def rebuild() -> None:
     """Order the tasks: each log directory, then the gate."""
 
-    @task(pool="default_pool")
-    def list_log_dirs(params: dict[str, Any]) -> list[dict[str, Any]]:
-        """Give the options that differ by log directory."""
-        return [
+    @task.sensor(**TURN)
+    def list_log_dirs(params: dict[str, Any], ti: Any) -> PokeReturnValue:
+        """Wait until no other rebuild is under way; give the options by log directory."""
+        options = [
             {
                 "name": entry["name"],
                 "mapped_options": {
@@ -67,6 +65,7 @@ def rebuild() -> None:
             }
             for entry in log_dirs(params)
         ]
+        return PokeReturnValue(has_turn(ti), options)
 
     build = KafkaSegmentsJob.partial(
         task_id="build",

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-import pendulum
-from airflow.sdk import Param, dag, task
+from airflow.sdk import Param, PokeReturnValue, dag, task
 
-from kafka_segments_job import (
+from kafka_segments_job import KafkaSegmentsJob
+from kafka_segments_params import (
     CONF,
-    DEFAULT_ARGS,
     NOW_MS,
     REPORT,
+    TURN,
     WAREHOUSE,
-    KafkaSegmentsJob,
+    dag_args,
+    has_turn,
     log_dir_params,
     log_dirs,
     report_params,
@@ -20,43 +21,42 @@ from kafka_segments_job import (
 
 
 @dag(
-    dag_id="kafka_segments_upkeep",
-    schedule="@weekly",
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,
-    max_active_runs=1,
-    default_args=DEFAULT_ARGS,
-    params={
-        **shared_params(),
-        **log_dir_params(),
-        **report_params(),
-        "index_interval_bytes": Param(
-            None,
-            type=["integer", "null"],
-            minimum=1,
-            description="Thin index entries to more than this apart; default: thin none.",
-        ),
-        "vacuum_hours": Param(
-            168,
-            type="integer",
-            minimum=168,
-            description="Files that tables have not needed for so long go.",
-        ),
-    },
-    tags=["kafka-segments"],
-    doc_md=__doc__,
+    **dag_args(
+        "kafka_segments_upkeep",
+        description="Compact index files and tables, write the report.",
+        schedule="@weekly",
+        params={
+            **shared_params(),
+            **log_dir_params(),
+            **report_params(),
+            "index_interval_bytes": Param(
+                None,
+                type=["integer", "null"],
+                minimum=1,
+                description="Thin index entries to more than this apart; default: thin none.",
+            ),
+            "vacuum_hours": Param(
+                168,
+                type="integer",
+                minimum=168,
+                description="Files that tables have not needed for so long go.",
+            ),
+        },
+        doc_md=__doc__,
+    )
 )
 def upkeep() -> None:
     """Order the tasks: each folder of index files, the tables, the report."""
 
-    @task(pool="default_pool")
-    def list_index_folders(params: dict[str, Any]) -> list[dict[str, Any]]:
-        """Give the folders that builds wrote to; none where builds write no index files."""
-        return [
+    @task.sensor(**TURN)
+    def list_index_folders(params: dict[str, Any], ti: Any) -> PokeReturnValue:
+        """Wait until no other upkeep is under way; give the folders that builds wrote to."""
+        options = [
             {"name": entry["name"], "mapped_options": {"index-dir": entry["index_dir"]}}
             for entry in log_dirs(params)
             if entry["index_dir"]
         ]
+        return PokeReturnValue(has_turn(ti), options)
 
     options = {"warehouse": WAREHOUSE, "conf": CONF, "now-ms": NOW_MS}
     files = KafkaSegmentsJob.partial(

@@ -49,6 +49,7 @@ def _validate(
     **_: Any,
 ) -> int:
     from kafka_segments.pipelines.validate import run_validation  # noqa: PLC0415
+    from kafka_segments.quality.checks import Severity  # noqa: PLC0415
     from kafka_segments.reports import validate as report  # noqa: PLC0415
     from kafka_segments.reports.output import progress  # noqa: PLC0415
     from kafka_segments.reports.validation_page import PAGE, render_validation  # noqa: PLC0415
@@ -72,7 +73,7 @@ def _validate(
         if validation.docs_folder is not None:
             page = os.path.join(validation.docs_folder, PAGE)
             publish(place(page), render_validation(validation, root, moment).encode("utf-8"))
-        report.summary(validation, root, page=page, dry_run=dry_run)
+        report.summary(validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run)
     worst = validation.worst()
     counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
     return FINDINGS if counts else DONE

@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 
 from kafka_segments.pipelines.validate import Validation
 from kafka_segments.quality.checkpoint import CheckResult, example_text
+from kafka_segments.quality.checks import Severity
 from kafka_segments.reports.output import console
 
 _EXAMPLES_SHOWN = 3
@@ -69,10 +70,24 @@ def row_text(example: Mapping[str, Any]) -> str:
     return f"{text} in {log_dir}" + (f": {values}" if values else "")
 
 
-def summary(validation: Validation, warehouse: str, *, page: str | None, dry_run: bool) -> None:
-    """Say on stderr, in a few lines, what was found and where it lies."""
+def _counting(results: Sequence[CheckResult], fail_on: Severity) -> list[str]:
+    """Name the failed expectations of this severity and above, the gravest first."""
+    order = list(Severity)
+    return [
+        f"{one.severity} {one.table} {one.check}: {one.failed_rows} of {one.checked_rows} rows"
+        for one in sorted(results, key=lambda one: order.index(one.severity))
+        if one.failed_rows and order.index(one.severity) <= order.index(fail_on)
+    ]
+
+
+def summary(
+    validation: Validation, warehouse: str, *, fail_on: Severity, page: str | None, dry_run: bool
+) -> None:
+    """Say on stderr, in a few lines, what was found, what of it counts, and where it lies."""
     failed = sum(result.failed_rows > 0 for result in validation.results)
     lines = [f"{len(validation.results)} expectations, {failed} failed"]
+    if counting := _counting(validation.results, fail_on):
+        lines.append(f"findings: {'; '.join(counting)}")
     if validation.quarantined:
         verb = "would be" if dry_run else "are"
         lines.append(

@@ -1,0 +1,149 @@
+"""What a job said, and from that how it ended: plain Python, without Airflow."""
+
+import contextlib
+import json
+import re
+import signal
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+FINDINGS, USAGE = 1, 2
+_MOST_NAMED = 20
+_LONGEST = 500
+_SHELL_SIGNAL = 128  # a shell and a JVM add it to the signal that ended their child
+_KILLED_BY = {
+    "SIGKILL": "by the kernel for want of memory (see its log), by a person or with the worker",
+    "SIGTERM": "by a person, the task's timeout or the worker's shutdown",
+}
+# Each as its group; of several kinds the first counts, of several lines of one kind the last.
+_REASONS = (
+    re.compile(r"^kafka-segments: (.*)"),  # the verbs' own last line
+    re.compile(r"^Error: (.*)"),  # click's, of an option
+    re.compile(r"^(?:Exception in thread .*? )?([\w.]+(?:Exception|Error): .*)"),
+)
+_FINDING = re.compile(r"^(?:findings: (.+)|(\d+ (?:damaged segments|files or folders).*))")
+# What the JVM and Spark say of themselves, a stack's frames, and lines without a word.
+_NOISE = re.compile(
+    r"^(?:WARNING: |OpenJDK .* warning: |Picked up \w+_OPTIONS|NOTE: Picked up|at [\w.$/]+\("
+    r"|Setting default log level|To adjust logging level|Using Spark's default log4j"
+    r"|\S* ?\S* ?WARN(?:ING)? |\W*$)"
+)
+_STEP = frozenset({"log", "status", "segments", "bytes", "message"})
+_REFUSED, _LEFT_ALONE, _NOTHING_TO_DO = "refused", "left alone", "there is nothing to do"
+
+
+class JobOutput:
+    """What is kept of a job's lines while they pass by; it does not grow with them.
+
+    ``steps`` sums up the rows that `migrate`'s steps print with ``--output json``, one a log.
+    """
+
+    def __init__(self) -> None:
+        self._last = ""
+        self._reasons: dict[int, str] = {}
+        self._findings: list[str] = []
+        self._counts: Counter[str] = Counter()
+        self._segments = self._bytes = self._refusals = 0
+        self._refused: list[dict[str, str]] = []
+
+    def watch(self, lines: Iterable[str]) -> Iterator[str]:
+        """Give the lines on, and keep what they say."""
+        for line in lines:
+            self.add(line.strip())
+            yield line
+
+    def add(self, line: str) -> None:
+        """Keep what one line says."""
+        if step := _step(line):
+            self._add_step(step)
+            return
+        if _NOISE.match(line):
+            return
+        self._last = line
+        for kind, pattern in enumerate(_REASONS):
+            if found := pattern.match(line):
+                self._reasons[kind] = found[1]
+                break
+        if (finding := _FINDING.match(line)) and len(self._findings) < _MOST_NAMED:
+            self._findings.append(finding[1] or finding[2])
+
+    def reason(self, status: int | None) -> str:
+        """Say in one line what ended the job: a signal, its own reason, or what it said last."""
+        if killer := _signal(status):
+            by = f": {_KILLED_BY[killer]}" if killer in _KILLED_BY else ""
+            last = f"; its last line: {self._last}" if self._last else "; it said nothing"
+            return _cut(f"the driver was ended by {killer}{by}{last}")
+        if self._reasons:
+            return _cut(self._reasons[min(self._reasons)])
+        return _cut(self._last) if self._last else f"exit status {status}, without a word"
+
+    def findings(self) -> str:
+        """Say in one line what was found."""
+        if self._refusals:
+            return _cut(f"{self._refusals} logs refused: {'; '.join(map(_named, self._refused))}")
+        return _cut("; ".join(self._findings)) or self._last or "the job did not say which"
+
+    def steps(self) -> dict[str, Any] | None:
+        """Give the counts of logs by status, and the first refused; None where there are none."""
+        if not self._counts:
+            return None
+        return {
+            "logs": dict(sorted(self._counts.items())),
+            "segments": self._segments,
+            "bytes": self._bytes,
+            "refusals": self._refusals,
+            "refused": self._refused,
+        }
+
+    def _add_step(self, step: Mapping[str, Any]) -> None:
+        status, message = str(step["status"]), str(step["message"])
+        self._counts[status] += 1
+        self._segments += int(step["segments"])
+        self._bytes += int(step["bytes"])
+        if status == _REFUSED or (status == _LEFT_ALONE and message != _NOTHING_TO_DO):
+            self._refusals += 1
+            if len(self._refused) < _MOST_NAMED:
+                self._refused.append({"log": str(step["log"]), "message": _cut(message)})
+
+
+def review_steps(found: Mapping[str, Mapping[str, Any] | None]) -> str:
+    """Write for a person, as Markdown, what the steps of a migration did, and what was refused."""
+    lines, refused = [], {}
+    for step, summary in found.items():
+        if summary is None:
+            lines.append(f"- {step}: no logs")
+            continue
+        logs = ", ".join(f"{count} {status}" for status, count in summary["logs"].items())
+        size = f"{summary['segments']} segments, {summary['bytes']} bytes"
+        lines.append(f"- {step}: {logs} ({size}); {summary['refusals']} refused")
+        refused |= {one["log"]: one["message"] for one in summary["refused"]}
+    if refused:
+        lines += ["", "Refused, and left as they are:", ""]
+        lines += [f"- {log}: {message}" for log, message in sorted(refused.items())]
+    if any(one and one["refusals"] > len(one["refused"]) for one in found.values()):
+        lines.append("- … and more: the tasks' logs have them all")
+    return "\n".join(lines)
+
+
+def _step(line: str) -> Mapping[str, Any] | None:
+    if line.startswith("{"):
+        with contextlib.suppress(ValueError):
+            row = json.loads(line)
+            return row if row.keys() >= _STEP else None
+    return None
+
+
+def _signal(status: int | None) -> str | None:
+    number = 0 if status is None else -status if status < 0 else status - _SHELL_SIGNAL
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return None
+
+
+def _named(refused: Mapping[str, str]) -> str:
+    return f"{refused['log']} ({refused['message']})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,182 @@
+"""What the DAGs share apart from their jobs: arguments, params, places, and a run's turn."""
+
+import difflib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.sdk import Context, Param, Variable
+from airflow.sdk.exceptions import AirflowFailException
+
+try:
+    import kafka_segments_site as site
+except ModuleNotFoundError as error:
+    if error.name != "kafka_segments_site":
+        raise
+    site = None
+
+POOL = "kafka_segments"
+HOME = "{{ var.value.kafka_segments_home }}"
+_WAREHOUSE = "(params.warehouse or var.value.kafka_segments_warehouse)"
+WAREHOUSE = f"{{{{ {_WAREHOUSE} }}}}"
+REPORT = f"{{{{ params.report or {_WAREHOUSE} ~ '/_report.html' }}}}"
+CONF = "{{ params.conf or var.value.get('kafka_segments_conf', '') }}"
+TOPIC_CONFIGS = "{{ params.topic_configs or var.value.get('kafka_segments_topic_configs', '') }}"
+SERVER_PROPERTIES = (
+    "{{ params.server_properties or var.value.get('kafka_segments_server_properties', '') }}"
+)
+# A scheduled run, a backfill and a retry decide at the run's own moment, not at that of the clock.
+NOW_MS = "{{ ((dag_run.logical_date or dag_run.run_after).timestamp() * 1000) | int }}"
+
+_LOG_DIRS = {
+    "type": ["array", "null"],
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["name", "sources"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]+$"},
+            "sources": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+            "cluster": {"type": "string", "minLength": 1},
+            "broker_id": {"type": "integer"},
+        },
+    },
+}
+_STARTED_STATES = (
+    *("scheduled", "queued", "running", "restarting"),
+    *("up_for_retry", "up_for_reschedule", "deferred"),
+)
+
+
+def refuse_unknown_keys(context: Context) -> None:
+    """Fail a task whose run was given a key that its DAG has not: Airflow takes any.
+
+    Raises:
+        AirflowFailException: names each, with the param that was probably meant.
+    """
+    params = list(context["dag"].params)
+    unknown = [key for key in context["dag_run"].conf or {} if key not in params]
+    if not unknown:
+        return
+    near = {key: difflib.get_close_matches(key, params, 1) for key in unknown}
+    named = [f"{key} (is {near[key][0]} meant?)" if near[key] else key for key in unknown]
+    raise AirflowFailException(
+        f"no such param: {', '.join(named)}; {context['dag'].dag_id} has"
+        f" {', '.join(sorted(params)) or 'none'}"
+    )
+
+
+DEFAULT_ARGS = {
+    "owner": "kafka-segments",
+    "retries": 2,
+    "execution_timeout": timedelta(hours=6),
+    "pool": POOL,
+    **getattr(site, "DEFAULT_ARGS", {}),
+    "pre_execute": refuse_unknown_keys,
+}
+
+
+def dag_args(dag_id: str, **own: Any) -> dict[str, Any]:
+    """Give the arguments of a DAG: those of all, its own, and over them those of the site."""
+    return {
+        "dag_id": dag_id,
+        "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"),
+        "catchup": False,
+        "max_active_runs": 1,
+        "dagrun_timeout": timedelta(days=2),
+        "default_args": DEFAULT_ARGS,
+        "tags": ["kafka-segments"],
+        **own,
+        **getattr(site, "DAG_ARGS", {}).get(dag_id, {}),
+    }
+
+
+def text_param(description: str, **schema: Any) -> Param:
+    """Give a param that may be left out, null."""
+    return Param(None, type=["string", "null"], description=description, **schema)
+
+
+def shared_params() -> dict[str, Param]:
+    """Give the params of every DAG; null takes the variable's value."""
+    return {
+        "warehouse": text_param(
+            "Root of the Delta tables; default: variable kafka_segments_warehouse."
+        ),
+        "conf": text_param(
+            "TOML file of settings, readable by the driver; default: variable"
+            " kafka_segments_conf, and Kafka's defaults where that is empty."
+        ),
+    }
+
+
+def config_file_params() -> dict[str, Param]:
+    """Give the params that name files with configurations of brokers and topics."""
+    return {
+        "topic_configs": text_param(
+            "What `kafka-configs --describe` printed: a file that the driver can read; default:"
+            " variable kafka_segments_topic_configs, and none where that is empty."
+        ),
+        "server_properties": text_param(
+            "The brokers' server.properties: a file that the driver can read; default: variable"
+            " kafka_segments_server_properties, and none where that is empty."
+        ),
+    }
+
+
+def log_dir_params() -> dict[str, Param]:
+    """Give the params of the DAGs that work on log directories."""
+    return {
+        "log_dirs": Param(
+            None,
+            **_LOG_DIRS,
+            description="Each with a name and sources: a mapped task each; default: variable"
+            " kafka_segments_log_dirs.",
+        ),
+        "index_dir": text_param(
+            "Index files go to a folder by name below; default: variable"
+            " kafka_segments_index_dir, and none where that is empty."
+        ),
+    }
+
+
+def report_params() -> dict[str, Param]:
+    """Give the param of the DAGs that write the report."""
+    return {"report": text_param("The HTML page; default: _report.html under the warehouse.")}
+
+
+def log_dirs(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Read the log directories of a run, each with its ``index_dir`` or None.
+
+    Raises:
+        AirflowFailException: two have one name, so that their index files would mix.
+    """
+    found = params["log_dirs"] or Variable.get("kafka_segments_log_dirs", deserialize_json=True)
+    names = [entry["name"] for entry in found]
+    if len(set(names)) != len(names):
+        raise AirflowFailException(f"log_dirs: names must differ, found {', '.join(names)}")
+    index_dir = params["index_dir"] or Variable.get("kafka_segments_index_dir", default="")
+    return [
+        {**entry, "index_dir": f"{index_dir}/{entry['name']}" if index_dir else None}
+        for entry in found
+    ]
+
+
+def has_turn(ti: Any) -> bool:
+    """Say whether no other run of the DAG is past its first task, which is the one that asks.
+
+    ``max_active_runs`` does not hold for a backfill, which has a limit of its own. The first task
+    must have ``max_active_tis_per_dag=1``. The runs that wait are counted first: one that starts
+    meanwhile is then taken to be past it, so that this one waits for longer, never too short.
+    """
+    waiting = ti.get_ti_count(dag_id=ti.dag_id, task_ids=[ti.task_id], states=list(_STARTED_STATES))
+    return ti.get_dr_count(dag_id=ti.dag_id, states=["running"]) <= waiting
+
+
+TURN = {
+    "mode": "reschedule",
+    "poke_interval": 20,
+    "max_active_tis_per_dag": 1,
+    "pool": "default_pool",
+}
