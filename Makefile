@@ -51,12 +51,8 @@ airflow-setup: $(AIRFLOW_VENV)/.done ## make .venv-airflow with Airflow and its 
 
 airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segments: http://localhost:8080
 	@mkdir -p $(AIRFLOW_DEMO) && $(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(AIRFLOW_DEMO)
-	@airflow_dags/local.sh db migrate >/dev/null 2>&1 || airflow_dags/local.sh db migrate
-	@airflow_dags/local.sh pools set kafka_segments 1 "Spark jobs at a time" >/dev/null
-	@airflow_dags/local.sh dags reserialize >/dev/null 2>&1
-	@airflow_dags/local.sh dags unpause -y --treat-dag-id-as-regex 'kafka_segments_(rebuild|retention)' >/dev/null
-	@echo "Airflow: http://localhost:$${AIRFLOW__API__PORT:-8080}   tables: $(AIRFLOW_DEMO)/warehouse   stop: Ctrl-C"
-	@airflow_dags/local.sh standalone
+	@echo "tables: $(AIRFLOW_DEMO)/warehouse"
+	@airflow_dags/local.sh start kafka_segments_rebuild kafka_segments_retention
 
 class-archive: setup ## archive what Spark's JVM loads (200 MB): local commands start some seconds sooner
 	@rm -rf build/archive && mkdir -p build/archive

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Run an airflow command on this machine: SQLite, no login, spark-submit of .venv on local[*], and
 # the sample segments: airflow_dags/local.sh dags test kafka_segments_rebuild 2026-11-21
+# `airflow_dags/local.sh start [DAG ...]` starts all of Airflow, those DAGs switched on.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 data=${AIRFLOW_DEMO:-$root/build/airflow}
@@ -10,7 +11,7 @@ port=${AIRFLOW__API__PORT:-8080}
 export AIRFLOW_HOME=$data/home
 export AIRFLOW__CORE__DAGS_FOLDER=$root/airflow_dags
 export AIRFLOW__CORE__LOAD_EXAMPLES=False
-export AIRFLOW__CORE__PARALLELISM=4
+export AIRFLOW__CORE__PARALLELISM=4 AIRFLOW__CORE__EXECUTOR=LocalExecutor
 # Everyone who reaches the port is an admin: so it is bound to this machine.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True
 export AIRFLOW__API__HOST=127.0.0.1 AIRFLOW__API__PORT=$port AIRFLOW__API__BASE_URL=http://localhost:$port
@@ -27,4 +28,7 @@ export AIRFLOW_VAR_KAFKA_SEGMENTS_LOG_DIRS=${AIRFLOW_VAR_KAFKA_SEGMENTS_LOG_DIRS
 export PATH=$root/.venv-airflow/bin:$PATH:$venv/bin
 export PYSPARK_PYTHON=$venv/bin/python
 export SPARK_CONF_DIR=$root/conf/spark
+if [ "${1:-}" = start ]; then
+  exec "$root/.venv-airflow/bin/python" "$root/airflow_dags/local_start.py" "${@:2}"
+fi
 exec airflow "$@"

@@ -1,9 +1,9 @@
-"""A real Airflow for tests, in its own environment: one command, or all of it with its API."""
+"""A real Airflow for tests, in its own environment: all of it, with its API."""
 
 import contextlib
+import ipaddress
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -11,14 +11,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
 LOCAL = ROOT / "airflow_dags" / "local.sh"
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LISTENS = "0A"
 _Found = TypeVar("_Found")
 
 
@@ -38,44 +39,15 @@ class LocalAirflow:
             "AIRFLOW_VAR_KAFKA_SEGMENTS_LOG_DIRS": json.dumps(self.log_dirs),
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
         }
-        self.run("db", "migrate")
-        self.run("pools", "set", "kafka_segments", "1", "Spark jobs at a time")
-
-    def run(self, *arguments: str) -> str:
-        """Run one airflow command; gives its output, fails where it fails."""
-        done = self.try_run(*arguments)
-        assert done.returncode == 0, done.stdout[-6000:]
-        return done.stdout
-
-    def try_run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one airflow command; stdout holds all of its output."""
-        return subprocess.run(
-            [str(LOCAL), *arguments],
-            env=self.env,
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-
-    def test_dag(self, name: str, date: str, *more: str) -> str:
-        """Run ``airflow dags test`` to its end."""
-        return self.run("dags", "test", f"kafka_segments_{name}", date, *more)
 
     @contextlib.contextmanager
-    def started(self) -> Iterator["Api"]:
-        """Start the scheduler, the DAG processor and the API server; stop them at the end."""
-        ports = _free_ports(3)
-        self.env |= {
-            "AIRFLOW__API__PORT": str(ports[0]),
-            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports[1]),
-            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports[2]),
-        }
-        log = self.folder / "standalone.log"
+    def started(self, *dags: str) -> Iterator["Api"]:
+        """Start all of it as ``make airflow`` does, with these DAGs on; end it at the end."""
+        self.env["AIRFLOW__API__PORT"] = str(_free_port())
+        log = self.folder / "start.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [str(LOCAL), "standalone"],
+                [str(LOCAL), "start", *dags],
                 env=self.env,
                 cwd=self.folder,
                 stdout=output,
@@ -83,21 +55,52 @@ class LocalAirflow:
                 start_new_session=True,
             )
         try:
-            yield Api(ports[0], process, log)
+            yield Api(self.env["AIRFLOW__API__PORT"], process, log)
         finally:
-            _stop(process)
+            self._stop(process)
+
+    def processes(self) -> list[int]:
+        """Give the processes that work for this home: by their environment, parents or not."""
+        home = f"AIRFLOW_HOME={self.folder}/home".encode()
+        found = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if home in environment.read_bytes().split(b"\0"):
+                    found.append(int(environment.parent.name))
+        return found
+
+    def task_log(self, dag: str, run: str, task: str) -> str:
+        """Give the log of a task's tries."""
+        run_id = unquote(run.rpartition("/")[2])
+        folder = self.folder / "home" / "logs" / f"dag_id={dag}" / f"run_id={run_id}"
+        files = sorted((folder / f"task_id={task}").rglob("attempt=*.log"))
+        return "\n".join(file.read_text("utf-8") for file in files)
+
+    def _stop(self, process: "subprocess.Popen[bytes]") -> None:
+        """End it politely, which ends all it started; then what is left of a starter that hangs."""
+        process.terminate()
+        try:
+            process.wait(120)
+        except subprocess.TimeoutExpired:
+            for left in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(left, signal.SIGKILL)
+            process.kill()
+            process.wait()
+            raise
 
 
 class Api:
     """The REST API of a started Airflow."""
 
-    def __init__(self, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, port: str, process: subprocess.Popen[bytes], log: Path) -> None:
         self._base = f"http://127.0.0.1:{port}"
         self._process = process
         self._log = log
         self._headers = {"Content-Type": "application/json"}
         token = self.wait("the API server", lambda: self._try("GET", "/auth/token"))
         self._headers["Authorization"] = f"Bearer {token['access_token']}"
+        self.wait("the start", lambda: b"stop: Ctrl-C" in log.read_bytes())
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Call ``/api/v2``; gives the answer's JSON."""
@@ -117,11 +120,25 @@ class Api:
         """Stop a DAG or let it run, once the DAG processor has read it."""
         self.wait(dag, lambda: self._try("PATCH", f"/api/v2/dags/{dag}", {"is_paused": paused}))
 
-    def succeeded(self, dag: str) -> set[str]:
-        """Give the days of the runs that ended well; fails where one did not."""
-        runs = self.call("GET", f"/dags/{dag}/dagRuns")["dag_runs"]
-        assert not [run for run in runs if run["state"] == "failed"], self.tail()
-        return {str(run["logical_date"])[:10] for run in runs if run["state"] == "success"}
+    def trigger(self, dag: str, conf: object) -> str:
+        """Ask for a run; gives its path."""
+        body = {"logical_date": None, "conf": conf}
+        run = self.call("POST", f"/dags/{dag}/dagRuns", body)
+        return f"/dags/{dag}/dagRuns/{quote(run['dag_run_id'])}"
+
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        """Give the runs of a DAG."""
+        found: list[dict[str, Any]] = self.call("GET", f"/dags/{dag}/dagRuns")["dag_runs"]
+        return found
+
+    def wait_ended(self, run: str) -> str:
+        """Give the state in which a run ends."""
+
+        def end() -> str | None:
+            state = str(self.call("GET", run)["state"])
+            return state if state in ("success", "failed") else None
+
+        return self.wait(run, end)
 
     def state(self, run: str, task: str) -> str | None:
         """Give a task's state in a run; fails where the run has failed."""
@@ -162,28 +179,34 @@ class Api:
                 raise OSError(f"{error.code} {method} {path}: {error.read()!r}") from None
 
 
-def messages(output: str) -> list[str]:
-    """Give the lines of a log without colours and times."""
-    return [
-        line.partition("] ")[2].partition(" [airflow.")[0].strip()
-        for line in _COLOUR.sub("", output).splitlines()
-    ]
+def listening_addresses(processes: Iterable[int]) -> set[str]:
+    """Give the addresses on which processes listen for TCP."""
+    sockets = set()
+    for process in processes:
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{process}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(str(descriptor.readlink()))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/self/net/{table}").read_text("ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTENS and f"socket:[{fields[9]}]" in sockets:
+                found.add(_address(fields[1].partition(":")[0]))
+    return found
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all of its session: first politely, then what is left."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(30)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _address(text: str) -> str:
+    """Read an address as the kernel writes it: words of 4 bytes in the machine's order."""
+    words = [bytes.fromhex(text[at : at + 8]) for at in range(0, len(text), 8)]
+    if sys.byteorder == "little":
+        words = [word[::-1] for word in words]
+    address = ipaddress.ip_address(b"".join(words))
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for found in sockets:
-            found.bind(("127.0.0.1", 0))
-        return [found.getsockname()[1] for found in sockets]
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,50 +1,53 @@
-"""The DAG files and their operator, loaded by Airflow alone."""
+"""The DAG files and their operator, loaded by Airflow alone, once."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
+import pytest
+
+from kafka_segments.commands.build import build
+from kafka_segments.commands.compact import compact
+from kafka_segments.commands.migrate import migrate
+from kafka_segments.commands.report import report
+from kafka_segments.commands.retention import retention
+from kafka_segments.commands.validate import validate
 from local_airflow import PYTHON, ROOT
 
-_LOAD = """
-import json, sys
-from importlib.abc import MetaPathFinder
-
-class Refused(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("pyspark", "delta", "kafka_segments", "great_expectations"):
-            raise ImportError(f"{name} is imported while DAGs are parsed")
-
-sys.meta_path.insert(0, Refused())
-sys.path.insert(0, sys.argv[1])
-from airflow.dag_processing.dagbag import DagBag
-bag = DagBag(sys.argv[1])
-print(json.dumps([sorted(bag.dags), bag.import_errors]))
-"""
-
-_ENDINGS = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from airflow.sdk.exceptions import AirflowException
-from kafka_segments_job import KafkaSegmentsJob
-
-def ending(failure, **more):
-    job = KafkaSegmentsJob(task_id="t", job="j", options={}, **more)
-    try:
-        job._ended(failure)
-    except AirflowException as error:
-        return [type(error).__name__, str(error)]
-    return None
-
-print(json.dumps([ending(text, **more) for text, more in json.loads(sys.argv[2])]))
-"""
+DAY = 86400.0
+TIMEOUTS = {"migration": 10 * DAY, "migration_rollback": 10 * DAY}
+SIX_HOURS = 21600.0
+VERBS = {
+    "build_indexes": build,
+    "compact_indexes": compact,
+    "decide_retention": retention,
+    "migrate_legacy": migrate,
+    "report_segments": report,
+    "validate_tables": validate,
+}
+STEP = {"log": "/logs/t-0", "segments": 2, "bytes": 300, "in_place": "before", "message": ""}
+SAID = [
+    [1, ["3 damaged segments: column damage"], {}],
+    [1, ["findings: fatal segments x: 1 of 2 rows"], {"fails_on_findings": True}],
+    [2, ["kafka-segments: --source /x: not there", "exited with 2"], {}],
+    [3, ["kafka-segments: disk full"], {}],
+    [-9, ["WARNING: Using incubator modules: jdk.incubator.vector"], {}],
+    [1, [json.dumps({**STEP, "status": "refused", "message": "held"})], {}],
+]
 
 
-def _in_airflow(script: str, *arguments: str, folder: Path) -> Any:
+def _in_airflow(folder: Path, *arguments: str) -> Any:
     done = subprocess.run(
-        [PYTHON, "-c", script, *arguments],
-        env={"AIRFLOW_HOME": str(folder), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
+        [PYTHON, Path(__file__).with_name("in_airflow.py"), ROOT / "airflow_dags", *arguments],
+        env=os.environ
+        | {
+            "AIRFLOW_HOME": str(folder),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "PYTHONPATH": str(folder),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -53,44 +56,138 @@ def _in_airflow(script: str, *arguments: str, folder: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_dags_load_without_spark_and_without_the_package(tmp_path: Path) -> None:
-    dags, errors = _in_airflow(_LOAD, str(ROOT / "airflow_dags"), folder=tmp_path)
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file that is there, for options that name one."""
+    file = tmp_path_factory.mktemp("files") / "settings"
+    file.touch()
+    return str(file)
 
-    assert errors == {}
-    assert dags == [
-        f"kafka_segments_{name}" for name in ("migration", "rebuild", "retention", "upkeep")
+
+@pytest.fixture(scope="module")
+def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What Airflow says of the DAGs, each with all of its params given."""
+    shared = {"warehouse": "/wh", "conf": file}
+    files = {"topic_configs": file, "server_properties": file}
+    migration = {
+        **{"sources": ["/logs/a", "/logs/b"], "plan": "p-1", "topic_ids": file},
+        **{"stage_dir": "/stage", "convert": True, "time_index": "mtime-next"},
+    }
+    confs = {
+        "kafka_segments_rebuild": {**shared, "check": "headers", "full": True, "gate": "info"},
+        "kafka_segments_retention": {**shared, "server_properties": file},
+        "kafka_segments_upkeep": {**shared, "index_interval_bytes": 8192, "report": "/r.html"},
+        "kafka_segments_migration": {**shared, **files, **migration},
+        "kafka_segments_migration_rollback": {**shared, "plan": "p-1", "discard_appended": True},
+    }
+    folder = tmp_path_factory.mktemp("airflow")
+    return _in_airflow(folder, file, json.dumps(SAID), json.dumps(confs))
+
+
+def test_dags_load_without_spark_and_without_the_package(loaded: Any) -> None:
+    assert loaded["errors"] == {}
+    assert sorted(loaded["dags"]) == [
+        f"kafka_segments_{name}"
+        for name in ("migration", "migration_rollback", "rebuild", "retention", "upkeep")
     ]
 
 
-def test_an_exit_status_becomes_an_end_with_its_reason_in_one_line(tmp_path: Path) -> None:
-    def failed(status: int, *lines: str) -> str:
-        return "\n".join([f"Cannot execute: …. Error code is: {status}.", "Last output:", *lines])
+def test_every_dag_is_described_ends_in_time_and_refuses_unknown_keys(loaded: Any) -> None:
+    for name, dag in loaded["dags"].items():
+        assert dag["description"], name
+        assert dag["timeout"] == TIMEOUTS.get(name.removeprefix("kafka_segments_"), 2 * DAY)
+        assert dag["task_timeouts"] == [SIX_HOURS]
+        assert dag["unchecked"] == [], name
 
-    endings = _in_airflow(
-        _ENDINGS,
-        str(ROOT / "airflow_dags"),
-        json.dumps(
-            [
-                (failed(1, "2 segments are damaged"), {}),
-                (failed(1, "2 expectations failed"), {"fails_on_findings": True}),
-                (failed(2, "kafka-segments: --source /x: not there", "exited with 2"), {}),
-                (failed(2, "Usage: …", "Error: No such option '--x'."), {}),
-                (failed(3, "kafka-segments: disk full", "Exception in thread main"), {}),
-                (failed(1, "kafka-segments: x", "  "), {}),
-                (failed(-9, 'Exception in thread "main" a.b.OutOfMemoryError: heap'), {}),
-                (failed(137, "Killed"), {}),
-            ]
-        ),
-        folder=tmp_path,
+
+def test_runs_that_wait_for_a_person_hold_up_no_others(loaded: Any) -> None:
+    runs = {name: dag["runs"] for name, dag in loaded["dags"].items()}
+
+    assert runs["kafka_segments_migration"] == runs["kafka_segments_migration_rollback"] == 100
+    assert runs["kafka_segments_rebuild"] == 1
+
+
+def test_a_sites_own_file_adds_callbacks_and_timeouts(tmp_path: Path) -> None:
+    (tmp_path / "kafka_segments_site.py").write_text(
+        "from datetime import timedelta\n"
+        "def page(context): ...\n"
+        "DEFAULT_ARGS = {'on_failure_callback': page, 'execution_timeout': timedelta(hours=1)}\n"
+        "_REBUILD = {'on_failure_callback': page, 'dagrun_timeout': timedelta(hours=3)}\n"
+        "DAG_ARGS = {'kafka_segments_rebuild': _REBUILD}\n"
     )
 
-    assert endings == [
-        None,
-        ["AirflowFailException", "findings: see the lines above"],
-        ["AirflowFailException", "--source /x: not there"],
-        ["AirflowFailException", "No such option '--x'."],
-        ["AirflowException", "disk full"],
-        None,
-        ["AirflowException", "a.b.OutOfMemoryError: heap"],
-        ["AirflowException", "Killed"],
+    dags = _in_airflow(tmp_path, "", "[]", "{}")["dags"]
+
+    rebuild, upkeep = dags["kafka_segments_rebuild"], dags["kafka_segments_upkeep"]
+    assert (rebuild["on_failure"], rebuild["timeout"], rebuild["task_failures"]) == (True, 10800, 3)
+    assert (upkeep["on_failure"], upkeep["timeout"], upkeep["task_failures"]) == (False, 2 * DAY, 4)
+    assert upkeep["task_timeouts"] == [3600]
+    assert upkeep["unchecked"] == []
+
+
+def test_a_key_that_a_dag_has_not_is_named_with_the_one_that_is_meant(loaded: Any) -> None:
+    none, known, misspelt, unlike = loaded["unknown_keys"]
+
+    assert none is None and known is None
+    assert misspelt[0] == "AirflowFailException"
+    assert misspelt[1].startswith(
+        "no such param: covnert (is convert meant?); kafka_segments_migration has conf, convert,"
+    )
+    assert unlike[1].startswith("no such param: zzz; ")
+
+
+def test_retention_decides_where_and_when_each_rebuild_was(loaded: Any) -> None:
+    by_hand, rebuilds, from_rest, nowhere = loaded["triggered"]
+
+    assert by_hand == from_rest == [{"warehouse": "/own", "now-ms": "9", "conf": ""}]
+    assert rebuilds == [
+        {"warehouse": "/a", "now-ms": "5", "conf": ""},
+        {"warehouse": "/b", "now-ms": "3", "conf": "/c.toml"},
+        {"warehouse": "/b", "now-ms": "20", "conf": ""},
     ]
+    assert nowhere[0] == "AirflowFailException" and nowhere[1].startswith("no warehouse: ")
+
+
+def test_a_run_waits_while_another_is_past_its_first_task(loaded: Any) -> None:
+    alone, all_wait, one_inside, one_of_three_inside = loaded["turns"]
+
+    assert alone and all_wait
+    assert not one_inside and not one_of_three_inside
+
+
+def test_an_exit_status_becomes_an_end_with_its_reason_in_one_line(loaded: Any) -> None:
+    (damaged, no_steps), gate, usage, full, killed, (refused, steps) = loaded["endings"]
+
+    assert damaged is None and no_steps is None
+    assert gate[0] == ["AirflowFailException", "findings: fatal segments x: 1 of 2 rows"]
+    assert usage[0] == ["AirflowFailException", "--source /x: not there"]
+    assert full[0] == ["AirflowException", "disk full"]
+    assert killed[0][0] == "AirflowException"
+    assert killed[0][1].startswith("the driver was ended by SIGKILL: ")
+    assert refused is None
+    assert steps["refused"] == [{"log": "/logs/t-0", "message": "held"}]
+
+
+def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> None:
+    parsed = {}
+    for script, task, arguments in loaded["submitted"]:
+        verb: click.Command = VERBS[script]
+        if isinstance(verb, click.Group) and arguments[0] in verb.commands:
+            verb = verb.commands[arguments[0]]
+            arguments = arguments[1:]  # noqa: PLW2901
+        if task in ("decide", "report"):
+            arguments += ["--warehouse", "/mapped"] * ("--warehouse" not in arguments)  # noqa: PLW2901
+        if task == "build":
+            arguments += ["--source", "/logs/a"] * ("--source" not in arguments)  # noqa: PLW2901
+        parsed[script, task] = verb.make_context(task, list(arguments)).params
+
+    plan = parsed["migrate_legacy", "plan"]
+    assert plan["sources"] == ("/logs/a", "/logs/b")
+    assert (plan["plan_id"], str(plan["topic_ids"]), plan["convert"]) == ("p-1", file, True)
+    inventory = parsed["migrate_legacy", "inventory"]
+    assert str(inventory["server_properties"]) == file
+    assert parsed["migrate_legacy", "apply"]["execute"]
+    assert not parsed["migrate_legacy", "preview"]["execute"]
+    rollback = parsed["migrate_legacy", "rollback"]
+    assert rollback["execute"] and rollback["discard"]
+    assert file in str(parsed["decide_retention", "decide"]["topic_configs"])  # by the variable

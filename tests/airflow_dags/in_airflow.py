@@ -1,0 +1,226 @@
+"""Run by Airflow's Python: loads the DAGs once and prints, as JSON, what tests ask of them.
+
+Neither Spark's Python nor this package may be imported while DAGs are parsed.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+REFUSED = ("pyspark", "delta", "kafka_segments", "great_expectations")
+
+
+class Refusing(MetaPathFinder):
+    """Refuses what DAG files must not import."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise for a refused package."""
+        if name.partition(".")[0] in REFUSED:
+            raise ImportError(f"{name} is imported while DAGs are parsed")
+
+
+DAGS = sys.argv[1]
+sys.meta_path.insert(0, Refusing())
+sys.path.insert(0, DAGS)
+
+import jinja2  # noqa: E402
+from airflow.dag_processing.dagbag import DagBag  # noqa: E402
+from airflow.providers.apache.spark.operators.spark_submit import (  # noqa: E402
+    SparkSubmitOperator,
+)
+from airflow.sdk.exceptions import AirflowException  # noqa: E402
+
+import kafka_segments_params as shared  # noqa: E402
+from kafka_segments_job import SEGMENTS, KafkaSegmentsJob  # noqa: E402
+
+BAG = DagBag(DAGS)
+JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined)
+VARIABLES = {
+    "kafka_segments_home": "/srv/home",
+    "kafka_segments_warehouse": "/srv/warehouse",
+    "kafka_segments_topic_configs": sys.argv[2],
+}
+
+
+def failure(act: Callable[[], Any]) -> list[str] | None:
+    """Name the failure that a call ends with."""
+    try:
+        act()
+    except AirflowException as error:
+        return [type(error).__name__, str(error)]
+    return None
+
+
+def dags() -> dict[str, Any]:
+    """Give what is said of every DAG, and whether each of its tasks has the check of keys."""
+    return {
+        dag.dag_id: {
+            "description": dag.description,
+            "timeout": dag.dagrun_timeout and dag.dagrun_timeout.total_seconds(),
+            "runs": dag.max_active_runs,
+            "on_failure": bool(dag.has_on_failure_callback),
+            "unchecked": [
+                task.task_id
+                for task in dag.tasks
+                if getattr(task, "_pre_execute_hook", None) is not shared.refuse_unknown_keys
+                and getattr(task, "partial_kwargs", {}).get("pre_execute")
+                is not shared.refuse_unknown_keys
+            ],
+            "task_failures": sum(bool(task.has_on_failure_callback) for task in dag.tasks),
+            "task_timeouts": sorted(
+                {
+                    task.partial_kwargs["execution_timeout"].total_seconds()
+                    if hasattr(task, "partial_kwargs")
+                    else task.execution_timeout.total_seconds()
+                    for task in dag.tasks
+                }
+            ),
+        }
+        for dag in BAG.dags.values()
+    }
+
+
+def unknown_keys() -> list[Any]:
+    """Give how runs with these keys end."""
+    dag = BAG.dags["kafka_segments_migration"]
+    return [
+        failure(
+            lambda conf=conf: shared.refuse_unknown_keys(
+                {"dag": dag, "dag_run": SimpleNamespace(conf=conf)}
+            )
+        )
+        for conf in (None, {"convert": True}, {"covnert": True}, {"sources": [], "zzz": 1})
+    ]
+
+
+def triggered() -> list[Any]:
+    """Give what retention decides after these events."""
+    list_rebuilds = BAG.dags["kafka_segments_retention"].get_task("list_rebuilds").python_callable
+    own = {"warehouse": "/own", "now-ms": "9", "conf": ""}
+
+    def given(*extras: Any, own: dict[str, str] = own) -> Any:
+        events = {SEGMENTS: [SimpleNamespace(extra=extra) for extra in extras]}
+        return list_rebuilds(own, events)
+
+    return [
+        given(),
+        given(
+            {"now_ms": 20, "path": "/b/segments"},
+            {"now_ms": 3, "path": "/b/segments", "conf": "/c.toml"},
+            {"now_ms": 20, "path": "/b/segments"},
+            {"now_ms": 5, "path": "/a/segments"},
+        ),
+        given({"from_rest_api": True}),
+        failure(lambda: given(own={**own, "warehouse": ""})),
+    ]
+
+
+def turns() -> list[bool]:
+    """Say whether a run has its turn: by the runs that wait, itself too, and those that run."""
+
+    def ask(waiting: int, running: int) -> bool:
+        return shared.has_turn(
+            SimpleNamespace(
+                dag_id="d",
+                task_id="t",
+                get_ti_count=lambda **_: waiting,
+                get_dr_count=lambda **_: running,
+            )
+        )
+
+    return [ask(1, 1), ask(2, 2), ask(1, 2), ask(2, 3)]
+
+
+def submitted(dag_id: str, params: dict[str, Any]) -> list[list[Any]]:
+    """Give the job and the arguments of every task of a DAG, as these params render them.
+
+    Files that mapped tasks get at run time are left out, their own options are not.
+    """
+    dag = BAG.dags[dag_id]
+    given = {name: dag.params.get_param(name).value for name in dag.params} | params
+    context = {
+        "params": given,
+        "dag_run": SimpleNamespace(logical_date=None, run_after=Moment()),
+        "var": {"value": Variables(VARIABLES)},
+        "outlet_events": {},
+        "task": SimpleNamespace(mapped_options={"warehouse": "/mapped"}),
+    }
+    found = []
+    for task in dag.tasks:
+        is_mapped = hasattr(task, "partial_kwargs")
+        kwargs = task.partial_kwargs if is_mapped else vars(task)
+        if "options" not in kwargs:
+            continue
+        options = {key: _rendered(value, context) for key, value in kwargs["options"].items()}
+        job = KafkaSegmentsJob(
+            task_id=task.task_id,
+            job="job",
+            options=options,
+            command=kwargs.get("command"),
+            list_params=kwargs.get("list_params"),
+        )
+        job._hook = SimpleNamespace(
+            submit=lambda _: None,
+            **dict.fromkeys(("_should_track_driver_status", "_is_yarn_cluster_mode"), False),
+            _should_track_driver_via_k8s_api=lambda: False,
+        )
+        job.execute(context)
+        script = kwargs.get("job") or Path(str(kwargs["application"])).stem
+        found.append([script, task.task_id, job.application_args])
+    return found
+
+
+class Variables(dict[str, str]):
+    """Airflow's variables as templates have them."""
+
+    __getattr__ = dict.__getitem__
+
+
+class Moment:
+    """A moment that has the methods which templates call."""
+
+    def timestamp(self) -> float:
+        """Give it in seconds."""
+        return 1_795_000_000.0
+
+    def strftime(self, _: str) -> str:
+        """Give it as text."""
+        return "20261118T110640"
+
+
+def _rendered(value: Any, context: dict[str, Any]) -> Any:
+    return JINJA.from_string(value).render(context) if isinstance(value, str) else value
+
+
+def endings() -> list[Any]:
+    """Give how a job ends that says these lines and leaves with that status."""
+    found = []
+    for status, lines, more in json.loads(sys.argv[3]):
+        job = KafkaSegmentsJob(task_id="t", job="j", options={}, **more)
+        hook = SimpleNamespace(_process_spark_submit_log=list)
+        with mock.patch.object(SparkSubmitOperator, "_get_hook", lambda _, hook=hook: hook):
+            job._get_hook()._process_spark_submit_log(lines)
+        text = f"Cannot execute: …. Error code is: {status}.\nLast output:\n…"
+        found.append([failure(lambda job=job, text=text: job._ended(text)), job._output.steps()])
+    return found
+
+
+if __name__ == "__main__":
+    confs = json.loads(sys.argv[4])
+    answers = {
+        "errors": BAG.import_errors,
+        "dags": dags(),
+        "unknown_keys": unknown_keys(),
+        "triggered": triggered(),
+        "turns": turns(),
+        "endings": endings(),
+        "submitted": [
+            submission for dag, conf in confs.items() for submission in submitted(dag, conf)
+        ],
+    }
+    print(json.dumps(answers))
