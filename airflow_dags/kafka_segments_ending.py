@@ -22,7 +22,9 @@ _REASONS = (
     re.compile(r"^Error: (.*)"),  # click's, of an option
     re.compile(r"^(?:Exception in thread .*? )?([\w.]+(?:Exception|Error): .*)"),
 )
-_FINDING = re.compile(r"^(?:findings: (.+)|(\d+ (?:damaged segments|files or folders).*))")
+_FINDING = re.compile(
+    r"^(?:findings: (.+)|(blocks: .+|\d+ (?:damaged segments|files or folders).*))"
+)
 # What the JVM and Spark say of themselves, a stack's frames, and lines without a word.
 _NOISE = re.compile(
     r"^(?:WARNING: |OpenJDK .* warning: |Picked up \w+_OPTIONS|NOTE: Picked up|at [\w.$/]+\("

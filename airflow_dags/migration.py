@@ -146,7 +146,7 @@ def migration() -> None:
         **WAITING,
         user_defined_macros={"review": review},
         params={
-            **shared_params(),
+            "warehouse": shared_params()["warehouse"],
             "plan": Param(type="string", description="The plan's id.", **PLAN_ID),
             "discard_appended": Param(
                 False,

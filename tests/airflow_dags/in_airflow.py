@@ -154,7 +154,7 @@ def submitted(dag_id: str, params: dict[str, Any]) -> list[list[Any]]:
     for task in dag.tasks:
         is_mapped = hasattr(task, "partial_kwargs")
         kwargs = task.partial_kwargs if is_mapped else vars(task)
-        if "options" not in kwargs:
+        if not issubclass(task.operator_class if is_mapped else type(task), KafkaSegmentsJob):
             continue
         options = {key: _rendered(value, context) for key, value in kwargs["options"].items()}
         job = KafkaSegmentsJob(

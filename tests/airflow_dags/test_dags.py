@@ -1,5 +1,6 @@
 """The DAGs in a real Airflow, run by its scheduler."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ DAYS = {
     day.date().isoformat(): int(day.timestamp() * 1000)
     for day in (_MIDNIGHT - timedelta(days=1), _MIDNIGHT)
 }
+DAY = next(iter(DAYS))
+_POOL = {"name": "kafka_segments", "description": "Spark jobs", "include_deferred": False}
 REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK = (
     f"kafka_segments_{name}"
     for name in ("rebuild", "retention", "upkeep", "migration", "migration_rollback")
@@ -62,7 +65,8 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     brokers = [airflow.folder / f"broker-{number}" for number in (1, 2)]
     for name, folder in zip(PARTITIONS, brokers, strict=True):
         shutil.copytree(logs / name, folder / name)
-    with airflow.started(RETENTION, MIGRATION, ROLLBACK, UPKEEP) as api:
+    with airflow.started(RETENTION, MIGRATION, ROLLBACK) as api:
+        api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL | {"slots": 3})
         conf = {"sources": list(map(str, brokers)), "warehouse": str(airflow.folder / "migrated")}
         migration = api.trigger(MIGRATION, conf)
         misspelt = api.trigger(MIGRATION, {"sources": ["/data/logs"], "covnert": True})
@@ -72,7 +76,7 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         conf = {"warehouse": str(own)}
         api.call("POST", "/backfills", {**backfill, "dag_run_conf": conf, "max_active_runs": 2})
         api.pause(REBUILD, paused=False)
-        misplaced = api.trigger(UPKEEP, {"conf": "/there/is/none"})
+        misplaced = api.trigger(RETENTION, {"topic_configs": "/there/is/none"})
         yield Scheduled(airflow, api, own, brokers, migration, misspelt, misplaced)
     assert airflow.processes() == []
 
@@ -115,10 +119,9 @@ def test_a_wrong_option_is_one_line_in_the_tasks_log_and_not_tried_again(
 ) -> None:
     assert scheduled.api.wait_ended(scheduled.misplaced) == "failed"
 
-    task = "compact_index_files"
-    said = scheduled.airflow.task_log(UPKEEP, scheduled.misplaced, task)
-    assert f"{task} failed: Invalid value for '--conf': File '/there/is/none'" in said
-    tried = scheduled.api.call("GET", f"{scheduled.misplaced}/taskInstances/{task}/0")
+    said = scheduled.airflow.task_log(RETENTION, scheduled.misplaced, "decide")
+    assert "decide failed: Invalid value for '--topic-configs': File '/there/is/none'" in said
+    tried = scheduled.api.call("GET", f"{scheduled.misplaced}/taskInstances/decide/0")
     assert tried["try_number"] == 1
 
 
@@ -187,11 +190,10 @@ def test_upkeep_compacts_and_writes_the_report(rebuilt: Scheduled) -> None:
     before = _files(rebuilt.airflow.indexes)
 
     conf = {"report": str(page), "warehouse": str(rebuilt.warehouse)}
-    run = rebuilt.api.trigger(UPKEEP, conf)
+    output = rebuilt.airflow.run("dags", "test", UPKEEP, DAY, "--conf", json.dumps(conf))
 
-    assert rebuilt.api.wait_ended(run) == "success"
     assert _files(rebuilt.airflow.indexes) == before
-    assert "table segments" in rebuilt.airflow.task_log(UPKEEP, run, "compact_tables")
+    assert "table segments" in output
     assert page.stat().st_size > 0
 
 

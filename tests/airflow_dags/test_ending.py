@@ -94,6 +94,8 @@ def test_findings_of_a_build_are_its_counts() -> None:
     said = ["read 24 of 24 segments", "3 damaged segments: column damage", "tables: /wh"]
 
     assert _heard(*said).findings() == "3 damaged segments: column damage"
+    blocked = ["blocks: no_topic_id (4, e.g. /logs/t-0)", "  no topic id", "  action: start it"]
+    assert _heard(*blocked).findings() == "blocks: no_topic_id (4, e.g. /logs/t-0)"
     assert _heard("tables: /wh").findings() == "tables: /wh"
 
 

@@ -78,7 +78,9 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
         "kafka_segments_retention": {**shared, "server_properties": file},
         "kafka_segments_upkeep": {**shared, "index_interval_bytes": 8192, "report": "/r.html"},
         "kafka_segments_migration": {**shared, **files, **migration},
-        "kafka_segments_migration_rollback": {**shared, "plan": "p-1", "discard_appended": True},
+        "kafka_segments_migration_rollback": {
+            **{"warehouse": "/wh", "plan": "p-1", "discard_appended": True},
+        },
     }
     folder = tmp_path_factory.mktemp("airflow")
     return _in_airflow(folder, file, json.dumps(SAID), json.dumps(confs))
@@ -190,4 +192,5 @@ def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> Non
     assert not parsed["migrate_legacy", "preview"]["execute"]
     rollback = parsed["migrate_legacy", "rollback"]
     assert rollback["execute"] and rollback["discard"]
-    assert file in str(parsed["decide_retention", "decide"]["topic_configs"])  # by the variable
+    (decide,) = [sent for _, task, sent in loaded["submitted"] if task == "decide"]
+    assert decide[:2] == ["--topic-configs", file]  # by the variable
