@@ -32,7 +32,8 @@ _NOISE = re.compile(
     r"|\S* ?\S* ?WARN(?:ING)? |\W*$)"
 )
 _STEP = frozenset({"log", "status", "segments", "bytes", "message"})
-_REFUSED, _LEFT_ALONE, _NOTHING_TO_DO = "refused", "left alone", "there is nothing to do"
+_NOT_DONE = frozenset({"refused", "failed"})
+_LEFT_ALONE, _NOTHING_TO_DO = "left alone", "there is nothing to do"
 
 
 class JobOutput:
@@ -78,12 +79,15 @@ class JobOutput:
             return _cut(f"the driver was ended by {killer}{by}{last}")
         if self._reasons:
             return _cut(self._reasons[min(self._reasons)])
+        if self._refusals:
+            return self.findings()
         return _cut(self._last) if self._last else f"exit status {status}, without a word"
 
     def findings(self) -> str:
         """Say in one line what was found."""
         if self._refusals:
-            return _cut(f"{self._refusals} logs refused: {'; '.join(map(_named, self._refused))}")
+            named = "; ".join(map(_named, self._refused))
+            return _cut(f"{self._refusals} logs refused or failed: {named}")
         return _cut("; ".join(self._findings)) or self._last or "the job did not say which"
 
     def steps(self) -> dict[str, Any] | None:
@@ -103,7 +107,7 @@ class JobOutput:
         self._counts[status] += 1
         self._segments += int(step["segments"])
         self._bytes += int(step["bytes"])
-        if status == _REFUSED or (status == _LEFT_ALONE and message != _NOTHING_TO_DO):
+        if status in _NOT_DONE or (status == _LEFT_ALONE and message != _NOTHING_TO_DO):
             self._refusals += 1
             if len(self._refused) < _MOST_NAMED:
                 self._refused.append({"log": str(step["log"]), "message": _cut(message)})
@@ -118,10 +122,10 @@ def review_steps(found: Mapping[str, Mapping[str, Any] | None]) -> str:
             continue
         logs = ", ".join(f"{count} {status}" for status, count in summary["logs"].items())
         size = f"{summary['segments']} segments, {summary['bytes']} bytes"
-        lines.append(f"- {step}: {logs} ({size}); {summary['refusals']} refused")
+        lines.append(f"- {step}: {logs} ({size}); {summary['refusals']} refused or failed")
         refused |= {one["log"]: one["message"] for one in summary["refused"]}
     if refused:
-        lines += ["", "Refused, and left as they are:", ""]
+        lines += ["", "Left as they are:", ""]
         lines += [f"- {log}: {message}" for log, message in sorted(refused.items())]
     if any(one and one["refusals"] > len(one["refused"]) for one in found.values()):
         lines.append("- … and more: the tasks' logs have them all")

@@ -91,6 +91,12 @@ def approval(subject: str, body: str) -> ApprovalOperator:
             "convert": Param(
                 False, type="boolean", description="Write messages v0 and v1 anew as batches v2."
             ),
+            "damaged": Param(
+                "refuse",
+                enum=["refuse", "cut"],
+                description="Logs with bytes that a broker's recovery would cut off: leave them"
+                " alone, or leave those bytes behind.",
+            ),
             "time_index": Param(
                 "kafka",
                 enum=["kafka", "mtime-next", "mtime-first"],
@@ -121,6 +127,7 @@ def migration() -> None:
             "topic-ids": "{{ params.topic_ids }}",
             "stage-dir": "{{ params.stage_dir }}",
             "convert": "{{ params.convert }}",
+            "damaged": "{{ params.damaged if params.damaged != 'refuse' else '' }}",
             "time-index": "{{ params.time_index }}",
         },
         list_params=sources,

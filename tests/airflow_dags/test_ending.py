@@ -116,8 +116,12 @@ def test_steps_are_counted_and_refused_logs_named_but_not_all_of_them() -> None:
     assert found["logs"] == {"done": 1, "left alone": 2, "refused": 30}
     assert (found["segments"], found["bytes"], found["refusals"]) == (66, 9900, 31)
     assert len(found["refused"]) == 20
-    assert output.findings().startswith("31 logs refused: /logs/b-0 (bad CRC); /logs/d-00")
+    assert output.findings().startswith(
+        "31 logs refused or failed: /logs/b-0 (bad CRC); /logs/d-00"
+    )
     assert len(output.findings()) <= 501
+    full = _heard(json.dumps({**STEP, "log": "/logs/a-0", "status": "failed", "message": "ENOSPC"}))
+    assert full.reason(3) == "1 logs refused or failed: /logs/a-0 (ENOSPC)"
     assert _heard("no steps").steps() is None
 
 
@@ -134,11 +138,11 @@ def test_a_review_has_counts_by_step_and_every_refused_log_once() -> None:
     assert ending.review_steps(
         {"stage": staged, "verify": None, "status": states}
     ).splitlines() == [
-        "- stage: 1 done, 1 refused (4 segments, 600 bytes); 1 refused",
+        "- stage: 1 done, 1 refused (4 segments, 600 bytes); 1 refused or failed",
         "- verify: no logs",
-        "- status: 1 left alone, 1 verified (4 segments, 600 bytes); 1 refused",
+        "- status: 1 left alone, 1 verified (4 segments, 600 bytes); 1 refused or failed",
         "",
-        "Refused, and left as they are:",
+        "Left as they are:",
         "",
         "- /logs/b-0: bad CRC",
     ]
