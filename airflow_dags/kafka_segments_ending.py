@@ -126,7 +126,7 @@ def review_steps(found: Mapping[str, Mapping[str, Any] | None]) -> str:
         refused |= {one["log"]: one["message"] for one in summary["refused"]}
     if refused:
         lines += ["", "Left as they are:", ""]
-        lines += [f"- {log}: {message}" for log, message in sorted(refused.items())]
+        lines += [f"- {_code(log)}: {_code(why)}" for log, why in sorted(refused.items())]
     if any(one and one["refusals"] > len(one["refused"]) for one in found.values()):
         lines.append("- … and more: the tasks' logs have them all")
     return "\n".join(lines)
@@ -149,6 +149,11 @@ def _signal(status: int | None) -> str | None:
 
 def _named(refused: Mapping[str, str]) -> str:
     return f"{refused['log']} ({refused['message']})"
+
+
+def _code(text: str) -> str:
+    """Write text that comes from disks as Markdown that shows it as it is."""
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
 
 
 def _cut(text: str) -> str:

@@ -43,7 +43,7 @@ class LocalAirflow:
     @contextlib.contextmanager
     def started(self, *dags: str) -> Iterator["Api"]:
         """Start all of it as ``make airflow`` does, with these DAGs on; end it at the end."""
-        self.env["AIRFLOW__API__PORT"] = str(_free_port())
+        self.env["AIRFLOW__API__PORT"] = str(free_port())
         log = self.folder / "start.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -227,7 +227,8 @@ def _address(text: str) -> str:
     return str(mapped or address)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Give a port of the loopback interface that nobody has now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

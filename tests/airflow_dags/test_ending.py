@@ -132,7 +132,9 @@ def test_a_review_has_counts_by_step_and_every_refused_log_once() -> None:
     ).steps()
     states = _heard(
         json.dumps({**STEP, "log": "/logs/a-0", "status": "verified"}),
-        json.dumps({**STEP, "log": "/logs/b-0", "status": "left alone", "message": "bad CRC"}),
+        json.dumps(
+            {**STEP, "log": "/logs/b-0", "status": "left alone", "message": "[bad](x)\n`CRC`"}
+        ),
     ).steps()
 
     assert ending.review_steps(
@@ -144,5 +146,5 @@ def test_a_review_has_counts_by_step_and_every_refused_log_once() -> None:
         "",
         "Left as they are:",
         "",
-        "- /logs/b-0: bad CRC",
+        "- `/logs/b-0`: `[bad](x) 'CRC'`",
     ]
