@@ -103,23 +103,30 @@ def _say_ended(process: "subprocess.Popen[bytes]") -> int:
 
 
 def _end_all() -> None:
-    """End what carries the mark, tasks and their Spark drivers too, wherever they hang now."""
+    """End all that was started, tasks and their Spark drivers too, wherever they hang now."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    started: set[psutil.Process] = set()
     for signal_number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
-        marked = _marked()
-        for process in marked:
+        started |= _started()
+        for process in started:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal_number)
-        psutil.wait_procs(marked, timeout=_GRACE_SECONDS)
+        psutil.wait_procs(started, timeout=_GRACE_SECONDS)
 
 
-def _marked() -> list[psutil.Process]:
-    found = []
+def _started() -> set[psutil.Process]:
+    """Find what was started: below this process, or with its mark.
+
+    Airflow's own processes overwrite their environment with their title, and a driver whose task
+    was killed has lost its parent.
+    """
+    own = psutil.Process()
+    found = set(own.children(recursive=True))
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.pid != os.getpid() and process.environ().get(_MARK) == os.environ[_MARK]:
-                found.append(process)
+            if process != own and process.environ().get(_MARK) == os.environ[_MARK]:
+                found.add(process)
     return found
 
 

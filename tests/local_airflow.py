@@ -32,6 +32,7 @@ class LocalAirflow:
         self.folder = folder
         self.warehouse = folder / "warehouse"
         self.indexes = folder / "indexes"
+        self._sessions: set[int] = set()
         self.log_dirs = [{"name": "broker-0", "sources": [str(source)]}]
         self.env = os.environ | {
             "AIRFLOW_DEMO": str(folder),
@@ -54,6 +55,7 @@ class LocalAirflow:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._sessions.add(process.pid)
         try:
             yield Api(self.env["AIRFLOW__API__PORT"], process, log)
         finally:
@@ -70,24 +72,27 @@ class LocalAirflow:
             text=True,
             start_new_session=True,
         )
+        self._sessions.add(process.pid)
         try:
             output, _ = process.communicate()
         finally:
-            for left in self.processes(session=process.pid):
-                os.kill(left, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         assert process.returncode == 0, output[-6000:]
         return output
 
-    def processes(self, *, session: int | None = None) -> list[int]:
-        """Give the processes that work for this home, with or without a parent; of one session."""
+    def processes(self) -> list[int]:
+        """Give the processes that were started for this home, with or without a parent.
+
+        By their session, and by their environment, which a process loses that sets its title.
+        """
         home = f"AIRFLOW_HOME={self.folder}/home".encode()
         found = []
         for environment in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 process = int(environment.parent.name)
-                if home not in environment.read_bytes().split(b"\0"):
-                    continue
-                if session is None or os.getsid(process) == session:
+                is_ours = home in environment.read_bytes().split(b"\0")
+                if is_ours or os.getsid(process) in self._sessions:
                     found.append(process)
         return found
 

@@ -1,7 +1,9 @@
-"""The DAGs in a real Airflow, run by its scheduler."""
+"""The DAGs in a real Airflow, run by its scheduler; by Spark only where that is the point."""
 
 import json
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,12 +26,44 @@ DAYS = {
     day.date().isoformat(): int(day.timestamp() * 1000)
     for day in (_MIDNIGHT - timedelta(days=1), _MIDNIGHT)
 }
-DAY = next(iter(DAYS))
-_POOL = {"name": "kafka_segments", "description": "Spark jobs", "include_deferred": False}
+_REBUILDS = ["build_indexes.py", "validate_tables.py"]
 REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK = (
     f"kafka_segments_{name}"
     for name in ("rebuild", "retention", "upkeep", "migration", "migration_rollback")
 )
+
+
+# In place of spark-submit: notes what is submitted, and hands it on where the warehouse's name is
+# real. A log of two is refused, a gate is shut and a driver killed where the names say so.
+_STAND_IN = f"""#!{sys.executable}
+import json, os, signal, sys, time
+
+arguments = sys.argv[1:]
+at = next(i for i, argument in enumerate(arguments) if argument.endswith(".py"))
+job, given = os.path.basename(arguments[at]), arguments[at + 1:]
+with open(os.environ["SUBMITTED"], "a") as notes:
+    notes.write(json.dumps([job, *given]) + "\\n")
+warehouse = os.path.basename(given[given.index("--warehouse") + 1])
+if warehouse == "real":
+    os.execv({str(Path(sys.executable).with_name("spark-submit"))!r}, ["spark-submit", *arguments])
+print("WARNING: Using incubator modules: jdk.incubator.vector", flush=True)
+time.sleep(1)
+if warehouse == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+if (warehouse, job) == ("shut", "validate_tables.py"):
+    sys.exit("findings: fatal segments offsets_do_not_overlap: 3 of 24 rows")
+
+def say(log, status, message=""):
+    print(json.dumps(dict(log=log, status=status, segments=2, bytes=300, message=message)))
+
+if job == "migrate_legacy.py":
+    done = {{"status": "verified", "rollback": "would swap back"}}.get(given[0], "done")
+    if given[0] in ("stage", "verify", "status", "apply", "rollback"):
+        say("/logs/a-0", done)
+    if given[0] in ("stage", "status"):
+        say("/logs/b-0", "refused", "bad CRC at byte 99")
+        sys.exit(1)
+"""
 
 
 @dataclass
@@ -38,11 +72,16 @@ class Scheduled:
 
     airflow: LocalAirflow
     api: Api
-    warehouse: Path  # of the backfill, which is not the default one
-    brokers: list[Path]
-    migration: str
-    misspelt: str
-    misplaced: str
+    runs: dict[str, str]
+
+    def warehouse(self, name: str) -> Path:
+        """Give the warehouse of this name."""
+        return self.airflow.folder / name
+
+    def submitted(self, name: str) -> list[list[str]]:
+        """Give the jobs for a warehouse, each with its arguments."""
+        notes = (self.airflow.folder / "submitted").read_text("utf-8").splitlines()
+        return [job for job in map(json.loads, notes) if str(self.warehouse(name)) in job]
 
 
 @pytest.fixture(scope="module")
@@ -56,52 +95,74 @@ def logs(broker: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduled]:
-    """All of Airflow's processes, asked for a backfill of DAYS, for migrations, and for nonsense.
+    """All of Airflow's processes with a stand-in for spark-submit, asked for runs of all kinds.
 
-    The backfill may have two runs at a time. The migration has the logs of two brokers.
+    Among them a backfill of DAYS that may have two runs at a time.
     """
-    airflow = LocalAirflow(tmp_path_factory.mktemp("scheduler"), logs)
-    own = airflow.folder / "own"
-    brokers = [airflow.folder / f"broker-{number}" for number in (1, 2)]
-    for name, folder in zip(PARTITIONS, brokers, strict=True):
-        shutil.copytree(logs / name, folder / name)
+    folder = tmp_path_factory.mktemp("scheduler")
+    stand_in = folder / "bin" / "spark-submit"
+    stand_in.parent.mkdir()
+    stand_in.write_text(_STAND_IN)
+    stand_in.chmod(0o755)
+    airflow = LocalAirflow(folder, logs)
+    airflow.env |= {
+        "PATH": f"{stand_in.parent}:{os.environ['PATH']}",
+        "SUBMITTED": str(folder / "submitted"),
+    }
+    asked = {
+        "real": (REBUILD, {"warehouse": str(folder / "real")}),
+        "shut": (REBUILD, {"warehouse": str(folder / "shut")}),
+        "killed": (RETENTION, {"warehouse": str(folder / "killed")}),
+        "misplaced": (
+            RETENTION,
+            {"warehouse": str(folder / "real"), "topic_configs": "/there/is/none"},
+        ),
+        "misspelt": (MIGRATION, {"sources": ["/data/logs"], "covnert": True}),
+        "migration": (
+            MIGRATION,
+            {"sources": ["/logs/1", "/logs/2"], "warehouse": str(folder / "migrated")},
+        ),
+    }
     with airflow.started(RETENTION, MIGRATION, ROLLBACK) as api:
-        api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL | {"slots": 3})
-        conf = {"sources": list(map(str, brokers)), "warehouse": str(airflow.folder / "migrated")}
-        migration = api.trigger(MIGRATION, conf)
-        misspelt = api.trigger(MIGRATION, {"sources": ["/data/logs"], "covnert": True})
         api.pause(REBUILD, paused=True)
         days = [f"{day}T00:00:00Z" for day in DAYS]
         backfill = {"dag_id": REBUILD, "from_date": days[0], "to_date": days[-1]}
-        conf = {"warehouse": str(own)}
+        conf = {"warehouse": str(folder / "own")}
         api.call("POST", "/backfills", {**backfill, "dag_run_conf": conf, "max_active_runs": 2})
+        runs = {name: api.trigger(dag, given) for name, (dag, given) in asked.items()}
         api.pause(REBUILD, paused=False)
-        misplaced = api.trigger(RETENTION, {"topic_configs": "/there/is/none"})
-        yield Scheduled(airflow, api, own, brokers, migration, misspelt, misplaced)
+        yield Scheduled(airflow, api, runs)
     assert airflow.processes() == []
 
 
 @pytest.fixture(scope="module")
-def rebuilt(scheduled: Scheduled) -> Scheduled:
+def backfilled(scheduled: Scheduled) -> Scheduled:
     """The same once the backfill has ended well."""
 
     def is_done() -> bool:
-        runs = scheduled.api.runs(REBUILD)
+        runs = [run for run in scheduled.api.runs(REBUILD) if run["run_type"] == "backfill"]
         assert not [run for run in runs if run["state"] == "failed"], scheduled.api.tail()
-        return set(DAYS) <= {day(run) for run in runs if run["state"] == "success"}
+        return len([run for run in runs if run["state"] == "success"]) == len(DAYS)
 
-    scheduled.api.wait("the rebuilds", is_done)
+    scheduled.api.wait("the backfill", is_done)
+    return scheduled
+
+
+@pytest.fixture(scope="module")
+def rebuilt(scheduled: Scheduled) -> Scheduled:
+    """The same once Spark itself has rebuilt the logs."""
+    assert scheduled.api.wait_ended(scheduled.runs["real"]) == "success"
     return scheduled
 
 
 def test_a_key_that_the_dag_has_not_fails_the_first_task_with_the_one_that_is_meant(
     scheduled: Scheduled,
 ) -> None:
-    assert scheduled.api.wait_ended(scheduled.misspelt) == "failed"
+    assert scheduled.api.wait_ended(scheduled.runs["misspelt"]) == "failed"
 
-    said = scheduled.airflow.task_log(MIGRATION, scheduled.misspelt, "build")
+    said = scheduled.airflow.task_log(MIGRATION, scheduled.runs["misspelt"], "build")
     assert "no such param: covnert (is convert meant?)" in said
-    assert "spark-submit" not in said
+    assert "Spark-Submit" not in said
 
 
 def test_a_run_whose_params_do_not_fit_is_refused(scheduled: Scheduled) -> None:
@@ -114,96 +175,116 @@ def test_nothing_listens_but_on_this_machine(scheduled: Scheduled) -> None:
     assert listening_addresses(scheduled.airflow.processes()) <= {"127.0.0.1", "::1"}
 
 
+def test_a_killed_driver_is_told_by_its_signal_and_tried_again(scheduled: Scheduled) -> None:
+    assert scheduled.api.wait_ended(scheduled.runs["killed"]) == "failed"
+
+    said = scheduled.airflow.task_log(RETENTION, scheduled.runs["killed"], "decide")
+    assert "decide failed: the driver was ended by SIGKILL: " in said
+    assert "decide failed: WARNING" not in said
+    assert len(scheduled.submitted("killed")) == 3
+
+
 def test_a_wrong_option_is_one_line_in_the_tasks_log_and_not_tried_again(
     scheduled: Scheduled,
 ) -> None:
-    assert scheduled.api.wait_ended(scheduled.misplaced) == "failed"
+    assert scheduled.api.wait_ended(scheduled.runs["misplaced"]) == "failed"
 
-    said = scheduled.airflow.task_log(RETENTION, scheduled.misplaced, "decide")
+    said = scheduled.airflow.task_log(RETENTION, scheduled.runs["misplaced"], "decide")
     assert "decide failed: Invalid value for '--topic-configs': File '/there/is/none'" in said
-    tried = scheduled.api.call("GET", f"{scheduled.misplaced}/taskInstances/decide/0")
+    tried = scheduled.api.call("GET", f"{scheduled.runs['misplaced']}/taskInstances/decide/0")
     assert tried["try_number"] == 1
 
 
 def test_a_migration_is_applied_once_a_person_approves_and_rolled_back(
-    scheduled: Scheduled, broker: Path
+    scheduled: Scheduled,
 ) -> None:
-    api, brokers = scheduled.api, scheduled.brokers
-    before = {folder: _all_files(folder) for folder in brokers}
+    api, run = scheduled.api, scheduled.runs["migration"]
+    api.wait("the question", lambda: api.state(run, "approve") == "awaiting_input")
+    assert scheduled.submitted("migrated")[-1][:2] == ["migrate_legacy.py", "status"]
 
-    asked = _approve(api, scheduled.migration)
-    assert api.wait_ended(scheduled.migration) == "success"
-    applied = {folder: _files(folder) for folder in brokers}
-    (plan,) = [word for word in asked["subject"].split() if word.startswith("airflow-")]
-    conf = {"plan": plan.rstrip("?"), "warehouse": str(scheduled.airflow.folder / "migrated")}
+    asked = _approve(api, run)
+    assert api.wait_ended(run) == "success"
+    (plan,) = [word.rstrip("?") for word in asked["subject"].split() if "airflow-" in word]
+    conf = {"plan": plan, "warehouse": str(scheduled.warehouse("migrated"))}
     rollback = api.trigger(ROLLBACK, conf)
     asked_back = _approve(api, rollback)
     assert api.wait_ended(rollback) == "success"
 
-    assert "status: 2 verified (" in asked["body"]
-    assert all(str(folder) in asked["body"] for folder in brokers)
-    expected = _rebuilt(broker)
-    for name, folder in zip(PARTITIONS, brokers, strict=True):
-        assert applied[folder] == {
-            path: content for path, content in expected.items() if path.startswith(name)
-        }
-    assert "preview: 2 would swap back (" in asked_back["body"]
-    assert {folder: _all_files(folder) for folder in brokers} == before
-
-
-def test_a_backfill_of_two_runs_at_a_time_runs_them_one_by_one(rebuilt: Scheduled) -> None:
-    tasks = rebuilt.api.call("GET", f"/dags/{REBUILD}/dagRuns/~/taskInstances")["task_instances"]
-    spans = [
-        (
-            min(task["start_date"] for task in tasks if _is(task, run, "build")),
-            max(task["end_date"] for task in tasks if _is(task, run, "validate")),
-        )
-        for run in {task["dag_run_id"] for task in tasks}
+    assert asked["body"].startswith("Staged and verified beside /logs/1, /logs/2:\n\n- stage: ")
+    assert "- verify: 1 done (2 segments, 300 bytes); 0 refused or failed\n" in asked["body"]
+    assert "- `/logs/b-0`: `bad CRC at byte 99`\n" in asked["body"]
+    assert "- preview: 1 would swap back (2 segments, 300 bytes); 0 ref" in asked_back["body"]
+    steps = [job[1] for job in scheduled.submitted("migrated") if job[0] == "migrate_legacy.py"]
+    assert steps == [
+        *("inventory", "plan", "stage", "verify", "status", "apply"),
+        *("rollback", "rollback"),
+    ]
+    assert ["--execute" in job for job in scheduled.submitted("migrated")[-3:]] == [
+        True,
+        False,
+        True,
     ]
 
-    (_, first_end), (second_start, _) = sorted(spans)
-    assert first_end <= second_start
+
+def test_the_gate_says_which_expectation_failed_how_often_and_holds_retention_off(
+    scheduled: Scheduled,
+) -> None:
+    assert scheduled.api.wait_ended(scheduled.runs["shut"]) == "failed"
+
+    said = scheduled.airflow.task_log(REBUILD, scheduled.runs["shut"], "validate")
+    assert "validate failed: findings: fatal segments offsets_do_not_overlap: 3 of 24 rows" in said
+    jobs = [job[0] for job in scheduled.submitted("shut")]
+    assert jobs == ["build_indexes.py", "validate_tables.py"]
 
 
-def test_rebuild_gives_the_brokers_index_files(rebuilt: Scheduled, broker: Path) -> None:
-    assert _files(rebuilt.airflow.indexes / "broker-0") == _rebuilt(broker)
+def test_a_backfill_of_two_runs_at_a_time_runs_them_one_by_one(backfilled: Scheduled) -> None:
+    jobs = [job for job in backfilled.submitted("own") if job[0] in _REBUILDS]
+    moments = [job[job.index("--now-ms") + 1] for job in jobs]
+
+    assert [job[0] for job in jobs] == [*_REBUILDS, *_REBUILDS]
+    assert moments[0] == moments[1] and moments[2] == moments[3]
+    assert {moments[0], moments[2]} == set(map(str, DAYS.values()))
 
 
 def test_retention_decides_each_rebuild_in_its_warehouse_and_at_its_moment(
-    rebuilt: Scheduled, spark: "SparkSession"
+    backfilled: Scheduled,
 ) -> None:
-    api = rebuilt.api
-    labels = {f"{moment} {rebuilt.warehouse}" for moment in DAYS.values()}
-    api.wait("a decision for each", lambda: labels <= api.mapped(RETENTION, "decide"))
-    label = str(rebuilt.warehouse)
-    api.wait("the reports", lambda: label in api.mapped(RETENTION, "report"))
+    own = backfilled.warehouse("own")
+    labels = {f"{moment} {own}" for moment in DAYS.values()}
+    backfilled.api.wait(
+        "a decision for each", lambda: labels <= backfilled.api.mapped(RETENTION, "decide")
+    )
 
-    decisions = spark.read.format("delta").load(str(rebuilt.warehouse / "retention_decisions"))
+    assert backfilled.submitted("warehouse") == []
+
+
+def test_spark_rebuilds_the_brokers_index_files_and_retention_follows(
+    rebuilt: Scheduled, broker: Path, spark: "SparkSession"
+) -> None:
+    place = rebuilt.warehouse("real")
+    reports = rebuilt.api.mapped
+    rebuilt.api.wait("the report", lambda: str(place) in reports(RETENTION, "report"))
+
+    assert _files(rebuilt.airflow.indexes / "broker-0") == _rebuilt(broker)
+    run = rebuilt.api.call("GET", rebuilt.runs["real"])
+    asked_ms = int(datetime.fromisoformat(run["run_after"]).timestamp() * 1000)
+    decisions = spark.read.format("delta").load(str(place / "retention_decisions"))
     moments = decisions.selectExpr("unix_millis(decided_at)").distinct().collect()
-    assert sorted(row[0] for row in moments) == sorted(DAYS.values())
-    assert (rebuilt.warehouse / "_report.html").stat().st_size > 0
-    assert not rebuilt.airflow.warehouse.exists()
+    assert [row[0] for row in moments] == [asked_ms]
+    assert (place / "_report.html").stat().st_size > 0
 
 
 def test_upkeep_compacts_and_writes_the_report(rebuilt: Scheduled) -> None:
     page = rebuilt.airflow.folder / "upkeep.html"
     before = _files(rebuilt.airflow.indexes)
 
-    conf = {"report": str(page), "warehouse": str(rebuilt.warehouse)}
-    output = rebuilt.airflow.run("dags", "test", UPKEEP, DAY, "--conf", json.dumps(conf))
+    conf = {"report": str(page), "warehouse": str(rebuilt.warehouse("real"))}
+    day = next(iter(DAYS))
+    output = rebuilt.airflow.run("dags", "test", UPKEEP, day, "--conf", json.dumps(conf))
 
     assert _files(rebuilt.airflow.indexes) == before
     assert "table segments" in output
     assert page.stat().st_size > 0
-
-
-def day(run: dict[str, Any]) -> str:
-    """Give the day of a run."""
-    return str(run["logical_date"])[:10]
-
-
-def _is(task: dict[str, Any], run: str, name: str) -> bool:
-    return bool(task["dag_run_id"] == run and task["task_id"] == name)
 
 
 def _approve(api: Api, run: str) -> Any:
@@ -215,19 +296,11 @@ def _approve(api: Api, run: str) -> Any:
     return asked
 
 
-def _all_files(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {
-        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def _files(folder: Path) -> dict[str, bytes]:
     return {
-        path: content
-        for path, (content, _) in _all_files(folder).items()
-        if path.endswith((".index", ".timeindex", ".txnindex"))
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.suffix in (".index", ".timeindex", ".txnindex")
     }
 
 
