@@ -26,6 +26,7 @@ DAYS = {
     day.date().isoformat(): int(day.timestamp() * 1000)
     for day in (_MIDNIGHT - timedelta(days=1), _MIDNIGHT)
 }
+_POOL = {"name": "kafka_segments", "slots": 3, "description": "", "include_deferred": False}
 _REBUILDS = ["build_indexes.py", "validate_tables.py"]
 REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK = (
     f"kafka_segments_{name}"
@@ -124,6 +125,7 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         ),
     }
     with airflow.started(RETENTION, MIGRATION, ROLLBACK) as api:
+        api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL)
         api.pause(REBUILD, paused=True)
         days = [f"{day}T00:00:00Z" for day in DAYS]
         backfill = {"dag_id": REBUILD, "from_date": days[0], "to_date": days[-1]}
