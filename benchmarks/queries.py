@@ -40,7 +40,7 @@ def fill(spark: SparkSession, warehouse: Warehouse, count: int) -> None:
             (F.col(field.name) if field.name in given.columns else F.lit(None))
             .cast(field.dataType)
             .alias(field.name)
-            for field in schema("segments.v1")
+            for field in schema("segments.v2")
         )
     )
     for table in (SEGMENTS, RUNS):

@@ -16,6 +16,7 @@ from kafka_segments.pipelines.build import Build, BuildSummary
 from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.pipelines.build_tables import BuildTables
 from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.tables import BUILD_TABLES
 
 NOW_MS = 1_800_000_000_000
 Table = Callable[[str], DataFrame]
@@ -98,9 +99,9 @@ def test_table_segments_has_the_published_schema_with_comments_and_not_null(
     build(log_dir)
 
     assert {
-        name: table(name).schema == schema(f"{name}.v1")
-        for name in ("segments", "offset_index", "time_index", "logs", "log_dirs", "runs")
-    } == dict.fromkeys(("segments", "offset_index", "time_index", "logs", "log_dirs", "runs"), True)
+        made.name: table(made.name).schema == schema(f"{made.name}.v{made.version}")
+        for made in BUILD_TABLES
+    } == {made.name: True for made in BUILD_TABLES}
 
 
 def test_entries_are_rows_of_the_index_tables(

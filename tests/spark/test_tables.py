@@ -1,18 +1,23 @@
 """What Delta itself holds the tables to: constraints, the change feed, upgrades."""
 
+import datetime as dt
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as DeltaRsTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark import tables
 from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.tables import Table, Warehouse
+from kafka_segments.spark.upgrades import refuses_nested_nulls
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
 
@@ -44,7 +49,7 @@ def test_a_table_of_the_version_before_gets_its_new_columns(
     assert [row["problem"] for row in rows.collect()] == [None]
     assert rows.schema["problem"].metadata == schema("log_dirs.v1")["problem"].metadata
     assert properties["properties"]["kafkaSegments.schemaVersion"] == "1"
-    assert root.version(tables.LOG_DIRS) == 3
+    assert root.version(tables.LOG_DIRS) == 2
 
 
 def test_a_table_of_a_later_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -102,6 +107,55 @@ def test_segments_keep_their_changes(spark: SparkSession, root: Warehouse) -> No
     detail = DeltaTable.forPath(spark, root.uri(tables.SEGMENTS)).detail().collect()[0]
 
     assert detail["properties"]["delta.enableChangeDataFeed"] == "true"
+
+
+SEGMENT: dict[str, Any] = {
+    **{"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partition": 0},
+    **{"base_offset": 0, "path": "/d/t-0/0.log", "size_bytes": 70, "last_modified_ms": 0},
+    **{"largest_timestamp_ms": 5, "largest_timestamp_source": "record", "is_active": True},
+    **{"index_format": "kafka", "scanned_at": dt.datetime(2026, 1, 1), "run_id": "1"},
+    **{"magics": [2], "codecs": ["none"], "leader_epochs": [(3, 0)]},
+}
+
+
+@pytest.mark.parametrize("made_by", [1, 2])
+def test_another_engine_reads_which_segments_changed(
+    spark: SparkSession, tmp_path: Path, made_by: int
+) -> None:
+    root = Warehouse(spark, str(tmp_path))
+
+    def with_segment(**changed: object) -> DataFrame:
+        row = {**SEGMENT, **changed}
+        columns = schema(f"segments.v{made_by}")
+        return spark.createDataFrame([tuple(map(row.get, columns.fieldNames()))], columns)
+
+    made = tables.SEGMENTS._replace(version=made_by)
+    root.create(made)
+    root.append(made, with_segment())
+    root.create(tables.SEGMENTS)
+    root.merge(tables.SEGMENTS, with_segment(run_id="2", leader_epochs=[(3, 0), (4, 9)]))
+
+    table = DeltaRsTable(root.uri(tables.SEGMENTS))
+    changes = pa.table(table.load_cdf(starting_version=0)).to_pylist()
+    assert sorted(
+        (row["_change_type"], row["run_id"], len(row["leader_epochs"])) for row in changes
+    ) == [("insert", "1", 1), ("update_postimage", "2", 2), ("update_preimage", "1", 1)]
+    assert pa.table(table.to_pyarrow_table())["magics"].to_pylist() == [[2]]
+    assert root.read(tables.SEGMENTS).schema == schema("segments.v2")
+    assert table.metadata().configuration["kafkaSegments.schemaVersion"] == "2"
+    assert table.metadata().configuration["delta.constraints.size_not_negative"]
+
+
+def test_no_kept_change_has_nested_values_that_may_not_be_null() -> None:
+    kept = [table for table in tables.BUILD_TABLES if table.keeps_changes]
+
+    assert [table.name for table in kept] == ["segments"]
+    assert {
+        field.name
+        for table in kept
+        for field in schema(f"{table.name}.v{table.version}")
+        if refuses_nested_nulls(field.dataType)
+    } == set()
 
 
 def test_every_column_has_a_comment() -> None:

@@ -55,7 +55,7 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
             .repartition(*LOG_KEYS)
             .sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
         )
-        damage = schema("segments.v1")["damage"].dataType
+        damage = schema("segments.v2")["damage"].dataType
         row_type = StructType(
             [
                 *ordered.select(*SEGMENT_KEYS).schema.fields,

@@ -65,7 +65,7 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
                     "vanished_at": F.lit(None),
                 }
             ),
-            "segments.v1",
+            "segments.v2",
         )
 
     return transform

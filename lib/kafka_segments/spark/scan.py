@@ -89,7 +89,7 @@ SCANNED_COLUMNS = (
     StructField("magics", ArrayType(IntegerType(), False)),
     StructField("codecs", ArrayType(StringType(), False)),
     StructField("timestamp_types", ArrayType(StringType(), False)),
-    *(StructField(name, schema("segments.v1")[name].dataType) for name in _NESTED),
+    *(StructField(name, schema("segments.v2")[name].dataType) for name in _NESTED),
     StructField("damage", _DAMAGE),
     StructField("entry_part", StringType()),
 )

@@ -9,6 +9,6 @@ from pyspark.sql.types import StructType
 
 @cache
 def schema(name: str) -> StructType:
-    """Give a published schema, e.g. ``schema("segments.v1")``."""
+    """Give a published schema, e.g. ``schema("segments.v2")``."""
     text = files("kafka_segments").joinpath("schemas", f"{name}.json").read_text("utf-8")
     return StructType.fromJson(json.loads(text))

@@ -10,6 +10,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.schemas import schema
+from kafka_segments.spark.upgrades import (
+    SCHEMA_VERSION,
+    change_schema,
+    renew_constraints,
+    upgraded,
+)
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.listing import join_uri
@@ -18,7 +24,6 @@ from kafka_segments.storage.stores import hadoop_uri
 _LOG = logging.getLogger(__name__)
 LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
 SEGMENT_KEYS = (*LOG_KEYS, "base_offset")
-_SCHEMA_VERSION = "kafkaSegments.schemaVersion"
 _MOST_TRIES = 5
 _CONFLICTS = (
     "ConcurrentAppendException",
@@ -50,12 +55,12 @@ class Table(NamedTuple):
         """Give the table properties that a new table gets."""
         checks = {f"delta.constraints.{name}": condition for name, condition in self.constraints}
         feed = {"delta.enableChangeDataFeed": "true"} if self.keeps_changes else {}
-        return {_SCHEMA_VERSION: str(self.version), **checks, **feed}
+        return {SCHEMA_VERSION: str(self.version), **checks, **feed}
 
 
 SEGMENTS = Table(
     "segments",
-    1,
+    2,
     SEGMENT_KEYS,
     constraints=(
         ("base_offset_not_negative", "base_offset >= 0"),
@@ -172,7 +177,15 @@ class Warehouse:
                 if self.version(table) is None:
                     self._make(table)
                     return
-        upgrade(self, table)
+        published = schema(f"{table.name}.v{table.version}")
+        uri = self.uri(table)
+        renew_constraints(self.spark, uri, table.constraints)
+        if upgraded(self.read(table).schema, published, uri=uri) is None:
+            return
+        with creation_lock(self.root, table.name):
+            after = upgraded(self.read(table).schema, published, uri=uri)
+            if after is not None:
+                change_schema(self.spark, uri, after, table.version)
 
     def _make(self, table: Table) -> None:
         remove_log_without_commit(join_uri(self.root, table.name))
@@ -251,68 +264,6 @@ class Warehouse:
                 _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
             else:
                 return
-
-
-def upgrade(warehouse: Warehouse, table: Table) -> None:
-    """Bring a table of an older version up to date, in place; one that is needs no commit.
-
-    Versions only ever add columns that may be null: rows of before have null there, and the
-    next build that reads their segments again fills them in.
-
-    Raises:
-        UsageError: the table has columns that this version does not know, or lacks one that may
-            not be null.
-    """
-    _renew_constraints(warehouse, table)
-    published = schema(f"{table.name}.v{table.version}")
-    here = warehouse.uri(table)
-    there = set(warehouse.read(table).columns)
-    unknown = sorted(there - set(published.fieldNames()))
-    if unknown:
-        raise UsageError(
-            f"{here} has columns that version {table.version} of table {table.name} does not"
-            f" have: {', '.join(unknown)}. A newer kafka-segments wrote it: use that one"
-        )
-    missing = [field for field in published if field.name not in there]
-    if not missing:
-        return
-    needed = [field.name for field in missing if not field.nullable]
-    if needed:
-        raise UsageError(
-            f"{here} lacks columns of table {table.name} that may not be null:"
-            f" {', '.join(needed)}. Move it away and run `kafka-segments build --full`"
-        )
-    _LOG.info("%s: version %s adds %s columns", here, table.version, len(missing))
-    name = _sql_name(here)
-    columns = ", ".join(
-        f"`{field.name}` {field.dataType.simpleString()}"
-        f" COMMENT {sql_text(field.metadata.get('comment', ''))}"
-        for field in missing
-    )
-    warehouse.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
-    version = f"'{_SCHEMA_VERSION}' = '{table.version}'"
-    warehouse.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({version})")
-
-
-def _renew_constraints(warehouse: Warehouse, table: Table) -> None:
-    """Put constraints in the place of those that an earlier release set under the same names."""
-    if not table.constraints:
-        return
-    name = _sql_name(warehouse.uri(table))
-    found = {
-        row["key"]: row["value"]
-        for row in warehouse.spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
-    }
-    for constraint, condition in table.constraints:
-        if found.get(f"delta.constraints.{constraint}") in (condition, None):
-            continue
-        _LOG.info("%s: constraint %s is renewed", warehouse.uri(table), constraint)
-        warehouse.spark.sql(f"ALTER TABLE {name} DROP CONSTRAINT {constraint}")
-        warehouse.spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {constraint} CHECK ({condition})")
-
-
-def _sql_name(uri: str) -> str:
-    return "delta.`" + uri.replace("`", "``") + "`"
 
 
 def _is_conflict(error: PySparkException) -> bool:
