@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from cookbook import NOW_MS, PAGE, Question, questions, sample_warehouse
 from kafka_segments.errors import UsageError
 from kafka_segments.reports.sql import print_result
+from kafka_segments.spark import queries
 from kafka_segments.spark.queries import run_query
 from kafka_segments.spark.views import register_views, with_timestamps
 
@@ -19,8 +20,13 @@ PAGE_TEXT = PAGE.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def views(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return register_views(spark, sample_warehouse(spark, broker, tmp_path_factory.mktemp("cook")))
+def warehouse(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return sample_warehouse(spark, broker, tmp_path_factory.mktemp("cook"))
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, warehouse: str) -> list[str]:
+    return register_views(spark, warehouse)
 
 
 def _answer(spark: SparkSession, query: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -106,11 +112,11 @@ def test_durations_and_columns_that_are_no_ms_stay_alone(spark: SparkSession) ->
         ("BEGIN DROP VIEW segments; END", "CompoundBody is no query"),
         ("SELECT 1; DROP VIEW segments", "Syntax error at or near 'DROP'"),
         ("SELECT transform(run_id) USING 'touch x' FROM runs", "ScriptTransformation is refused"),
-        ("SELECT (SELECT reflect('java.lang.System', 'exit', 0))", "Reflection is refused"),
-        (
-            "SELECT 1 WHERE '' < try_reflect('java.lang.System', 'nanoTime')",
-            "TryReflect is refused",
-        ),
+        ("SELECT (SELECT reflect('java.lang.System', 'exit', 0))", "reflect is refused"),
+        ("SELECT 1 WHERE '' < try_reflect('java.lang.System', 'nanoTime')", "try_reflect is"),
+        ("SELECT * FROM text.`/etc/passwd`", "text.`/etc/passwd` is refused: a query reads the"),
+        ("ADD JAR '/x.jar'", "AddJarsCommand is no query"),
+        ("CREATE TABLE x USING text LOCATION '/etc'", "is no query"),
         ("SELEC 1", "Syntax error at or near 'SELEC'"),
         ("", "empty statement"),
         ("SELECT nope FROM segments", "with name `nope` cannot be resolved"),
@@ -124,6 +130,46 @@ def test_what_is_no_query_is_refused_in_one_line(spark: SparkSession, text: str,
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
     assert spark.catalog.tableExists("segments")
+
+
+@pytest.mark.usefixtures("views")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SELECT * FROM text.`{file}`", "there is no table or view `text`"),
+        ("SELECT * FROM delta.`{table}`", "there is no table or view `delta`"),
+        ("DESCRIBE delta.`{table}`", "there is no table or view `delta`"),
+        ("SELECT * FROM table_changes_by_path('{table}', 0)", "is refused"),
+        ("SELECT * FROM of_the_cluster", "is refused: a query reads the warehouse's tables"),
+        ("SELECT (SELECT reflect('java.lang.Math', 'random'))", "Reflection is refused"),
+        ("SELECT try_reflect('java.lang.Math', 'random')", "TryReflect is refused"),
+        ("SELECT 1 FROM ${{env:PATH}}", "Syntax error"),
+    ],
+)
+def test_spark_itself_reads_no_file_either(
+    spark: SparkSession,
+    warehouse: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    says: str,
+) -> None:
+    """What the text's own check might let through, Spark's parser taking it for another thing."""
+    (tmp_path / "secret").write_text("secret")
+    monkeypatch.setattr(queries, "check_names", lambda *_: None)
+    on_files = spark.conf.get("spark.sql.runSQLOnFiles")
+    if "of_the_cluster" in text:
+        spark.range(1).write.saveAsTable("of_the_cluster", path=str(tmp_path / "table"))
+
+    try:
+        with pytest.raises(UsageError) as refused:
+            asked = text.format(file=tmp_path / "secret", table=f"{warehouse}/segments")
+            run_query(spark, asked, now_ms=0)
+    finally:
+        spark.sql("DROP TABLE IF EXISTS of_the_cluster")
+
+    assert says in str(refused.value)
+    assert spark.conf.get("spark.sql.runSQLOnFiles") == on_files == "true"
 
 
 @pytest.mark.usefixtures("views")
