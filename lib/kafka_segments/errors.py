@@ -9,6 +9,18 @@ class UsageError(KafkaSegmentsError):
     """Options or settings that cannot be meant."""
 
 
+class SparkEndedError(KafkaSegmentsError):
+    """Spark's JVM ended before the command did."""
+
+    def __init__(self, what: str, to_do: str) -> None:
+        super().__init__(what, to_do)
+        self.what = what
+        self.to_do = to_do
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.to_do}"
+
+
 class SourceError(UsageError):
     """A source that cannot be listed as a whole."""
 

@@ -1,20 +1,29 @@
 """Submitted jobs run on this machine as the commands do."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kafka_segments.commands.shared import describe_failure
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.session import _LOCAL, _jar_settings, class_archive, spark_session
+from kafka_segments.spark.jvm_end import told_by_status
+from kafka_segments.spark.session import (
+    _LOCAL,
+    _jar_settings,
+    class_archive,
+    spark_session,
+    suit_small_data,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
+_SHUFFLE = "spark.sql.shuffle.partitions"
 
 
 def test_submitted_jobs_have_the_settings_of_the_commands_own_session() -> None:
     text = (ROOT / "conf" / "spark" / "spark-defaults.conf").read_text("utf-8")
     given = dict(line.split(None, 1) for line in text.splitlines() if line and line[0] != "#")
-    by_machine = {"spark.sql.shuffle.partitions", _LISTING}
+    by_machine = {_SHUFFLE, _LISTING}
     progress = "spark.ui.showConsoleProgress"  # spark-submit shows none unless asked
 
     assert given.keys() == _LOCAL.keys() - {progress}
@@ -26,6 +35,54 @@ def test_submitted_jobs_have_the_settings_of_the_commands_own_session() -> None:
 
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+@pytest.mark.parametrize(
+    ("cores", "given", "shuffle"),
+    [(2, {}, "16"), (24, {}, "48"), (500, {}, "200"), (4, {_SHUFFLE: "3"}, "3")],
+)
+def test_submitted_jobs_shuffle_by_their_cores_unless_the_user_says_how(
+    cores: int, given: dict[str, str], shuffle: str
+) -> None:
+    settings = dict(given)
+    conf = SimpleNamespace(contains=given.__contains__)
+    context = SimpleNamespace(defaultParallelism=cores, getConf=lambda: conf)
+    spark = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(set=settings.__setitem__))
+
+    suit_small_data(spark)  # type: ignore[arg-type]
+
+    assert settings[_SHUFFLE] == shuffle
+    assert settings["spark.databricks.delta.snapshotPartitions"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("status", "report", "says"),
+    [
+        (52, "", "Spark's JVM ended: out of memory, status 52: give it more by PYSPARK_SUBMIT"),
+        (-9, "", "ended: SIGKILL, as the kernel ends what it has no memory for: see `dmesg`"),
+        (137, "", "ended: SIGKILL"),
+        (-15, "", "ended: SIGTERM: who sent it knows why"),
+        (1, "", "ended: status 1: the lines above say why"),
+        (
+            -6,
+            "#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n"
+            "#  SIGSEGV (0xb) at pc=0x0007\n# Problematic frame:\n",
+            "ended: it crashed, SIGABRT: SIGSEGV (0xb) at pc=0x0007: ",
+        ),
+    ],
+)
+def test_the_end_of_a_jvm_is_told_in_one_line(
+    tmp_path: Path, status: int, report: str, says: str
+) -> None:
+    crash = tmp_path / "hs_err_pid7.log"
+    if report:
+        crash.write_text(report)
+
+    told = str(told_by_status(status, crash))
+
+    assert says in told
+    assert told.endswith("what was done is kept, run it again")
+    assert "\n" not in told
 
 
 def test_a_spark_connect_server_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

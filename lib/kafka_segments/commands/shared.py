@@ -113,7 +113,8 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone.
+    logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
     try:
         status = command()
     except UsageError as error:

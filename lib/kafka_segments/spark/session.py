@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import SparkEndedError, UsageError
+from kafka_segments.spark.jvm_end import jvm_end
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 _LOG = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ _LOCAL = {
     # Planning again after each stage costs more than it saves on small data.
     "spark.sql.adaptive.enabled": "false",
 }
+_SHUFFLE = "spark.sql.shuffle.partitions"
+_LEAST_SHUFFLE, _SPARKS_SHUFFLE = 16, 200
 
 
 def delta_jars(root: Path) -> list[Path]:
@@ -97,6 +101,24 @@ def _jar_settings(root: Path, jars: list[Path], dump_classes: Path | None) -> di
     }
 
 
+def suit_small_data(spark: SparkSession) -> None:
+    """Set what Spark and Delta would split few rows into hundreds of tasks by, where nobody has.
+
+    Two tasks a core shuffle: at least 16, as executors may come late, at most Spark's own 200.
+    """
+    context = spark.sparkContext
+    shuffle = max(_LEAST_SHUFFLE, min(2 * context.defaultParallelism, _SPARKS_SHUFFLE))
+    suited = {
+        _SHUFFLE: str(shuffle),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(shuffle),
+        "spark.databricks.delta.snapshotPartitions": "4",
+    }
+    given = context.getConf()
+    for key, value in suited.items():
+        if not given.contains(key):
+            spark.conf.set(key, value)
+
+
 @contextmanager
 def spark_session(
     name: str, *, root: Path, master: str | None = None, dump_classes: Path | None = None
@@ -104,11 +126,13 @@ def spark_session(
     """Give the running session (spark-submit's, a notebook's) or one of our own.
 
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
-    ``root``, else with those that Spark's Ivy resolves; it is stopped at the end.
+    ``root``, else with those that Spark's Ivy resolves; it is stopped at the end. spark-submit's
+    has its own settings, and ours for small data where they do not say.
     ``dump_classes``: where its JVM writes an archive of the classes it loaded, when it ends.
 
     Raises:
         UsageError: SPARK_REMOTE names a Spark Connect server.
+        SparkEndedError: Spark's JVM did not start, or ended while the session was in use.
     """
     if os.environ.get("SPARK_REMOTE"):
         raise UsageError(
@@ -132,11 +156,30 @@ def spark_session(
         else:
             _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
             settings["spark.jars.packages"] = DELTA_PACKAGE
-    with _stdout_to_stderr():
-        spark = builder.config(map=settings).getOrCreate()
     try:
+        with _stdout_to_stderr():
+            spark = builder.config(map=settings).getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise SparkEndedError(
+            "Spark's JVM did not start",
+            "the lines above say why; it needs Java 17 or later, in JAVA_HOME or in PATH",
+        ) from None
+    try:
+        if submitted:
+            suit_small_data(spark)
         yield spark
-    finally:
+    except Exception as error:
+        ended = jvm_end(spark, error)
+        if ended is None:
+            spark.stop()
+            raise
+        raise ended from error
+    except BaseException:
+        spark.stop()
+        raise
+    else:
         spark.stop()
 
 
