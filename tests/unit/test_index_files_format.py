@@ -17,6 +17,8 @@ TIME_INDEX = bytes.fromhex("0000000000001b5a 00000005 0000000000002328 00000009"
 OFFSET_ENTRIES = [(1005, 293), (1007, 525), (1009, 818)]
 TIME_ENTRIES = [(7002, 1005), (9000, 1009)]
 
+CORRUPT = "org.apache.kafka.storage.internals.log.CorruptIndexException: "
+
 base_offsets = st.sampled_from([0, 1000, 2**62])
 relative_offsets = st.integers(0, MAX_INT32)
 
@@ -229,66 +231,80 @@ def test_e1_truncations(offset, offsets_kept, times_kept):
     assert pairs(times) == times_kept
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(OFFSET_INDEX, id="e1"),
-        pytest.param(b"", id="empty"),
-        pytest.param(bytes(8), id="last offset is the base offset"),
-        pytest.param(OFFSET_INDEX + bytes(80), id="zero padding"),
-    ],
-)
-def test_kafka_accepts_these_offset_indexes(data):
+ACCEPTED_OFFSET_INDEXES = {
+    "e1": OFFSET_INDEX,
+    "empty": b"",
+    "last offset is the base offset": bytes(8),
+    "zero padding": OFFSET_INDEX + bytes(80),
+}
+REFUSED_OFFSET_INDEXES = {
+    "length": (OFFSET_INDEX + b"\0", "length is 25 bytes, no multiple of 8"),
+    "last offset": (
+        OFFSET_INDEX + struct.pack(">ii", -1, 900),
+        "last offset is 999, below the base offset 1000",
+    ),
+}
+ACCEPTED_TIME_INDEXES = {
+    "e1": TIME_INDEX,
+    "empty": b"",
+    "all zeros": bytes(120),
+    "equal timestamps": struct.pack(">qiqi", 5, 3, 5, 0),
+}
+REFUSED_TIME_INDEXES = {
+    "length": (TIME_INDEX + b"\0", "length is 25 bytes, no multiple of 12"),
+    "zero padding": (TIME_INDEX + bytes(12), "last timestamp is 0, below the first, 7002"),
+    "last offset": (
+        TIME_INDEX + struct.pack(">qi", 9001, -2),
+        "last offset is 998, below the base offset 1000",
+    ),
+}
+
+
+def sanity_by_kafka(referee, folder, *, offsets=b"", times=b""):
+    """Give what Kafka's sanity checks of both index files throw, None where they pass."""
+    (folder / f"{BASE:020d}.index").write_bytes(offsets)
+    (folder / f"{BASE:020d}.timeindex").write_bytes(times)
+    answer = referee.lookup(folder, BASE)
+    return answer["offset_index_sanity"], answer["time_index_sanity"]
+
+
+@pytest.mark.parametrize("name", ACCEPTED_OFFSET_INDEXES)
+def test_kafka_accepts_these_offset_indexes_and_so_do_we(referee, tmp_path, name):
+    data = ACCEPTED_OFFSET_INDEXES[name]
+
     offset_index.check_offset_index(data, base_offset=BASE)
 
+    assert sanity_by_kafka(referee, tmp_path, offsets=data) == (None, None)
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        pytest.param(OFFSET_INDEX + b"\0", "length is 25 bytes, no multiple of 8", id="length"),
-        pytest.param(
-            OFFSET_INDEX + struct.pack(">ii", -1, 900),
-            "last offset is 999, below the base offset 1000",
-            id="last offset",
-        ),
-    ],
-)
-def test_kafka_refuses_these_offset_indexes(data, message):
+
+@pytest.mark.parametrize("name", REFUSED_OFFSET_INDEXES)
+def test_kafka_refuses_these_offset_indexes_and_so_do_we(referee, tmp_path, name):
+    data, message = REFUSED_OFFSET_INDEXES[name]
+
     with pytest.raises(CorruptIndexError) as raised:
         offset_index.check_offset_index(data, base_offset=BASE)
 
     assert str(raised.value) == message
+    by_kafka, _ = sanity_by_kafka(referee, tmp_path, offsets=data)
+    assert by_kafka.startswith(CORRUPT)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(TIME_INDEX, id="e1"),
-        pytest.param(b"", id="empty"),
-        pytest.param(bytes(120), id="all zeros"),
-        pytest.param(struct.pack(">qiqi", 5, 3, 5, 0), id="equal timestamps"),
-    ],
-)
-def test_kafka_accepts_these_time_indexes(data):
+@pytest.mark.parametrize("name", ACCEPTED_TIME_INDEXES)
+def test_kafka_accepts_these_time_indexes_and_so_do_we(referee, tmp_path, name):
+    data = ACCEPTED_TIME_INDEXES[name]
+
     time_index.check_time_index(data, base_offset=BASE)
 
+    assert sanity_by_kafka(referee, tmp_path, times=data) == (None, None)
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        pytest.param(TIME_INDEX + b"\0", "length is 25 bytes, no multiple of 12", id="length"),
-        pytest.param(
-            TIME_INDEX + bytes(12), "last timestamp is 0, below the first, 7002", id="zero padding"
-        ),
-        pytest.param(
-            TIME_INDEX + struct.pack(">qi", 9001, -2),
-            "last offset is 998, below the base offset 1000",
-            id="last offset",
-        ),
-    ],
-)
-def test_kafka_refuses_these_time_indexes(data, message):
+
+@pytest.mark.parametrize("name", REFUSED_TIME_INDEXES)
+def test_kafka_refuses_these_time_indexes_and_so_do_we(referee, tmp_path, name):
+    data, message = REFUSED_TIME_INDEXES[name]
+
     with pytest.raises(CorruptIndexError) as raised:
         time_index.check_time_index(data, base_offset=BASE)
 
     assert str(raised.value) == message
+    _, by_kafka = sanity_by_kafka(referee, tmp_path, times=data)
+    assert by_kafka.startswith(CORRUPT)
