@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ci import skip_but_in_ci
 from driver_process import Driver, build, leftovers, same_tables, small_settings
 
 pytestmark = pytest.mark.timeout(1800)
@@ -29,9 +30,8 @@ def driver(spark: SparkSession) -> Iterator[Driver]:
 def test_a_full_disk_fails_by_name_and_with_room_all_is_as_on_an_empty_one(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:
-    may_mount = shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])
-    if not may_mount:
-        pytest.skip("this machine lets nobody but root mount a disk of a given size")
+    if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
+        skip_but_in_ci("unshare (apt-get install util-linux) that may mount a disk of its own")
     done = subprocess.run(
         [*OWN_MOUNTS, sys.executable, str(TESTS / "full_disk.py"), str(log_dir), str(tmp_path)],
         cwd=tmp_path,

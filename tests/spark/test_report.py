@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
+from ci import skip_but_in_ci
 from kafka_segments.pipelines.report import Report, ReportData, ReportLimits
 from kafka_segments.reports.html import forecast_disk, render_report
 from kafka_segments.spark.schemas import schema
@@ -210,8 +211,9 @@ def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:
     assert shown["lanes"][0][1].endswith(EVIL)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)")
 def test_a_browser_draws_every_plot_without_an_error(data: ReportData, tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        skip_but_in_ci("chromium (apt-get install chromium)")
     page = tmp_path / "report.html"
     page.write_text(render_report(data), "utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
