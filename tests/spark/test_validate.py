@@ -3,17 +3,20 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markupsafe import escape
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.pipelines.validate import Validation, run_validation
 from kafka_segments.quality.checkpoint import run_checkpoint
 from kafka_segments.quality.checks import KEYS_UNIQUE, SUITES, Severity
-from kafka_segments.quality.other_measures import measure_log_dirs
+from kafka_segments.quality.other_measures import measure_log_dirs, measure_logs
+from kafka_segments.quality.segment_measures import measure_segments
 from kafka_segments.reports.validate import row_text
 from kafka_segments.reports.validation_page import render_validation
 from kafka_segments.spark import tables
@@ -485,3 +488,37 @@ def test_a_table_without_rows_fails_no_expectation(spark: SparkSession) -> None:
     results = run_checkpoint({suite.table: measure_log_dirs(nothing)}, [suite], docs_folder=None)
 
     assert {result.failed_rows for result in results} == {0}
+
+
+ENDS = (-(2**63), -1, 0, 2**63 - 1)
+
+
+def test_no_offset_or_timestamp_of_one_row_ends_a_validation(spark: SparkSession) -> None:
+    """Every pair of ends of 64 bits, in the columns that are subtracted from each other."""
+    key = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t"}
+    segments, logs = [], []
+    for number, (one, other) in enumerate(product(ENDS, ENDS)):
+        log = {**key, "partition": number}
+        logs.append({**log, "high_watermark": one, "log_start_offset": one})
+        for base, times in ((0, (one, other)), (max(one, 0), (other, one))):
+            moments = {"min_timestamp_ms": times[0], "max_timestamp_ms": times[1]}
+            sizes = {"record_count": 1, "size_bytes": 1, "valid_bytes": 1, "truncated_bytes": 0}
+            segments.append({**log, "base_offset": base, "next_offset": other, **moments, **sizes})
+
+    def rows(name: str, found: list[dict[str, Any]]) -> DataFrame:
+        fields = schema(name)
+        columns = StructType([StructField(field.name, field.dataType) for field in fields])
+        values = [tuple(map(row.get, fields.fieldNames())) for row in found]
+        return spark.createDataFrame(values, columns).coalesce(1)
+
+    of_segments, of_logs = rows("segments.v2", segments), rows("logs.v1", logs)
+    measured = of_segments.transform(measure_segments(of_logs, now_ms=2**40)).collect()
+    of_the_end = {
+        row["partition"]: row["missing_to_high_watermark"]
+        for row in of_logs.transform(measure_logs(of_segments)).collect()
+    }
+
+    assert len(measured) == len(segments)
+    assert of_the_end[3] == -(2**63)  # -2**63 less 2**63 - 1
+    assert of_the_end[12] == 2**63 - 1  # and the other way round
+    assert {row["span_offsets"] for row in measured} >= {-(2**63), 0, 2**63 - 1}

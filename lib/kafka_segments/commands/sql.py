@@ -27,7 +27,7 @@ from kafka_segments.commands.shared import DONE, ROOT, clock, run
 )
 @click.option("--verbose", is_flag=True, help="More messages on stderr.")
 def sql(**options: Any) -> None:
-    """Run one query over the warehouse's tables; nothing is changed.
+    """Run one query over the warehouse's tables, and no others; nothing is changed.
 
     SHOW TABLES lists them, DESCRIBE <table> their columns. Columns of ms since 1970 have a
     TIMESTAMP column beside them (largest_timestamp_ms, largest_timestamp). segments holds the
