@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +79,18 @@ def test_an_error_beside_a_jvm_that_lives_stays_what_it_is(fake: Any, tmp_path: 
         raise UsageError("no such topic")
 
     assert fake.stopped == 1
+
+
+def test_a_full_disk_does_not_wait_for_the_jvm_to_end(fake: Any, tmp_path: Path) -> None:
+    begin = time.monotonic()
+
+    with (
+        pytest.raises(OSError, match="No space left"),
+        sessions.spark_session("test", root=tmp_path),
+    ):
+        raise OSError("No space left on device")
+
+    assert time.monotonic() - begin < 5
 
 
 def test_a_submitted_command_tells_by_the_closed_port() -> None:

@@ -53,7 +53,7 @@ def told_by_status(status: int, crash_report: Path) -> SparkEndedError:
 
 def _is_cut_off(error: Exception) -> bool:
     is_py4j = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
-    return is_py4j or isinstance(error, OSError | EOFError)
+    return is_py4j or isinstance(error, ConnectionError | EOFError)
 
 
 def _answers(address: str, port: int) -> bool:
