@@ -9,7 +9,7 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment class-archive test test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build environment class-archive test test-fast test-slow test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,9 +59,14 @@ class-archive: setup ## archive what Spark's JVM loads (200 MB): local commands 
 	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz build/archive
 	@$(BIN)/python -m kafka_segments.class_archive $(CURDIR) build/archive/broker/logs
 
-test: setup jars-s3 jars-test airflow-setup ## run every test
-	@find lib -name '*.nb[ic]' -delete  # numba does not see that a called module changed
-	@$(BIN)/python -m pytest
+test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of test-slow
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+test-fast: setup ## run the tests that start no JVM and no Airflow
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not referee and not hdfs and not airflow"
+
+test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airflow's scheduler, clusters, brokers, faults
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 ROLL_PARTITIONS=60 ROLL_CASES=100 \

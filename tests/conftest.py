@@ -1,5 +1,6 @@
 """Fixtures that tests share: golden data, one Spark session, one JVM with Kafka's classes."""
 
+import hashlib
 import os
 import random
 import shutil
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
 os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
+# Minutes each: Airflow's scheduler, submitted clusters, brokers and faults at length.
+SLOW = {"test_dags", "test_cluster", "test_live_search", "test_migrated_broker", "test_faults"}
 
 # Random input is the same in every run, unless new input is asked for: see `make test-random`.
 IS_RANDOM = os.environ.get("REFEREE_SEED") == "random"
@@ -40,6 +43,25 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Delete compiled code of other sources, once, before any test imports it.
+
+    numba looks at a function's own file alone, not at those of the functions that it calls.
+    """
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist: the first one did it
+        return
+    library, noted = ROOT / "lib", ROOT / "build" / "compiled-sources"
+    digest = hashlib.sha256()
+    for source in sorted(library.rglob("*.py")):
+        digest.update(source.read_bytes())
+    if noted.exists() and noted.read_text("utf-8") == digest.hexdigest():
+        return
+    for compiled in library.rglob("*.nb[ic]"):
+        compiled.unlink()
+    noted.parent.mkdir(exist_ok=True)
+    noted.write_text(digest.hexdigest(), "utf-8")
+
+
 def pytest_report_header() -> str:
     """Show what repeats this run's random input."""
     return f"REFEREE_SEED={SEED}"
@@ -53,6 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if "airflow_dags" in item.path.parts:
             item.add_marker("airflow")
+        if item.path.stem in SLOW:
+            item.add_marker("slow")
         if "hdfs" in names:
             item.add_marker("hdfs")
         if "referee" in names:
