@@ -74,9 +74,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def warehouse(spark: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("warehouse")
     build = ("build", "--source", logs, "--warehouse", target, "--index-dir", target / "indexes")
-    conf = target / "build.toml"
-    conf.write_text("index_interval_bytes = 0\n")
-    _run(*build, "--conf", conf, "--now-ms", NOW_MS)
+    _run(*build, "--index-interval-bytes", 0, "--now-ms", NOW_MS)
     return target
 
 
