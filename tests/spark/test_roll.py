@@ -125,7 +125,7 @@ def test_full_indexes_are_those_of_the_broker_whatever_interval_a_build_had(
         ("__cluster_metadata", False, True),
     }
     printed = CliRunner().invoke(cli, ["roll", *map(str, (*warehouse, *grid))])
-    assert "KRaft's own log: it rolls by metadata.log.segment.bytes" in printed.output
+    assert "KRaft's own log: it rolls" in printed.output
 
 
 def test_what_if_takes_only_what_segments_are_cut_by(warehouse: Path) -> None:

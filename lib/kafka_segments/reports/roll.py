@@ -62,7 +62,7 @@ def _decision(row: Row) -> tuple[str, ...]:
 
 def _cut(row: Row) -> tuple[str, ...]:
     if row["not_decided"] is not None:
-        return (escape(f"{row['setting']}: {row['not_decided']}"), *["-"] * 8)
+        return (escape(f"{row['setting']}: {row['not_decided']}"), *["-"] * 9)
     seconds = row["retention_overshoot_ms"] // 1000
     return (
         row["setting"],
