@@ -196,9 +196,11 @@ def built(
 
 
 def _options(warehouse: Path, *pairs: str, conf: Path | None = None) -> RetentionOptions:
+    given = {"retention_ms": "2592000000", **dict(pair.split("=") for pair in pairs)}
+    settings = Settings.load(conf, [f"{key}={value}" for key, value in given.items()])
     return RetentionOptions(
         warehouse=str(warehouse),
-        configs=TopicConfigs.load(Settings.load(conf, ["retention_ms=2592000000", *pairs])),
+        configs=TopicConfigs.load(settings),
         rules=RetentionRules.of("4.3"),
         now_ms=LATER_MS,
     )
