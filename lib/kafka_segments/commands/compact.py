@@ -73,6 +73,7 @@ def _compact(
     dry_run: bool,
     **_: Any,
 ) -> int:
+    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     from kafka_segments.pipelines.compact import (  # noqa: PLC0415
         CompactOptions,
         run_compaction,
@@ -83,7 +84,6 @@ def _compact(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     if sources and not (in_place or dry_run):
         raise UsageError("--source: its files are changed only with --in-place")
     options = CompactOptions(

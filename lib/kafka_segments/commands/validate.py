@@ -48,6 +48,7 @@ def _validate(
     dry_run: bool,
     **_: Any,
 ) -> int:
+    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     from kafka_segments.pipelines.validate import run_validation  # noqa: PLC0415
     from kafka_segments.quality.checks import Severity  # noqa: PLC0415
     from kafka_segments.reports import validate as report  # noqa: PLC0415
@@ -57,7 +58,6 @@ def _validate(
     from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
     from kafka_segments.storage.publishing import publish  # noqa: PLC0415
 
-    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     with spark_session("kafka-segments validate", root=ROOT) as spark:
         with progress(spark):
