@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import socket
+import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
 os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
+# PySpark ends a process whose main module has no file, as those of pytest-xdist: it takes it for
+# one of its doctests.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
 # Minutes each: Airflow's scheduler, submitted clusters, brokers and faults at length.
 SLOW = {"test_dags", "test_cluster", "test_live_search", "test_migrated_broker", "test_faults"}
 

@@ -115,3 +115,22 @@ def test_timestamp_types_have_the_names_of_their_numbers() -> None:
         "CreateTime",
         "LogAppendTime",
     ]
+
+
+@pytest.mark.parametrize("there", [None, b"of the broker"])
+def test_beside_a_log_that_recovery_would_cut_index_files_stay_as_they_are(
+    log: Path, tmp_path: Path, there: bytes | None
+) -> None:
+    """With a sound index a broker that was stopped cleanly never recovers the segment."""
+    log.write_bytes(log.read_bytes()[:-1])
+    index = log.with_suffix(".index")
+    if there is not None:
+        index.write_bytes(there)
+    output = IndexOutput(None, str(tmp_path / "aside"), {str(log.parents[1]): ""})
+
+    scanned = _scan(scan.SegmentScanner(scan.ScanOptions(RecoveryOptions(), output)), log)
+
+    assert scanned.damage is not None
+    assert scanned.damage.kind == DamageKind.PARTIAL_BATCH
+    assert (index.read_bytes() if index.exists() else None) == there
+    assert not log.with_suffix(".timeindex").exists()

@@ -166,11 +166,14 @@ class SegmentScanner:
         except OSError as error:
             damage = Damage(DamageKind.UNREADABLE, 0, first_line(error))
             return Scanned(None, damage)
-        if self._publisher is not None:
+        publisher = self._publisher
+        if publisher is not None and not publisher.leaves_alone(
+            truncated_bytes=recovery.truncated_bytes
+        ):
             removed: Files = dict.fromkeys(gone)
             if not recovery.producers.has_transactions():  # else the fold over its log decides
                 removed[".txnindex"] = None
-            self._publisher.publish(source, relative_path, base_offset, removed | files)
+            publisher.publish(source, relative_path, base_offset, removed | files)
         unread = damage is not None and damage.kind == DamageKind.TOO_LARGE
         return Scanned(
             None if unread else recovery,

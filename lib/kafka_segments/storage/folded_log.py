@@ -141,15 +141,18 @@ class FoldedLog:
         if len(segment.summary.producers.producers):
             self._places[base_offset] = (segment.name, 0)
         verdict = self._fold.take(segment.summary)
-        if self._publisher is None:
+        publisher = self._publisher
+        if publisher is None or publisher.leaves_alone(
+            truncated_bytes=segment.summary.truncated_bytes
+        ):
             return verdict
         if verdict.damage is not None:
-            self._publisher.withdraw(
+            publisher.withdraw(
                 *self._folder, base_offset, _INDEX_SUFFIXES, is_new=segment.is_scanned
             )
         else:
             aborted = encode_transaction_index(verdict.aborted)
-            self._publisher.publish(*self._folder, base_offset, {".txnindex": aborted})
+            publisher.publish(*self._folder, base_offset, {".txnindex": aborted})
         if verdict.snapshot is not None:
             self._snapshot(base_offset, verdict.snapshot)
         return verdict

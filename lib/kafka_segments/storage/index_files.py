@@ -54,6 +54,14 @@ class IndexPublisher:
         self._output = output
         self._made: set[str] = set()
 
+    def leaves_alone(self, *, truncated_bytes: int) -> bool:
+        """Tell whether the index files of a segment stay as they are, here or missing.
+
+        So it is beside a log that recovery would cut: with a sound index file a broker that was
+        stopped cleanly does not look for the damage, without one it recovers the segment.
+        """
+        return self._output.index_dir is None and truncated_bytes > 0
+
     def publish(
         self, source: str, relative_path: str, base_offset: int, files: dict[str, bytes | None]
     ) -> None:

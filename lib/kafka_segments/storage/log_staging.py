@@ -185,6 +185,8 @@ def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]
         if verdict.snapshot is not None:
             yield file_name(segment.base_offset, SNAPSHOT_SUFFIX), verdict.snapshot
     files = fold.finish()
+    if files.refused is not None:
+        raise SetAsideError(log.log.folder, f"{files.refused.message}: its log is left alone")
     for offset, data in files.snapshots.items():
         yield file_name(offset, SNAPSHOT_SUFFIX), data
     if files.leader_epochs is not None:
