@@ -384,7 +384,7 @@ def scan_buffer(
         if magic < 2 and attributes & 0x07 != 0:
             state[UNCOUNTED_BATCH_COUNT] += 1
             state[HAS_WRAPPER_AT_END] = 1
-        if magic >= 2:
+        if magic >= 2 and marker_end != IS_CORRUPT:
             producer_end_offset = next_offset
         if is_control:
             state[CONTROL_BATCH_COUNT] += 1

@@ -44,7 +44,13 @@ _UNREAD = (
     DamageKind.VANISHED,
     DamageKind.UNREADABLE,
 )
-_REFUSED_BY_LOADS = (*_REFUSED, *_UNREAD, DamageKind.BAD_MARKER)
+_WITHOUT_TRACE = (
+    *_REFUSED,
+    DamageKind.OFFSET_GOES_BACK,
+    DamageKind.UNREADABLE_END,
+    DamageKind.UNREADABLE_FIRST,
+)
+_REFUSED_BY_LOADS = (*_REFUSED, *_UNREAD)
 
 
 class RecoveryMode(StrEnum):
@@ -121,7 +127,7 @@ class SegmentFold:
             aborted = self._state.apply(segment.producers)
         except InvalidTransactionError as error:
             return Verdict(damage=_refused(error))
-        if segment.damage_kind in (*_REFUSED, DamageKind.OFFSET_GOES_BACK):
+        if segment.damage_kind in _WITHOUT_TRACE:
             self._state = before
             return Verdict()
         if segment.damage_kind == DamageKind.BAD_MARKER:
@@ -166,12 +172,14 @@ class LogLoad:
         refused = _negative_epoch(self._epochs, segment)
         if refused is not None:
             return self._refuse(segment, refused)
+        if self._fails_again(segment.base_offset):
+            return self._refuse(segment, _not_loaded(DamageKind.UNREADABLE_AGAIN))
+        self._bases.append(segment.base_offset)
+        self._last = segment
         try:
             state, last_snapshot = self._rebuilt(segment.base_offset)
             if segment.base_offset > last_snapshot:
                 self._snapshots.append(_Snapshot(segment.base_offset, state.copy()))
-            self._bases.append(segment.base_offset)
-            self._last = segment
             snapshot = self._snapshot_at(segment.base_offset)
             aborted = state.apply(segment.producers)
         except InvalidTransactionError as error:
@@ -179,6 +187,7 @@ class LogLoad:
         is_emptied = segment.damage_kind == DamageKind.OFFSET_GOES_BACK
         is_cut = is_unclean and segment.truncated_bytes > 0
         is_unread = segment.damage_kind == DamageKind.UNREADABLE_END and is_cut
+        is_unread |= _is_marker_read_again(segment)
         if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
         if len(segment.producers.producers):
@@ -191,6 +200,18 @@ class LogLoad:
         if segment.producer_end_offset > max(last_snapshot, segment.base_offset):
             self._snapshots.append(_Snapshot(segment.producer_end_offset, state))
         return Verdict(aborted, snapshot=snapshot)
+
+    def _fails_again(self, end: int) -> bool:
+        """Tell whether a load throws at the last segment taken, to rebuild what reaches ``end``.
+
+        Without index files each segment is recovered before the log has it: the end of the one
+        before is looked up.
+        """
+        last = self._last
+        if last is None or last.producer_end_offset >= end:
+            return False
+        is_at_end = last.damage_kind == DamageKind.UNREADABLE_END and not self.is_unclean
+        return is_at_end or last.damage_kind == DamageKind.UNREADABLE_AGAIN
 
     def take_first_try(self, segment: SegmentSummary) -> None:
         """Take what stays of the recovery of a segment that is then split: its leader epochs."""
@@ -277,8 +298,10 @@ class LogLoad:
         last = self._last
         if self._is_refused or last is None:
             return LogFiles({}, None)
-        if last.damage_kind == DamageKind.UNREADABLE_END:
-            return LogFiles({}, None, _not_loaded(last.damage_kind))
+        kind = last.damage_kind
+        fails = kind == DamageKind.UNREADABLE_END or self._fails_again(last.next_offset)
+        if fails and kind is not None:
+            return LogFiles({}, None, _not_loaded(kind))
         end = last.next_offset
         try:
             state, last_snapshot = self._rebuilt(end, self._start_offset())
@@ -297,6 +320,12 @@ class LogLoad:
             },
             leader_epochs.encode_leader_epochs(epochs) if has_epochs else b"",
         )
+
+
+def _is_marker_read_again(segment: SegmentSummary) -> bool:
+    """Tell whether a marker that cannot be parsed lies where the producer state ends."""
+    is_bad = segment.damage_kind == DamageKind.BAD_MARKER
+    return is_bad and segment.producer_end_offset < segment.next_offset
 
 
 def _not_loaded(kind: DamageKind) -> Damage:

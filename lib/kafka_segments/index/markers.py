@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.codecs import ZSTD, DecompressionError, Decompressor
 from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import CODE, FAILURE_SLOTS, LEFT_IN_BATCH, OK, VARINT_TOO_LONG
 from kafka_segments.wire.native import load_i32, load_i64
@@ -139,15 +139,16 @@ class DecodedMarker(NamedTuple):
 def decode_marker(batch: npt.NDArray[np.uint8]) -> DecodedMarker:
     """Decode the control batch that ``batch`` holds, of whatever form, as Kafka does."""
     count = _signed(batch, 57, 4)
-    if count < 0:
-        return DecodedMarker(IS_CORRUPT, message=f"a marker's record count is {count}")
     records = batch[HEADER_BYTES:]
     codec = int(batch[22]) & 0x07
-    if codec:
+    is_counted = count >= 0
+    if codec and (is_counted or codec != ZSTD):  # Kafka looks at the count once a stream is open
         try:
             records = Decompressor(_MOST_DECOMPRESSED).decompress(codec, records, magic=2)
         except DecompressionError as error:
             return DecodedMarker(IS_REFUSED, message=f"a marker: {error}")
+    if not is_counted:
+        return DecodedMarker(IS_CORRUPT, message=f"a marker's record count is {count}")
     failure = np.zeros(FAILURE_SLOTS, dtype=np.int64)
     ended = check_records(records, 0, len(records), 1, failure)
     if ended == VARINT_TOO_LONG and failure[3] == 0:

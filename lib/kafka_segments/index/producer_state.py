@@ -4,11 +4,13 @@
 base offsets; the result is that of reading all their batches. A segment that the broker refuses
 changes nothing.
 
-Source: ProducerStateManager, ProducerStateEntry, ProducerAppendInfo (2.0 and later).
+Source: ProducerStateManager, ProducerStateEntry, ProducerAppendInfo (2.0 and later);
+UnifiedLog.loadProducersFromRecords, HashMap.computeIfAbsent.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kafka_segments.errors import InvalidTransactionError
 from kafka_segments.index import producer_summary as summary_of
@@ -20,6 +22,8 @@ NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
+_FIRST_BUCKETS = 16
+_Of = TypeVar("_Of")
 
 
 class NewestBatch(NamedTuple):
@@ -63,7 +67,9 @@ class ProducerState:
     ) -> list[AbortedTransaction]:
         """Take the batches of the next segment; gives the entries of its transaction index.
 
-        ``is_reread``: there is no transaction index, whose entries would have to rise.
+        ``is_reread``: there is no transaction index, whose entries would have to rise; and new
+        producers come in the order of a HashMap of the summary's, which puts each before those
+        that share its bucket.
 
         Raises:
             InvalidTransactionError: the broker refuses the log; the state is as before.
@@ -71,8 +77,9 @@ class ProducerState:
         steps = _Steps(dict(self.open), dict(self.ongoing), is_reread=is_reread)
         aborted = steps.take(summary.steps)
         self.open, self.ongoing = steps.open, steps.ongoing
-        for row in summary.producers.tolist():
-            producer_id = row[summary_of.PRODUCER_ID]
+        rows = {row[summary_of.PRODUCER_ID]: row for row in summary.producers.tolist()}
+        ordered = in_hash_order(dict(reversed(rows.items()))) if is_reread else rows.items()
+        for producer_id, row in ordered:
             before = self.entries.get(producer_id, ProducerEntry())
             self.entries[producer_id] = _entry_after(before, row)
         return aborted
@@ -110,6 +117,19 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
         if row[summary_of.HAS_MARKER]
         else before.coordinator_epoch,
     )
+
+
+def in_hash_order(of_producers: Mapping[int, _Of]) -> list[tuple[int, _Of]]:
+    """Give what is kept of producers in the order of Java's HashMap."""
+    buckets = _FIRST_BUCKETS
+    while 4 * len(of_producers) > 3 * buckets:
+        buckets *= 2
+    return sorted(of_producers.items(), key=lambda entry: _hash(entry[0]) & (buckets - 1))
+
+
+def _hash(producer_id: int) -> int:
+    folded = (producer_id ^ (producer_id >> 32)) & 0xFFFFFFFF
+    return folded ^ (folded >> 16)
 
 
 class _Steps:

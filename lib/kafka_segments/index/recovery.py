@@ -66,6 +66,7 @@ class DamageKind(StrEnum):
     INVALID_TRANSACTION = "invalid_transaction"
     UNREADABLE_END = "unreadable_end"
     UNREADABLE_FIRST = "unreadable_first_batch"
+    UNREADABLE_AGAIN = "unreadable_again"
     REMOVED = "removed_after_truncation"
     NOT_LOADED = "log_not_loaded"
     NEGATIVE_EPOCH_START = "negative_epoch_start"
@@ -218,7 +219,7 @@ class SegmentRecoverer:
             )
         return _recovered(
             state,
-            damage=self._end_damage(read_into, state, self._damage(read_into, state)),
+            damage=self._end_damage(read_into, state, self._damage(read_into, state), offsets),
             offset_entries=offsets,
             time_entries=times,
             leader_epochs=epochs,
@@ -293,7 +294,7 @@ class SegmentRecoverer:
         state[kernel.LAST_INDEXED_OFFSET] = left.end_target
         state[kernel.LAST_INDEXED_POSITION] = left.end_start
         state[kernel.HAS_WRAPPER_AT_END] = 1  # whatever it is: look
-        damage = self._end_damage(read_into, state, None)
+        damage = self._end_damage(read_into, state, None, left.offset_entries)
         return _recovered(
             state,
             damage=damage,
@@ -305,9 +306,27 @@ class SegmentRecoverer:
         )
 
     def _end_damage(
-        self, read_into: ReadInto, state: npt.NDArray[np.int64], damage: Damage | None
+        self,
+        read_into: ReadInto,
+        state: npt.NDArray[np.int64],
+        damage: Damage | None,
+        offsets: Entries,
     ) -> Damage | None:
         """Read the next offset back into ``state``; gives the damage, or what Kafka throws at."""
+        found = self._damage_at_end(read_into, state, damage)
+        is_known = found is not None and found.kind in (*_FAILING, DamageKind.BAD_MARKER)
+        has_wrappers = state[kernel.UNCOUNTED_BATCH_COUNT] > 0
+        if is_known or not has_wrappers or not self._options.is_load:
+            return found
+        again = _read_again_damage(read_into, state, offsets)
+        if again is None or damage is None:
+            return again or found
+        message = f"{again.message}; besides, at byte {damage.position}: {damage.message}"
+        return replace(again, message=message)
+
+    def _damage_at_end(
+        self, read_into: ReadInto, state: npt.NDArray[np.int64], damage: Damage | None
+    ) -> Damage | None:
         if damage is not None and damage.kind in _FAILING:
             return damage
         also = "" if damage is None else f"; besides, at byte {damage.position}: {damage.message}"
@@ -459,6 +478,30 @@ _FAILING = (
     DamageKind.INDEX_FULL,
     DamageKind.INVALID_TRANSACTION,
 )
+
+
+def _read_again_damage(
+    read_into: ReadInto, state: npt.NDArray[np.int64], offsets: Entries
+) -> Damage | None:
+    """Look up the two offsets that a load looks up to rebuild the producer state.
+
+    The first from which on it reads the segment, and, of its last one, the log's end. Where the
+    producer state reaches as far it looks up neither. Source: UnifiedLog.rebuildProducerState.
+    """
+    search = BatchSearch(read_into, end=int(state[kernel.POSITION]))
+    producer_end, end = int(state[kernel.PRODUCER_END_OFFSET]), int(state[kernel.NEXT_OFFSET])
+    lookups = [(DamageKind.UNREADABLE_AGAIN, max(producer_end, int(state[kernel.BASE_OFFSET])))]
+    if producer_end < end:
+        lookups.append((DamageKind.UNREADABLE_END, end))
+    for kind, offset in lookups:
+        below = offsets[offsets[:, 0] <= offset]
+        try:
+            search.position_of(offset, start=int(below[-1, 1]) if len(below) else 0)
+        except UnreadableBatchError as error:
+            return Damage(kind, error.position, f"Kafka throws when it reads on: {error.reason}")
+    return None
+
+
 _UNREADABLE = (DamageKind.UNREADABLE_END, DamageKind.UNREADABLE_FIRST)
 _BAD_FIRST_MAGIC = (
     "the first batch has a negative magic: a load keeps it, and Kafka throws when it reads the"

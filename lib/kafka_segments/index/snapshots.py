@@ -21,6 +21,7 @@ from kafka_segments.index.producer_state import (
     NewestBatch,
     ProducerEntry,
     ProducerState,
+    in_hash_order,
 )
 from kafka_segments.wire.crc import crc32c
 
@@ -41,7 +42,6 @@ _ENTRY = np.dtype(
         ("current_txn_first_offset", ">i8"),
     ]
 )
-_FIRST_BUCKETS = 16
 
 
 def encode_snapshot(state: ProducerState) -> bytes:
@@ -56,24 +56,12 @@ def encode_snapshot(state: ProducerState) -> bytes:
                 entry.coordinator_epoch,
                 state.open.get(producer_id, NO_OFFSET),
             )
-            for producer_id, entry in _in_hash_order(state.entries)
+            for producer_id, entry in in_hash_order(state.entries)
         ],
         dtype=_ENTRY,
     )
     covered = struct.pack(">i", len(rows)) + rows.tobytes()
     return struct.pack(">hI", _VERSION, crc32c(covered)) + covered
-
-
-def _in_hash_order(entries: dict[int, ProducerEntry]) -> list[tuple[int, ProducerEntry]]:
-    buckets = _FIRST_BUCKETS
-    while 4 * len(entries) > 3 * buckets:
-        buckets *= 2
-    return sorted(entries.items(), key=lambda entry: _hash(entry[0]) & (buckets - 1))
-
-
-def _hash(producer_id: int) -> int:
-    folded = (producer_id ^ (producer_id >> 32)) & 0xFFFFFFFF
-    return folded ^ (folded >> 16)
 
 
 def decode_snapshot(data: bytes) -> ProducerState:
