@@ -69,7 +69,7 @@ test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airf
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
-	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
+	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
 	  $(BIN)/python -m pytest tests/unit tests/spark/test_retention_rules.py tests/spark/test_roll_rules.py
 
 fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked

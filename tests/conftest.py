@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -187,6 +188,16 @@ def referee() -> Iterator["Referee"]:
 
     with Referee() as started:
         yield started
+
+
+@pytest.fixture
+def memory_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where the system has one: nothing in it waits for a disk."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

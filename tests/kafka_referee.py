@@ -45,9 +45,14 @@ class Referee:
         max_heap: str = "1g",
         stderr: Path | None = None,
         logging: Sequence[str] = QUIET,
+        scratch: Path | None = None,
     ) -> None:
-        """Prepare a referee; ``stderr`` names a file that keeps what the JVM prints there."""
+        """Prepare a referee; ``stderr`` names a file that keeps what the JVM prints there.
+
+        ``scratch``: where it keeps producer states and epochs for a moment, None: as the JVM does.
+        """
         self._max_heap = max_heap
+        self._scratch = () if scratch is None else (f"-Djava.io.tmpdir={scratch}",)
         self._logging = logging
         self._stderr_path = stderr
         self._stderr: IO[bytes] | None = None
@@ -73,7 +78,10 @@ class Referee:
         classes = _compiled_classes()
         self._stderr = self._open_stderr()
         self._process = subprocess.Popen(
-            [java, f"-Xmx{self._max_heap}", *self._logging, "-cp", _class_path(classes), "Referee"],
+            [
+                *(java, f"-Xmx{self._max_heap}", *self._logging, *self._scratch),
+                *("-cp", _class_path(classes), "Referee"),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -273,12 +281,22 @@ class Referee:
         return rolls
 
     def load_log(
-        self, directory: Path, *, is_clean: bool, recovery_point: int = 0, truncate_to: int = -1
+        self,
+        directory: Path,
+        *,
+        is_clean: bool,
+        recovery_point: int = 0,
+        truncate_to: int = -1,
+        log_start_offset: int = 0,
+        now_ms: int = 0,
+        index_interval_bytes: int = 4096,
+        segment_index_bytes: int = 10_485_760,
     ) -> Answer:
         """Load a partition directory in place as a starting broker does, and close it in order.
 
-        ``truncate_to`` truncates the log once it is loaded, -1 does not. Gives ``base_offsets``
-        and ``log_end_offset``. What a broker deletes a minute later keeps its ``.deleted``.
+        ``truncate_to`` truncates the log once it is loaded, -1 does not; ``log_start_offset`` is
+        the one in the broker's checkpoint. Gives ``base_offsets`` and ``log_end_offset``. What a
+        broker deletes a minute later keeps its ``.deleted``.
         """
         return self._ask(
             "load_log",
@@ -286,6 +304,10 @@ class Referee:
             is_clean=is_clean,
             recovery_point=recovery_point,
             truncate_to=truncate_to,
+            log_start_offset=log_start_offset,
+            now_ms=now_ms,
+            index_interval_bytes=index_interval_bytes,
+            segment_index_bytes=segment_index_bytes,
         )
 
     def records(self, log: Path, target: Path) -> None:

@@ -1,8 +1,8 @@
+import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogSegment;
@@ -20,33 +20,41 @@ final class LogStart {
     private LogStart() {
     }
 
-    static Map<String, Object> run(
-            Path directory, boolean isClean, long recoveryPoint, long truncateTo)
-            throws Exception {
-        Time time = new KafkaState.StoppedClock(0);
+    static Map<String, Object> run(Path directory, JsonNode request) throws Exception {
         KafkaScheduler scheduler = new KafkaScheduler(1);
         scheduler.startup();
-        UnifiedLog log = UnifiedLog.create(
+        try {
+            UnifiedLog log = load(directory, request, scheduler);
+            long truncateTo = request.get("truncate_to").asLong();
+            if (truncateTo != NO_TRUNCATION) {
+                log.truncateTo(truncateTo);
+            }
+            List<Long> bases = log.logSegments().stream().map(LogSegment::baseOffset).toList();
+            long logEndOffset = log.logEndOffset();
+            log.close();
+            return Map.of("base_offsets", bases, "log_end_offset", logEndOffset);
+        } finally {
+            scheduler.shutdown(); // what it was to delete later stays
+        }
+    }
+
+    private static UnifiedLog load(Path directory, JsonNode request, KafkaScheduler scheduler)
+            throws Exception {
+        return UnifiedLog.create(
             directory.toFile(),
-            KafkaState.logConfig(4096, 10_485_760),
-            0,
-            recoveryPoint,
+            KafkaState.logConfig(
+                request.get("index_interval_bytes").intValue(),
+                request.get("segment_index_bytes").intValue()),
+            request.get("log_start_offset").asLong(),
+            request.get("recovery_point").asLong(),
             scheduler,
             new BrokerTopicStats(),
-            time,
+            new KafkaState.StoppedClock(request.get("now_ms").asLong()),
             TRANSACTION_TIMEOUT_MS,
             new ProducerStateManagerConfig(PRODUCER_EXPIRATION_MS, false),
             PRODUCER_CHECK_MS,
             new LogDirFailureChannel(1),
-            isClean,
+            request.get("is_clean").booleanValue(),
             Optional.empty());
-        if (truncateTo != NO_TRUNCATION) {
-            log.truncateTo(truncateTo);
-        }
-        List<Long> bases = log.logSegments().stream().map(LogSegment::baseOffset).toList();
-        long logEndOffset = log.logEndOffset();
-        log.close();
-        scheduler.shutdown(); // what it was to delete later stays
-        return Map.of("base_offsets", bases, "log_end_offset", logEndOffset);
     }
 }

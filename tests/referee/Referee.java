@@ -75,11 +75,7 @@ public final class Referee {
                 directory(request),
                 required(request, "base").asLong(),
                 integer(request, "segment_index_bytes")).run(longs(request, "offsets"));
-            case "load_log" -> LogStart.run(
-                directory(request),
-                required(request, "is_clean").asBoolean(),
-                required(request, "recovery_point").asLong(),
-                required(request, "truncate_to").asLong());
+            case "load_log" -> LogStart.run(directory(request), request);
             case "time_recover" -> new RecoverBenchmark(
                 paths(request),
                 integer(request, "threads"),

@@ -1,0 +1,279 @@
+"""What a log gives, built as a build does it and by Kafka's classes, and where the two differ."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from built_alone import Built, build_alone
+from kafka_referee import Referee, RefereeError
+from kafka_segments.index import log_end
+from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index.recovery import DamageKind, RecoveryOptions
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+from mutated_logs import MutatedLog
+from mutation_case import LogSettings
+from strategies import MAX_INT64
+
+Files = dict[str, bytes]
+_FOLDER = "t-0"
+_OF_A_SEGMENT = (".index", ".timeindex", ".txnindex")
+
+
+class KafkaBuild(NamedTuple):
+    """Kafka's files by name; ``threw`` where it does not load the log, ``facts`` by segment."""
+
+    files: Files
+    threw: str | None
+    facts: dict[int, dict[str, Any]]
+    is_load: bool
+    log_start_offset: int = 0
+    log_end_offset: int | None = None
+
+
+class Difference(NamedTuple):
+    """What differs in one mode, and the name of the documented reason, if it is one."""
+
+    drawn: MutatedLog
+    mode: RecoveryMode
+    told: list[str]
+    explanation: str | None
+
+    def __str__(self) -> str:
+        drawn = self.drawn
+        return f"{drawn.seed} {drawn.number} {drawn.kind} {self.mode}: {'; '.join(self.told[:4])}"
+
+
+def built_by_us(partition: Path, scratch: Path, mode: RecoveryMode, settings: LogSettings) -> Built:
+    """Build a log by a build's own steps; an empty ``.txnindex`` is none."""
+    recovery = RecoveryOptions(
+        index_interval_bytes=settings.index_interval_bytes,
+        segment_index_bytes=settings.segment_index_bytes,
+    )
+    return build_alone(
+        partition,
+        scratch,
+        mode,
+        now_ms=settings.now_ms,
+        recovery=recovery,
+        log_start_offset=settings.log_start_offset,
+    )
+
+
+def built_by_kafka(
+    referee: Referee, partition: Path, mode: RecoveryMode, settings: LogSettings
+) -> KafkaBuild:
+    """Recover or load a log in place."""
+    is_load = mode != RecoveryMode.SEGMENT
+    if mode == RecoveryMode.LOADER_UNCLEAN:
+        for log in partition.glob("*.log"):
+            log.with_suffix(".index").touch()
+            log.with_suffix(".timeindex").touch()
+    intervals = {
+        "index_interval_bytes": settings.index_interval_bytes,
+        "segment_index_bytes": settings.segment_index_bytes,
+        "now_ms": settings.now_ms,
+    }
+    try:
+        if not is_load:
+            facts = {fact["baseOffset"]: fact for fact in referee.recover(partition, **intervals)}
+            return KafkaBuild(_files_in(partition), None, facts, is_load)
+        loaded = referee.load_log(
+            partition, is_clean=False, log_start_offset=settings.log_start_offset, **intervals
+        )
+    except RefereeError as error:
+        return KafkaBuild(_files_in(partition), str(error), {}, is_load)
+    bases = {f"{base_offset:020d}" for base_offset in loaded["base_offsets"]}
+    files = {
+        name: data
+        for name, data in _files_in(partition).items()
+        if name[:20] in bases or not name.endswith(_OF_A_SEGMENT)
+    }
+    return KafkaBuild(
+        files,
+        None,
+        {base_offset: {} for base_offset in loaded["base_offsets"]},
+        is_load,
+        settings.log_start_offset,
+        loaded["log_end_offset"],
+    )
+
+
+def _files_in(folder: Path) -> Files:
+    """Read what is beside the logs; an empty ``.txnindex`` is none."""
+    if not folder.is_dir():
+        return {}
+    return {
+        file.name: data
+        for file in folder.iterdir()
+        if file.suffix in (*_OF_A_SEGMENT, ".snapshot") or file.name == LEADER_EPOCHS
+        if (data := _read(file)) or file.suffix != ".txnindex"
+    }
+
+
+def _read(file: Path) -> bytes:
+    """Read a file; of one that Kafka has preallocated and never trimmed only that it is so."""
+    return b"preallocated" if file.stat().st_size > 2**20 else file.read_bytes()
+
+
+def differences(
+    referee: Referee, drawn: MutatedLog, scratch: Path, mode: RecoveryMode
+) -> Iterator[Difference]:
+    """Build a log both ways below ``scratch``, and say where the two differ."""
+    try:
+        ours = built_by_us(drawn.write(scratch / "ours" / _FOLDER), scratch, mode, drawn.settings)
+        kafkas = built_by_kafka(
+            referee, drawn.write(scratch / "kafkas" / _FOLDER), mode, drawn.settings
+        )
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if told := told_differences(ours, kafkas):
+        yield Difference(drawn, mode, told, explanation(ours, kafkas))
+
+
+def told_differences(ours: Built, kafkas: KafkaBuild) -> list[str]:
+    """Say where two builds differ, in the terms of the mode that they were made in."""
+    if kafkas.threw is not None:
+        return _of_refused(ours, kafkas)
+    return _of_load(ours, kafkas) if kafkas.is_load else _by_segment(ours, kafkas)
+
+
+def explanation(ours: Built, kafkas: KafkaBuild) -> str | None:
+    """Name what is documented of a difference; None where nothing is."""
+    return next((name for name, holds in EXPLAINED.items() if holds(ours, kafkas)), None)
+
+
+def _memory_ran_out(ours: Built, kafkas: KafkaBuild) -> bool:
+    return kafkas.threw is not None and "OutOfMemoryError" in kafkas.threw
+
+
+def _ends_below_its_start(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether Kafka has begun anew: one empty segment at the log start offset."""
+    start = kafkas.log_start_offset
+    ends = [row.recovery.next_offset for row in ours.rows.values()]
+    is_new = kafkas.is_load and [*kafkas.facts] == [start] and kafkas.log_end_offset == start
+    return is_new and (any(end < start for end in ends) or MAX_INT64 in _last_offsets(ours))
+
+
+def _last_offsets(ours: Built) -> list[int]:
+    return [log_end.wrapped(row.recovery.next_offset - 1) for row in ours.rows.values()]
+
+
+def _outlives_a_cut(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether a segment named 2^63 - 1 stays, which Kafka does not find to remove it."""
+    removed = damaged(ours).get(MAX_INT64) == DamageKind.REMOVED
+    return kafkas.is_load and removed and MAX_INT64 in kafkas.facts
+
+
+def _marker_is_not_read_again(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether all that differs are segments after a marker that cannot be parsed."""
+    kinds = damaged(ours)
+    bad = [base for base, kind in kinds.items() if kind == DamageKind.BAD_MARKER]
+    if kafkas.is_load or not bad:
+        return False
+    later = {base for base, kind in kinds.items() if kind == DamageKind.NOT_LOADED}
+    return all(base > min(bad) for base in later) and not any(
+        base not in later and _of_segment(ours, kafkas, base) for base in kafkas.facts
+    )
+
+
+def _transaction_is_not_started(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether Kafka misses a transaction in the state that it holds; offsets go back."""
+    return kafkas.threw is not None and "Attempted to complete transaction" in kafkas.threw
+
+
+def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether all that differs is what Kafka's first try left where a segment is split.
+
+    Leader epochs of a log that loads, transactions of one that does not.
+    """
+    if not kafkas.is_load or DamageKind.OFFSET_OVERFLOW not in damaged(ours).values():
+        return False
+    if kafkas.threw is None:
+        names = {name for name in ours.files.keys() | kafkas.files if _differs(name, ours, kafkas)}
+        return names == {LEADER_EPOCHS}
+    differing = [name for name in ours.files if _differs(name, ours, kafkas)]
+    in_both = [name for name in differing if name.endswith(_OF_A_SEGMENT)]
+    return LEADER_EPOCHS not in ours.files and all(name.endswith(".txnindex") for name in in_both)
+
+
+EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
+    "Kafka takes memory for what a length in the log says, and has not as much": _memory_ran_out,
+    "the log ends below its start: Kafka removes all segments": _ends_below_its_start,
+    "a segment named 2^63 - 1 outlives a cut": _outlives_a_cut,
+    "offsets go back: Kafka holds a transaction for not started": _transaction_is_not_started,
+    "the first try of a load that splits a segment shows": _first_try_shows,
+    "the referee does not read a bad marker again for later segments": _marker_is_not_read_again,
+}
+"""Differences that docs/log-recovery.md tells of, and what shows each of them."""
+
+
+def damaged(ours: Built) -> dict[int, str]:
+    """Give the kind of damage of each segment that has some."""
+    return {
+        base_offset: str(row.damage.kind)
+        for base_offset, row in ours.rows.items()
+        if row.damage is not None
+    }
+
+
+def _by_segment(ours: Built, kafkas: KafkaBuild) -> list[str]:
+    return [told for base_offset in kafkas.facts for told in _of_segment(ours, kafkas, base_offset)]
+
+
+def _of_segment(ours: Built, kafkas: KafkaBuild, base_offset: int) -> list[str]:
+    fact = kafkas.facts[base_offset]
+    names = [f"{base_offset:020d}{suffix}" for suffix in _OF_A_SEGMENT]
+    if "threw" in fact:
+        found = [f"{name}: Kafka throws {fact['threw']}" for name in names if name in ours.files]
+        if base_offset not in damaged(ours):
+            found.append(f"{base_offset}: no damage, Kafka throws {fact['threw']}")
+        return found
+    mine = ours.rows[base_offset].recovery
+    numbers = {
+        "validBytes": mine.valid_bytes,
+        "truncatedBytes": mine.truncated_bytes,
+        "nextOffset": mine.next_offset,
+        "largestTimestamp": mine.max_timestamp,
+        "offsetOfLargestTimestamp": mine.offset_of_max_timestamp,
+        "firstBatchTimestamp": max(mine.first_batch_timestamp, -1),  # Kafka's for none
+    }
+    return _unequal(names, ours, kafkas) + [
+        f"{base_offset}: {name} is {number}, Kafka's {fact[name]}"
+        for name, number in numbers.items()
+        if number != fact[name]
+    ]
+
+
+def _of_load(ours: Built, kafkas: KafkaBuild) -> list[str]:
+    if LEADER_EPOCHS not in ours.files:
+        return [f"not loaded ({damaged(ours)}), Kafka loads it"]
+    found = _unequal(sorted(ours.files.keys() | kafkas.files), ours, kafkas)
+    gone = ours.rows.keys() - kafkas.facts.keys() - damaged(ours).keys()
+    return found + [f"{base_offset}: no damage, Kafka removes it" for base_offset in sorted(gone)]
+
+
+def _of_refused(ours: Built, kafkas: KafkaBuild) -> list[str]:
+    if LEADER_EPOCHS in ours.files:
+        return [f"loaded, Kafka throws {kafkas.threw}"]
+    if not damaged(ours):
+        return [f"no damage, Kafka throws {kafkas.threw}"]
+    return _unequal([name for name in ours.files if name.endswith(_OF_A_SEGMENT)], ours, kafkas)
+
+
+def _differs(name: str, ours: Built, kafkas: KafkaBuild) -> bool:
+    return ours.files.get(name) != kafkas.files.get(name)
+
+
+def _unequal(names: list[str], ours: Built, kafkas: KafkaBuild) -> list[str]:
+    return [
+        f"{name}: {_told(ours.files.get(name))}, Kafka's {_told(kafkas.files.get(name))}"
+        for name in names
+        if _differs(name, ours, kafkas)
+    ]
+
+
+def _told(data: bytes | None) -> str:
+    return "none" if data is None else f"{len(data)} bytes {data.hex()[:80]}"

@@ -1,0 +1,91 @@
+"""Logs to which something happened, in three modes: what a build leaves of them, and Kafka.
+
+`make test-random` draws 10,000 anew. What differs repeats alone by the seed and the number told:
+``REFEREE_SEED=7 MUTATED_FROM=1234 MUTATED_LOGS=1``, and ``python tests/mutated_logs.py 7 1234
+FOLDER`` writes the log.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kafka_referee import Referee
+from kafka_segments.index.log_recovery import RecoveryMode
+from log_builds import Difference, built_by_kafka, built_by_us, differences, told_differences
+from mutated_logs import KINDS, draw
+from mutation_case import LogSettings
+
+LOGS = int(os.environ.get("MUTATED_LOGS", str(len(KINDS))))
+FIRST = int(os.environ.get("MUTATED_FROM", "0"))
+_WORKERS, _LOGS_FOR_WORKERS = 2, 500
+
+
+def _compare(
+    referee: Referee, folder: Path, seed: int, numbers: Iterable[int]
+) -> Iterator[Difference]:
+    for number in numbers:
+        drawn = draw(seed, number)
+        for mode in RecoveryMode:
+            yield from differences(referee, drawn, folder / f"{number}-{mode}", mode)
+
+
+def _compare_apart(folder: Path, seed: int, numbers: Iterable[int]) -> list[Difference]:
+    with Referee(scratch=folder) as referee:
+        return [*_compare(referee, folder, seed, numbers)]
+
+
+@pytest.mark.timeout(4 * 3600)
+def test_mutated_logs_give_what_kafka_makes_of_them(
+    referee: Referee,
+    memory_folder: Path,
+    seed: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    started = time.monotonic()
+    numbers = range(FIRST, FIRST + LOGS)
+    if LOGS < _LOGS_FOR_WORKERS:
+        found = [*_compare(referee, memory_folder, seed, numbers)]
+    else:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            parts = [numbers[worker::_WORKERS] for worker in range(_WORKERS)]
+            compared = pool.map(lambda part: _compare_apart(memory_folder, seed, part), parts)
+            found = [difference for part in compared for difference in part]
+
+    explained = Counter(each.explanation for each in found if each.explanation)
+    with capsys.disabled():
+        print(
+            f"\n{LOGS} mutated logs from {FIRST} on, {min(LOGS, len(KINDS))} kinds, seed {seed},"
+            f" {time.monotonic() - started:.0f} s; explained: {dict(explained) or 'none'}"
+        )
+    unexplained = [str(each) for each in found if not each.explanation]
+    assert not unexplained, "\n".join(unexplained)
+
+
+def test_a_build_with_another_interval_differs_in_every_mode(
+    referee: Referee, memory_folder: Path, seed: int
+) -> None:
+    drawn = next(
+        each
+        for number in range(0, 10_000, len(KINDS))
+        if sum(map(len, (each := draw(seed, number)).segments.values())) > 5000
+    )
+    told = []
+    for mode in RecoveryMode:
+        scratch = memory_folder / mode
+        ours = built_by_us(drawn.write(scratch / "ours" / "t-0"), scratch, mode, LogSettings(0))
+        partition = drawn.write(scratch / "kafkas" / "t-0")
+        told.append(told_differences(ours, built_by_kafka(referee, partition, mode, LogSettings())))
+
+    assert all(told)
+
+
+def test_a_log_is_the_same_whenever_it_is_drawn(seed: int) -> None:
+    drawn = [draw(seed, number) for number in range(len(KINDS))]
+
+    assert drawn == [draw(seed, number) for number in range(len(KINDS))]
+    assert len({each.kind for each in drawn}) == len(KINDS) >= 35
