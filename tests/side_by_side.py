@@ -20,6 +20,8 @@ from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 
+AT_EPOCH = LoadOptions(now_ms=0)  # no producer has expired
+
 
 def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:
     with log.open("rb", buffering=0) as stream:
@@ -82,21 +84,36 @@ def recovered_by_kafka(
     return found
 
 
-def loaded_by_us(folder: Path, mode: RecoveryMode) -> dict[str, object]:
+def loaded_by_us(
+    folder: Path, mode: RecoveryMode, options: LoadOptions = AT_EPOCH
+) -> dict[str, object]:
     """Give the files that a load leaves, by name; empty where the log does not load."""
     with tempfile.TemporaryDirectory() as target:
-        files = build_alone(folder, Path(target), mode, now_ms=0).files
+        files = build_alone(
+            folder,
+            Path(target),
+            mode,
+            now_ms=options.now_ms,
+            log_start_offset=options.log_start_offset,
+        ).files
     return _comparable(files) if LEADER_EPOCHS in files else {}
 
 
-def loaded_by_kafka(referee: Referee, folder: Path, mode: RecoveryMode) -> dict[str, object]:
+def loaded_by_kafka(
+    referee: Referee, folder: Path, mode: RecoveryMode, options: LoadOptions = AT_EPOCH
+) -> dict[str, object]:
     """Load a log in place with Kafka's classes; else as ``loaded_by_us``."""
     if mode == RecoveryMode.LOADER_UNCLEAN:
         for log in folder.glob("*.log"):
             log.with_suffix(".index").touch()
             log.with_suffix(".timeindex").touch()
     try:
-        bases = referee.load_log(folder, is_clean=False)["base_offsets"]
+        bases = referee.load_log(
+            folder,
+            is_clean=False,
+            log_start_offset=options.log_start_offset,
+            now_ms=options.now_ms,
+        )["base_offsets"]
     except RefereeError:
         return {}
     files = {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".log"}
