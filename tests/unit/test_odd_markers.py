@@ -7,8 +7,9 @@ import pytest
 
 from kafka_referee import Referee
 from kafka_segments.index import recovery
+from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
-from side_by_side import recovered_by_kafka, recovered_by_us
+from side_by_side import loaded_by_kafka, loaded_by_us, recovered_by_kafka, recovered_by_us
 from strategies import (
     CONTROL,
     DELETE_HORIZON,
@@ -82,14 +83,18 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("buffer_bytes", [97, 1024 * 1024])
+BEFORE = v2_batch(0, [(1000, b"k", b"v")] * 2, flags=TRANSACTIONAL, producer_id=7, producer_epoch=0)
+
+
+@pytest.mark.parametrize(("buffer_bytes", "interval"), [(97, 0), (1024 * 1024, 4096)])
 def test_odd_markers_end_as_kafkas_do(
-    referee: Referee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffer_bytes: int
+    referee: Referee,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    buffer_bytes: int,
+    interval: int,
 ) -> None:
     monkeypatch.setattr(recovery, "_BUFFER_BYTES", buffer_bytes)
-    before = v2_batch(
-        0, [(1000, b"k", b"v")] * 2, flags=TRANSACTIONAL, producer_id=7, producer_epoch=0
-    )
     after = v2_batch(3, [(3000, b"k" * 300, b"v")]) + transaction_marker(
         4, timestamp=1, producer_id=7, commit=False
     )
@@ -97,9 +102,22 @@ def test_odd_markers_end_as_kafkas_do(
     for number, (name, marker) in enumerate(ODD.items()):
         folder = tmp_path / str(number)
         folder.mkdir()
-        (folder / f"{0:020d}.log").write_bytes(before + marker + after)
-        options = RecoveryOptions(index_interval_bytes=0)
+        (folder / f"{0:020d}.log").write_bytes(BEFORE + marker + after)
+        options = RecoveryOptions(index_interval_bytes=interval)
         mine[name] = recovered_by_us(folder, options)
         kafkas[name] = recovered_by_kafka(referee, folder, options)
 
     assert mine == kafkas
+
+
+def test_odd_markers_leave_the_snapshots_that_kafkas_do(referee: Referee, tmp_path: Path) -> None:
+    mine, kafkas = {}, {}
+    for number, (name, marker) in enumerate(ODD.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"{0:020d}.log").write_bytes(BEFORE + marker)
+        mine[name] = loaded_by_us(folder, RecoveryMode.LOADER_MISSING)
+        kafkas[name] = loaded_by_kafka(referee, folder, RecoveryMode.LOADER_MISSING)
+
+    assert mine == kafkas
+    assert sum(f"{3:020d}.snapshot" in files for files in mine.values()) > 10

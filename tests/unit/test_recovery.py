@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index import recovery
 from kafka_segments.index.offset_index import encode_offset_index
+from kafka_segments.index.producer_state import NewestBatch, ProducerState
 from kafka_segments.index.recovery import (
     DamageKind,
     RecoveryOptions,
@@ -20,10 +21,13 @@ from kafka_segments.index.recovery import (
 )
 from kafka_segments.index.time_index import encode_time_index
 from strategies import (
+    CONTROL,
+    DELETE_HORIZON,
     GZIP,
     LOG_APPEND_TIME,
     MAX_INT32,
     NO_TIMESTAMP,
+    TRANSACTIONAL,
     Segment,
     crc32c,
     damaged,
@@ -443,6 +447,103 @@ def test_the_least_timestamp_of_log_append_time_is_the_brokers():
 
     assert found.min_timestamp == 900
     assert found.timestamp_types == (1,)
+
+
+@pytest.mark.parametrize(
+    ("flags", "base_timestamp", "max_timestamp", "least"),
+    [
+        (0, 900, 2000, 900),
+        (0, 0, 2000, 0),
+        (0, -1, 2000, 2000),  # an empty batch
+        (0, 2001, 2000, 2000),
+        (DELETE_HORIZON, 900, 2000, 2000),  # the base timestamp is the horizon
+        (LOG_APPEND_TIME, 900, 2000, 2000),
+        (TRANSACTIONAL, 900, 2000, 900),
+        (DELETE_HORIZON, 900, -1, -1),
+    ],
+)
+def test_the_least_timestamp_of_a_batch(flags, base_timestamp, max_timestamp, least):
+    batch = v2_batch(
+        0,
+        [(900, None, b"v")],
+        flags=flags,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+    )
+
+    assert recover(batch).min_timestamp == least
+    later = v2_batch(1, [(1500, None, b"v")])
+    assert recover(batch + later).min_timestamp == (1500 if least < 0 else min(least, 1500))
+
+
+@pytest.mark.parametrize(
+    ("first", "delta", "last"),
+    [
+        (0, 0, 0),
+        (5, 3, 8),
+        (-1, 3, -1),  # none
+        (MAX_INT32 - 3, 3, MAX_INT32),
+        (MAX_INT32 - 2, 3, 0),
+        (MAX_INT32, 1, 0),
+        (MAX_INT32, 2, 1),
+        (MAX_INT32, MAX_INT32, MAX_INT32 - 1),
+        (0, MAX_INT32, MAX_INT32),
+        (1, MAX_INT32, 0),
+    ],
+)
+def test_after_the_greatest_sequence_comes_0(first, delta, last):
+    batch = v2_batch(
+        0, [], last_offset_delta=delta, producer_id=7, producer_epoch=3, base_sequence=first
+    )
+    state = ProducerState()
+
+    state.apply(recover(batch).producers)
+
+    assert state.entries[7].batch == NewestBatch(last, delta, delta)
+    assert (state.entries[7].epoch, state.entries[7].coordinator_epoch) == (3, -1)
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_a_marker_of_whatever_form_tells_its_coordinator_epoch_and_its_time(codec):
+    records = [(1500, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 70_000))]
+    log = v2_batch(0, [(1000, None, b"v")], producer_id=7, flags=TRANSACTIONAL, producer_epoch=0)
+    log += v2_batch(
+        1,
+        records,
+        producer_id=7,
+        flags=CONTROL | TRANSACTIONAL,
+        producer_epoch=0,
+        codec=codec,
+        base_timestamp=1400,
+        max_timestamp=1600,
+    )
+    state = ProducerState()
+
+    state.apply(recover(log).producers)
+
+    assert state.entries[7].coordinator_epoch == 70_000
+    assert state.entries[7].timestamp == 1500
+    assert state.open == {}
+
+
+def test_a_marker_that_cannot_be_read_stays_and_closes_the_time_index():
+    marker = v2_batch(
+        1, [(3000, b"\0", None)], producer_id=7, flags=CONTROL | TRANSACTIONAL, producer_epoch=0
+    )
+    before = v2_batch(0, [(1000, None, b"v")])
+    log = before + marker
+    after = v2_batch(2, [(9000, None, b"v")])
+
+    found = recover(log + after, index_interval_bytes=4096)
+
+    assert (found.damage.kind, found.damage.position) == (
+        DamageKind.BAD_MARKER,
+        len(before),
+    )
+    assert (found.valid_bytes, found.truncated_bytes) == (len(log), len(after))
+    assert pairs(found.offset_entries) == []
+    assert pairs(found.time_entries) == [(3000, 1)]
+    assert (found.next_offset, found.batch_count, found.control_batch_count) == (2, 2, 1)
 
 
 def test_leader_epochs_begin_where_a_greater_epoch_is_first_seen():

@@ -3,6 +3,8 @@
 Source: Log and LogSegment of the releases (semantics 7.2 to 7.5, 8.3).
 """
 
+import itertools
+
 import pytest
 
 from kafka_segments.decide.retention_rules import RetentionRules
@@ -60,7 +62,7 @@ def test_nothing_changes_back() -> None:
 
     for name in {name for name, *_ in changes}:
         values = [getattr(one, name) for one in rules]
-        turns = [(name, a, b) for a, b in zip(values, values[1:], strict=False) if a != b]
+        turns = [(name, a, b) for a, b in itertools.pairwise(values) if a != b]
         assert turns == [change for change in changes if change[0] == name]
 
 

@@ -59,6 +59,36 @@ def test_the_order_is_that_of_a_java_hash_map() -> None:
     assert found == [64, 1, 33, 2, 5000000000, 4, 5, 6, 7, 1000, 8, 16, 48, 17]
 
 
+@pytest.mark.parametrize(
+    ("producers", "buckets"), [(11, 16), (12, 16), (13, 32), (24, 32), (25, 64)]
+)
+def test_the_table_doubles_when_it_is_more_than_three_quarters_full(
+    producers: int, buckets: int
+) -> None:
+    producer_ids = [5 * number * 2**31 + 5 * number for number in range(producers)]
+
+    data = encode_snapshot(ProducerState(dict.fromkeys(producer_ids, ProducerEntry())))
+
+    def bucket(producer_id: int) -> int:
+        low = (producer_id ^ producer_id >> 32) % 2**32
+        return (low ^ low >> 16) % buckets
+
+    found = [struct.unpack_from(">q", data, at)[0] for at in range(10, len(data), 46)]
+    assert found == sorted(producer_ids, key=bucket)
+
+
+@pytest.mark.parametrize(("silent_ms", "is_kept"), [(0, True), (99, True), (100, False)])
+def test_a_producer_expires_unless_its_transaction_is_open(silent_ms: int, is_kept: bool) -> None:
+    entries = {7: ProducerEntry(timestamp=1_000), 9: ProducerEntry(timestamp=-1)}
+    state = ProducerState(entries, {9: 3}, {3: 9})
+
+    kept = state.without_expired(now_ms=1_000 + silent_ms, expiration_ms=100)
+
+    assert list(kept.entries) == ([7, 9] if is_kept else [9])
+    assert (kept.open, kept.ongoing) == ({9: 3}, {3: 9})
+    assert list(state.entries) == [7, 9]
+
+
 @given(
     st.dictionaries(
         offsets,
