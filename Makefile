@@ -9,7 +9,7 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment class-archive test test-fast test-slow test-random fuzz lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build environment class-archive test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,9 @@ test-random: setup jars-test ## the random comparisons with Kafka's classes, mor
 fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
 	  $(BIN)/python -m pytest tests/unit/test_fuzz.py
+
+mutants: setup jars-test ## change single places of wire, index and decide: which changes does no test notice? (MUTANTS=--help)
+	@PYTHONPATH=lib:tests $(BIN)/python -m mutants $(MUTANTS)
 
 lint: setup ## ruff, mypy --strict, import rules, what the lock files pin
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -13,11 +13,19 @@ from kafka_referee import Referee
 from kafka_segments.decide.roll_rules import RollRules
 from kafka_segments.decide.rolls import decide_rolls
 from kafka_segments.errors import UsageError
+from plain_rolls import (
+    COLUMNS,
+    LONG_MAX,
+    NOW_MS,
+    clock,
+    draw_segment,
+    largest_jitter,
+    max_segment_ms,
+    rules_that_hold,
+)
 
 PARTITIONS = int(os.environ.get("ROLL_PARTITIONS", "8"))
 CASES = int(os.environ.get("ROLL_CASES", "40"))
-NOW_MS = 1_700_003_600_000
-LONG_MAX = 2**63 - 1
 LATEST = RollRules()
 RULES = (
     "segment_bytes",
@@ -26,31 +34,6 @@ RULES = (
     "time_index_full",
     "offset_overflow",
 )
-COLUMNS = {
-    "cluster": "string",
-    "broker_id": "int",
-    "log_dir": "string",
-    "topic": "string",
-    "partition": "int",
-    "base_offset": "long",
-    "size_bytes": "long",
-    "next_offset": "long",
-    "first_batch_timestamp_ms": "long",
-    "max_timestamp_ms": "long",
-    "created_ms": "long",
-    "index_entries": "long",
-    "time_index_entries": "long",
-    "segment_bytes": "long",
-    "segment_ms": "long",
-    "segment_jitter_ms": "long",
-    "segment_index_bytes": "long",
-    "max_compaction_lag_ms": "long",
-    "cleanup_policy": "string",
-    "append_bytes": "long",
-    "append_timestamp_ms": "long",
-    "append_last_offset": "long",
-    "index_source": "string",
-}
 SEGMENT: dict[str, Any] = {
     "cluster": "c",
     "broker_id": 1,
@@ -171,6 +154,91 @@ def test_random_segments_roll_as_kafkas_do(
     assert differences == []
     assert set(alone) == set(RULES)
     assert set(expected) == {"roll", "jitter", "keep"}
+
+
+@pytest.mark.parametrize(
+    ("release", "time"),
+    [
+        ((4, 3), "first-batch"),
+        ((4, 3), "first-message"),
+        ((2, 2), "largest-timestamp"),
+        ((0, 10, 1), "first-batch"),
+        ((0, 10, 0), "create-time"),
+    ],
+)
+def test_each_release_rolls_as_its_shouldroll_says(
+    spark: SparkSession, seed: int, release: tuple[int, ...], time: str
+) -> None:
+    choice = random.Random(seed)
+    rows = [draw_segment(choice, number) for number in range(400)]
+
+    decide = decide_rolls(now_ms=NOW_MS, rules=RollRules.of(release, time))
+    decided = _rows(spark, rows).transform(decide).orderBy("partition").collect()
+
+    for row, found in zip(rows, decided, strict=True):
+        jitter, longest = largest_jitter(row), max_segment_ms(row, release)
+        surely = rules_that_hold(row, release, time, 0)
+        held = rules_that_hold(row, release, time, jitter)
+        counted = clock(row, time, NOW_MS)
+        moments = [counted.at + longest - jitter + 1, counted.at + longest + 1]
+        has_moments = row["size_bytes"] > 0 and longest < LONG_MAX
+        entries, times = row["segment_index_bytes"] // 8, row["segment_index_bytes"] // 12 - 1
+        assert (
+            found.asDict()
+            | {
+                "decision": "roll" if surely else "jitter" if held else "keep",
+                "rule": held[0] if held else None,
+                "rules": held,
+                "clock_ms": counted.at,
+                "clock_source": counted.source,
+                "rolls_from_ms": moments[0] if has_moments else None,
+                "rolls_by_ms": moments[1] if has_moments else None,
+                "bytes_left": row["segment_bytes"] - row["size_bytes"],
+                "index_entries_left": entries - row["index_entries"],
+                "time_index_entries_left": times - row["time_index_entries"],
+                "offsets_left": 2**31 - (row["next_offset"] - row["base_offset"]),
+            }
+            == found.asDict()
+        ), row
+
+
+def test_the_nearest_limit_and_when_the_bytes_are_used_up(spark: SparkSession) -> None:
+    far = {"append_timestamp_ms": -1, "time_index_entries": 0, "next_offset": 0}
+    rows = {
+        "half of the bytes": {"size_bytes": 500},
+        "time": {"size_bytes": 100, "append_timestamp_ms": 1_000 + 302_400_000},
+        "entries": {"size_bytes": 100, "index_entries": 8, "segment_index_bytes": 80},
+        "time entries": {"size_bytes": 100, "time_index_entries": 4, "segment_index_bytes": 80},
+        "offsets": {"size_bytes": 1, "next_offset": 2**30, "base_offset": 0},
+        "empty": {"size_bytes": 0, "append_timestamp_ms": LONG_MAX},
+        "no timestamp": {"size_bytes": 500, "first_batch_timestamp_ms": -1, "created_ms": NOW_MS},
+        "one timestamp": {"size_bytes": 500, "max_timestamp_ms": 1_000},
+        "from 1970 on": {"size_bytes": 500, "first_batch_timestamp_ms": 0},
+        "too large": {"size_bytes": 1_500},
+    }
+    frame = _rows(
+        spark, [SEGMENT | far | row | {"partition": n} for n, row in enumerate(rows.values())]
+    )
+
+    decide = decide_rolls(now_ms=NOW_MS, rules=LATEST)
+    decided = frame.transform(decide).orderBy("partition").collect()
+
+    found = {
+        name: (row["nearest_rule"], round(row["nearest_share"], 4), row["projected_full_ms"])
+        for name, row in zip(rows, decided, strict=True)
+    }
+    assert found == {
+        "half of the bytes": ("segment_bytes", 0.5, 3_000),
+        "time": ("segment_ms", 0.5, 11_000),
+        "entries": ("offset_index_full", 0.8, 11_000),
+        "time entries": ("time_index_full", 0.8, 11_000),
+        "offsets": ("offset_overflow", 0.5, 1_001_000),
+        "empty": ("time_index_full", 0.0, None),
+        "no timestamp": ("segment_bytes", 0.5, None),
+        "one timestamp": ("segment_bytes", 0.5, None),
+        "from 1970 on": ("segment_bytes", 0.5, 4_000),
+        "too large": ("segment_bytes", 1.5, 2_000),
+    }
 
 
 @pytest.mark.parametrize(

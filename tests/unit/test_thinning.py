@@ -134,3 +134,84 @@ def test_what_cannot_be_judged_stays_as_it_is(data: bytes) -> None:
 def test_one_entry_of_zeros_may_be_true_more_were_never_written() -> None:
     assert trim(bytes(12), 12) == bytes(12)
     assert trim(bytes(10_485_760), 8) == b""
+
+
+def _compacted(
+    offsets: list[tuple[int, int]], times: list[tuple[int, int]], interval: int | None
+) -> tuple[list[list[int]], list[list[int]]]:
+    files = IndexFiles(
+        encode_offset_index(_array(offsets), base_offset=BASE),
+        encode_time_index(_array(times), base_offset=BASE),
+    )
+    compacted = compact_files(files, base_offset=BASE, index_interval_bytes=interval)
+    left_offsets, left_times = _read(compacted)
+    return left_offsets.tolist(), left_times.tolist()
+
+
+def test_an_entry_stays_where_more_than_the_interval_lies_before_it() -> None:
+    offsets = [(1001, 100), (1002, 101), (1003, 201), (1004, 202), (1005, 303)]
+
+    left, times = _compacted(offsets, [], 100)
+
+    assert (left, times) == ([[1002, 101], [1004, 202], [1005, 303]], [])
+
+
+def test_of_the_times_up_to_an_entry_the_last_stays() -> None:
+    offsets = [(1002, 500), (1004, 600), (1009, 1_200)]
+    times = [(10, 1000), (20, 1002), (30, 1003), (40, 1004), (50, 1009), (60, 1010), (70, 1011)]
+
+    left, left_times = _compacted(offsets, times, 499)
+
+    assert left == [[1002, 500], [1009, 1_200]]
+    assert left_times == [[20, 1002], [50, 1009], [70, 1011]]
+
+
+def test_the_first_time_entry_stays_where_it_is_the_last_up_to_an_entry() -> None:
+    assert _compacted([(1002, 500)], [(10, 1001), (20, 1005)], 100)[1] == [[10, 1001], [20, 1005]]
+    assert _compacted([(1002, 500)], [(10, 1004), (20, 1005)], 100)[1] == [[20, 1005]]
+    assert _compacted([], [(10, 1004)], 100)[1] == [[10, 1004]]
+
+
+def test_repeats_go_from_both_files_and_equal_second_values_are_no_repeat() -> None:
+    offsets = [(1005, 300), (1005, 300)]
+    times = [(10, 1005), (20, 1005), (20, 1005)]
+
+    assert _compacted(offsets, times, None) == ([[1005, 300]], [[10, 1005], [20, 1005]])
+    assert _compacted([(1005, 300), (1006, 300)], [], None)[0] == [[1005, 300], [1006, 300]]
+
+
+@pytest.mark.parametrize(
+    "time_index",
+    [
+        encode_time_index(_array([(20, 1005), (10, 1006)]), base_offset=BASE),
+        encode_time_index(_array([(10, 1006), (20, 1005)]), base_offset=BASE),
+        encode_time_index(_array([(10, 1006), (10, 1007)]), base_offset=BASE),
+        encode_time_index(_array([(10, 1006)]), base_offset=BASE) + bytes(13),
+    ],
+)
+def test_a_time_index_that_cannot_be_judged_stays_beside_one_that_can(time_index: bytes) -> None:
+    offset_index = encode_offset_index(_array([(1001, 100), (1002, 300)]), base_offset=BASE)
+    files = IndexFiles(offset_index, time_index)
+
+    compacted = compact_files(files, base_offset=BASE, index_interval_bytes=200)
+
+    assert compacted == IndexFiles(offset_index[8:], time_index)
+
+
+@pytest.mark.parametrize(
+    ("data", "trimmed_bytes"),
+    [
+        (b"", 0),
+        (bytes(7), 7),
+        (bytes(8), 8),
+        (bytes(9), 9),
+        (bytes(16), 0),
+        (b"\1" + bytes(15), 8),
+        (bytes(7) + b"\1" + bytes(8), 8),
+        (bytes(8) + b"\1" + bytes(15), 16),
+        (b"\1" + bytes(16), 17),
+        (bytes(16) + b"\1", 17),
+    ],
+)
+def test_whole_entries_of_zeros_are_trimmed(data: bytes, trimmed_bytes: int) -> None:
+    assert trim(data, 8) == data[:trimmed_bytes]

@@ -1,0 +1,196 @@
+"""Try a sample of mutants and say which ones no test notices."""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from mutants.operators import Key, Mutant, mutants_of
+from mutants.reach import REACHED, Reach, Sources
+from mutants.worker import Worker
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("wire", "index", "decide")
+ACCEPTED = Path(__file__).with_name("accepted.toml")
+LEAST_SHARE = 0.95
+SURVIVORS = ("survived", "no test")
+_UNIT = "not spark and not airflow and not hdfs"
+# Tests of decisions by themselves, and of the commands around those that have none.
+_SPARK = (
+    "decisions", "retention_rules", "roll_rules", "retention", "roll", "plans", "recut", "lag",
+    "latency", "forensics", "migration_inventory", "search",
+)  # fmt: skip
+_LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log_staging")
+
+
+def main() -> int:
+    """Run; status 1: too many survive, or one without a reason, or a reason without survivor."""
+    options = _options()
+    found = mutants_of(ROOT / "lib" / "kafka_segments", FOLDERS)
+    reasons = _reasons()
+    tried = _sample(found, options, reasons)
+    workers = [Worker(ROOT, options.build / f"copy-{n}") for n in range(options.workers)]
+    try:
+        reach = _reach(workers, options.build / "reach", options)
+        outcomes = _try_all(workers, tried, reach, options.seconds)
+    finally:
+        for worker in workers:
+            worker.close()
+    return _report(outcomes, reasons, {mutant.key for mutant in found})
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, default=300, help="mutants, as many of each folder")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=45, help="tests' time for a mutant")
+    parser.add_argument("--only", default="", help="mutants whose line of output has this text")
+    parser.add_argument("--folders", default=",".join(FOLDERS))
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "mutants")
+    parser.add_argument("--keep-reach", action="store_true", help="trust the last run's reach")
+    return parser.parse_args()
+
+
+def _reasons() -> dict[Key, str]:
+    """Read why some mutants are left alive."""
+    entries = tomllib.loads(ACCEPTED.read_text())["accepted"]
+    return {
+        (one["path"], one["function"], one["before"], one["after"], one.get("number", 1)): one[
+            "reason"
+        ]
+        for one in entries
+    }
+
+
+def _sample(
+    found: list[Mutant],
+    options: argparse.Namespace,
+    reasons: dict[Key, str],
+) -> list[Mutant]:
+    if options.only:
+        return [mutant for mutant in found if options.only in str(mutant)]
+    ranked = sorted(found, key=lambda mutant: mutant.rank(options.seed))
+    each = options.sample // len(FOLDERS)
+    folders = options.folders.split(",")
+    drawn = [
+        mutant
+        for folder in folders
+        for mutant in [one for one in ranked if one.folder == folder][:each]
+    ]
+    more = [
+        mutant
+        for mutant in found
+        if mutant.key in reasons and mutant not in drawn and mutant.folder in folders
+    ]
+    return sorted(drawn + more, key=lambda mutant: mutant.rank(options.seed))
+
+
+def _reach(workers: list[Worker], folder: Path, options: argparse.Namespace) -> Reach:
+    """Run the tests once, unchanged, file by file."""
+    tests = ROOT / "tests"
+    left_out = {f"test_{name}.py" for name in _LEFT_OUT}
+    files = [
+        path for path in sorted((tests / "unit").glob("test_*.py")) if path.name not in left_out
+    ]
+    if "decide" in options.folders:
+        files += [path for name in _SPARK if (path := tests / "spark" / f"test_{name}.py").exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    outs = {path: folder / f"{path.parent.name}-{path.stem}.json" for path in files}
+    todo = [path for path in files if not (options.keep_reach and _is_fresh(outs[path], path))]
+
+    def trace(worker: Worker, path: Path) -> None:
+        outs[path].unlink(missing_ok=True)
+        marked = [] if path.parent.name == "spark" else ["-m", _UNIT]
+        named = path.relative_to(ROOT).as_posix()
+        arguments = ["-p", "mutants.reach", "--maxfail=1000", *marked, named]
+        worker.run(arguments, seconds=1800, **{REACHED: str(outs[path])})
+
+    _in_parallel(workers, trace, todo, "traced")
+    reach = Reach()
+    for out in outs.values():
+        if out.exists():
+            reach.add(json.loads(out.read_text()))
+        else:
+            reach.failed.append(out.stem)
+    for test in reach.failed:
+        print(f"left out, it fails by itself: {test}")
+    return reach
+
+
+def _is_fresh(out: Path, path: Path) -> bool:
+    return out.exists() and out.stat().st_mtime > path.stat().st_mtime
+
+
+def _try_all(
+    workers: list[Worker], tried: list[Mutant], reach: Reach, seconds: float
+) -> dict[Mutant, str]:
+    sources = Sources(ROOT / "lib" / "kafka_segments")
+    outcomes: dict[Mutant, str] = {}
+
+    def attempt(worker: Worker, mutant: Mutant) -> None:
+        functions = sources.that_run(mutant.path, mutant.function)
+        tests = reach.tests(functions, seconds=seconds)
+        stale = sources.compiled_with(mutant.path)
+        outcome = worker.kills(mutant, tests, stale, seconds=seconds) if tests else "no test"
+        outcomes[mutant] = outcome
+        print(f"{outcome:9} {mutant}  [{len(tests)} tests]", flush=True)
+
+    _in_parallel(workers, attempt, tried, "tried")
+    return outcomes
+
+
+def _in_parallel(
+    workers: list[Worker], work: Callable[[Worker, Any], None], todo: Sequence[Any], name: str
+) -> None:
+    free: SimpleQueue[Worker] = SimpleQueue()
+    for worker in workers:
+        free.put(worker)
+
+    def one(item: Any) -> None:
+        worker = free.get()
+        try:
+            work(worker, item)
+        finally:
+            free.put(worker)
+
+    with ThreadPoolExecutor(len(workers)) as pool:
+        for number, _ in enumerate(pool.map(one, todo), 1):
+            print(f"{name} {number} of {len(todo)}", file=sys.stderr)
+
+
+def _report(outcomes: dict[Mutant, str], reasons: dict[Key, str], existing: set[Key]) -> int:
+    is_wanting = False
+    alive = [mutant for mutant in outcomes if outcomes[mutant] in SURVIVORS]
+    print("\nsurvivors" if alive else "\nno survivors")
+    for mutant in sorted(alive, key=str):
+        is_wanting |= mutant.key not in reasons
+        print(mutant)
+        print(f"    {reasons.get(mutant.key, f'no reason is given: {mutant.key}')}")
+    survivors, tried = {mutant.key for mutant in alive}, {mutant.key for mutant in outcomes}
+    for key in reasons:
+        if key not in existing:
+            print(f"a reason that has lost its mutant: {key}")
+        elif key in tried - survivors:
+            print(f"a reason for a mutant that is killed: {key}")
+    is_wanting |= bool(reasons.keys() - (survivors | (existing - tried)))
+    print("\nfolder  killed  of  share")
+    for folder in FOLDERS:
+        of = Counter(
+            outcomes[mutant] in SURVIVORS for mutant in outcomes if mutant.folder == folder
+        )
+        if of:
+            share = of[False] / of.total()
+            is_wanting |= share < LEAST_SHARE
+            print(f"{folder:6} {of[False]:7} {of.total():3} {share:6.1%}")
+    return int(is_wanting)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

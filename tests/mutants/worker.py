@@ -1,0 +1,164 @@
+"""A copy of the checkout, in which one mutant at a time is tried."""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mutants.operators import Mutant
+
+_SHARED = (".venv", ".venv-airflow", "jars")
+_MEMORY_BYTES = 8 * 2**30
+_FEW_SECONDS = 90
+_TAIL = 1500
+
+
+class Worker:
+    """Runs tests in a copy of its own; Spark's JVM is started once and lent to every run."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.folder = folder
+        self.package = folder / "lib" / "kafka_segments"
+        self._cache = folder / "numba"
+        self._jvm: Any = None
+        _copy(root, folder)
+
+    def close(self) -> None:
+        """End the JVM."""
+        if self._jvm is not None:
+            self._jvm.shutdown()
+            self._jvm.proc.stdin.close()
+
+    def run(self, tests: list[str], *, seconds: float, **environment: str) -> tuple[int, str]:
+        """Run tests until one fails; give pytest's status, or the signal's that ended it."""
+        needs_spark = any(test.startswith("tests/spark") for test in tests)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+        ]
+        variables = os.environ | {
+            "PYTHONPATH": f"{self.folder / 'lib'}{os.pathsep}{self.folder / 'tests'}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(self._cache),
+            **(self._lent() if needs_spark else {}),
+            **environment,
+        }
+        with subprocess.Popen(
+            [*command, *tests],
+            cwd=self.folder,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+            try:
+                output, _ = process.communicate(timeout=seconds)
+                status = process.returncode
+            except subprocess.TimeoutExpired:
+                output, status = "", -signal.SIGALRM
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if needs_spark:
+            self._take_back()
+        return status, output[-_TAIL:]
+
+    def kills(self, mutant: Mutant, tests: list[str], stale: set[str], *, seconds: float) -> str:
+        """Give how a mutant ended: killed, timeout or survived. ``stale``: compiled with it."""
+        path = self.package / mutant.path
+        source, times = path.read_bytes(), path.stat()
+        path.write_bytes(mutant.applied(source))
+        try:
+            with self._cache_without(stale) as cache:
+                limit = _FEW_SECONDS + 4 * seconds
+                status, output = self.run(tests, seconds=limit, NUMBA_CACHE_DIR=str(cache))
+        finally:
+            path.write_bytes(source)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        if status == -signal.SIGALRM:
+            return "timeout"
+        if status == 5:
+            raise RuntimeError(f"{mutant}: no test was run: {output}")
+        return "killed" if status else "survived"
+
+    @contextlib.contextmanager
+    def _cache_without(self, stale: set[str]) -> Iterator[Path]:
+        """Give a copy of numba's cache, which knows a function's own file only."""
+        if not stale:
+            yield self._cache
+            return
+        copy = self.folder / "numba-of-mutant"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self._cache, copy, copy_function=os.link)
+        stems = {Path(path).stem for path in stale}
+        for file in copy.rglob("*.nb[ic]"):
+            if file.name.partition(".")[0] in stems:
+                file.unlink()
+        yield copy
+        shutil.rmtree(copy)
+
+    def _lent(self) -> dict[str, str]:
+        """Start Spark's JVM with the settings of the commands' sessions, once."""
+        if self._jvm is None:
+            from pyspark import SparkConf
+            from pyspark.java_gateway import launch_gateway
+
+            from kafka_segments.spark import session
+
+            jars = ",".join(map(str, session.delta_jars(self.folder)))
+            settings = session._ALWAYS | session._LOCAL | {"spark.jars": jars}
+            options = settings["spark.driver.extraJavaOptions"]
+            settings |= {
+                "spark.master": "local[2]",
+                "spark.sql.shuffle.partitions": "2",
+                "spark.driver.extraJavaOptions": options.replace(session.SHORT_RUN_OPTIONS, ""),
+            }
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+            self._jvm = launch_gateway(SparkConf(loadDefaults=False).setAll(settings.items()))
+        parameters = self._jvm.gateway_parameters
+        return {
+            "PYSPARK_GATEWAY_PORT": str(parameters.port),
+            "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
+        }
+
+    def _take_back(self) -> None:
+        """Stop a session that a run has left."""
+        sessions = self._jvm.jvm.org.apache.spark.sql.classic.SparkSession
+        left = sessions.getDefaultSession()
+        if left.isDefined():
+            left.get().stop()
+
+
+def _copy(root: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if not os.path.lexists(root / name) or name in _SHARED:
+            continue
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, folder / name, follow_symlinks=False)
+    for name in _SHARED:
+        if (root / name).exists():
+            (folder / name).symlink_to((root / name).resolve())
