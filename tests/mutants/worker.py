@@ -16,6 +16,7 @@ from mutants.operators import Mutant
 _SHARED = (".venv", ".venv-airflow", "jars")
 _MEMORY_BYTES = 8 * 2**30
 _FEW_SECONDS = 90
+_IDLE = 10
 _TAIL = 1500
 
 
@@ -36,7 +37,10 @@ class Worker:
             self._jvm.proc.stdin.close()
 
     def run(self, tests: list[str], *, seconds: float, **environment: str) -> tuple[int, str]:
-        """Run tests until one fails; give pytest's status, or the signal's that ended it."""
+        """Run tests until one fails; give pytest's status, or the signal's that ended it.
+
+        ``seconds``: how much of the CPU it may take; a busy machine alone ends no test.
+        """
         needs_spark = any(test.startswith("tests/spark") for test in tests)
         command = [
             sys.executable,
@@ -66,9 +70,11 @@ class Worker:
             errors="replace",
             start_new_session=True,
         ) as process:
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+            limits = {resource.RLIMIT_DATA: _MEMORY_BYTES, resource.RLIMIT_CPU: int(seconds)}
+            for limit, most in limits.items():
+                resource.prlimit(process.pid, limit, (most, most))
             try:
-                output, _ = process.communicate(timeout=seconds)
+                output, _ = process.communicate(timeout=_IDLE * seconds)
                 status = process.returncode
             except subprocess.TimeoutExpired:
                 output, status = "", -signal.SIGALRM
@@ -91,7 +97,7 @@ class Worker:
         finally:
             path.write_bytes(source)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        if status == -signal.SIGALRM:
+        if status in (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL):
             return "timeout"
         if status == 5:
             raise RuntimeError(f"{mutant}: no test was run: {output}")

@@ -113,7 +113,7 @@ def test_odd_markers_end_as_kafkas_do(
 def test_odd_markers_leave_the_snapshots_that_kafkas_do(referee: Referee, tmp_path: Path) -> None:
     mine, kafkas = {}, {}
     for number, (name, marker) in enumerate(ODD.items()):
-        folder = tmp_path / str(number)
+        folder = tmp_path / f"t-{number}"
         folder.mkdir()
         (folder / f"{0:020d}.log").write_bytes(BEFORE + marker)
         mine[name] = loaded_by_us(folder, RecoveryMode.LOADER_MISSING)
