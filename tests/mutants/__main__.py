@@ -20,6 +20,7 @@ FOLDERS = ("wire", "index", "decide")
 ACCEPTED = Path(__file__).with_name("accepted.toml")
 LEAST_SHARE = 0.95
 SURVIVORS = ("survived", "no test")
+_SHARES = (0.15, 0.85)  # of the time for a mutant: cheap tests alone kill most
 _UNIT = "not spark and not airflow and not hdfs"
 # Tests of decisions by themselves, and of the commands around those that have none.
 _SPARK = (
@@ -50,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=300, help="mutants, as many of each folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=45, help="tests' time for a mutant")
+    parser.add_argument("--seconds", type=float, default=60, help="tests' time for a mutant")
     parser.add_argument("--only", default="", help="mutants whose line of output has this text")
     parser.add_argument("--folders", default=",".join(FOLDERS))
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "mutants")
@@ -136,9 +137,13 @@ def _try_all(
 
     def attempt(worker: Worker, mutant: Mutant) -> None:
         functions = sources.that_run(mutant.path, mutant.function)
-        tests = reach.tests(functions, seconds=seconds)
         stale = sources.compiled_with(mutant.path)
-        outcome = worker.kills(mutant, tests, stale, seconds=seconds) if tests else "no test"
+        outcome, tests = "no test", []
+        for share in _SHARES:
+            more = reach.tests(functions, seconds=share * seconds, but=tests)
+            if more and outcome in SURVIVORS:
+                outcome = worker.kills(mutant, more, stale, seconds=share * seconds)
+                tests += more
         outcomes[mutant] = outcome
         print(f"{outcome:9} {mutant}  [{len(tests)} tests]", flush=True)
 

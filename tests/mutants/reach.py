@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -113,13 +113,13 @@ class Reach:
             for function in found["prepared"]:
                 self.prepared[function].add(test)
 
-    def tests(self, functions: set[str], *, seconds: float) -> list[str]:
+    def tests(self, functions: set[str], *, seconds: float, but: Sequence[str] = ()) -> list[str]:
         """Give the tests that run one of the functions, cheap ones first, up to a sum of time."""
         chosen: list[str] = []
         started: set[str] = set()
         for of in (self.by_function, self.prepared):
             tests = set().union(*(of.get(function, set()) for function in functions))
-            for test in sorted(tests - set(chosen), key=lambda test: (self._cost(test), test)):
+            for test in sorted(tests - {*chosen, *but}, key=lambda test: (self._cost(test), test)):
                 file = test.partition("::")[0]
                 cost = self.seconds[test] + (0 if file in started else self.starting[file])
                 if cost > seconds and chosen:

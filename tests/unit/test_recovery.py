@@ -20,6 +20,7 @@ from kafka_segments.index.recovery import (
     SegmentRecovery,
 )
 from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.index.transactions import AbortedTransaction
 from strategies import (
     CONTROL,
     DELETE_HORIZON,
@@ -503,9 +504,10 @@ def test_after_the_greatest_sequence_comes_0(first, delta, last):
     assert (state.entries[7].epoch, state.entries[7].coordinator_epoch) == (3, -1)
 
 
+@pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("codec", [0, GZIP])
-def test_a_marker_of_whatever_form_tells_its_coordinator_epoch_and_its_time(codec):
-    records = [(1500, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 70_000))]
+def test_a_marker_of_whatever_form_tells_its_coordinator_epoch_and_its_time(codec, kind):
+    records = [(1500, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 70_000))]
     log = v2_batch(0, [(1000, None, b"v")], producer_id=7, flags=TRANSACTIONAL, producer_epoch=0)
     log += v2_batch(
         1,
@@ -519,8 +521,9 @@ def test_a_marker_of_whatever_form_tells_its_coordinator_epoch_and_its_time(code
     )
     state = ProducerState()
 
-    state.apply(recover(log).producers)
+    aborted = state.apply(recover(log).producers)
 
+    assert aborted == ([] if kind else [AbortedTransaction(7, 0, 1, 2)])
     assert state.entries[7].coordinator_epoch == 70_000
     assert state.entries[7].timestamp == 1500
     assert state.open == {}
