@@ -75,9 +75,8 @@ def _sample(
     options: argparse.Namespace,
     reasons: dict[Key, str],
 ) -> list[Mutant]:
-    if options.only:
-        return [mutant for mutant in found if options.only in str(mutant)]
-    ranked = sorted(found, key=lambda mutant: mutant.rank(options.seed))
+    wanted = [mutant for mutant in found if options.only in str(mutant)]
+    ranked = sorted(wanted, key=lambda mutant: mutant.rank(options.seed))
     each = options.sample // len(FOLDERS)
     folders = options.folders.split(",")
     drawn = [
@@ -87,7 +86,7 @@ def _sample(
     ]
     more = [
         mutant
-        for mutant in found
+        for mutant in wanted
         if mutant.key in reasons and mutant not in drawn and mutant.folder in folders
     ]
     return sorted(drawn + more, key=lambda mutant: mutant.rank(options.seed))
