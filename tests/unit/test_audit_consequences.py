@@ -1,0 +1,214 @@
+"""What a broker of each release does with a file it finds: the tables of 3.6, 4.6 and 6.2.
+
+Judgements are made here, no file is read.
+"""
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kafka_segments.errors import UsageError
+from kafka_segments.index.audit import (
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TXN_INDEX,
+    Judgement,
+    Kind,
+    LogFacts,
+    Verdict,
+)
+from kafka_segments.index.audit_consequences import (
+    Consequence,
+    Effect,
+    SegmentState,
+    consequence_of,
+    is_finding,
+    orphan_consequence,
+    parse_version,
+    why_recovered,
+)
+from kafka_segments.index.audit_segment import judge_segment
+
+LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)
+
+
+def _judged(verdict: Verdict, kind: Kind | None = None, suffix: str = OFFSET_INDEX, **more: Any):
+    return Judgement(suffix, verdict, kind, "a message", **more)
+
+
+def _of(judgement: Judgement, version: str = "4.3", **state: Any) -> Consequence:
+    release, found = parse_version(version), LOADED._replace(**state)
+    return consequence_of(judgement, found, release, why_recovered([judgement], found, release))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "refused"),
+    [
+        # entries of an offset index -> the releases that refuse it
+        ([(0, 0)], ("0.8.2", "1.1.1")),  # last offset = base offset
+        ([(1, 100)], ()),
+        ([(5, 100), (0, 0)], ("0.8.2", "1.1.1")),
+        ([], ()),
+    ],
+)
+def test_which_releases_refuse_an_offset_index(
+    offsets: list[tuple[int, int]], refused: tuple[str, ...]
+) -> None:
+    found = b"".join(struct.pack(">ii", *entry) for entry in offsets)
+
+    assert _refusing(found) == refused
+    assert _refusing(found + b"\1") == RELEASES[:4]
+
+
+RELEASES = ("0.8.2", "1.1.1", "2.0", "2.2.2", "2.3", "4.3")
+
+
+def _refusing(found: bytes) -> tuple[str, ...]:
+    none = np.empty((0, 2), np.int64)
+    log = LogFacts(1_000, 1_100, 10_000, 9_999, 4096, none, none)
+    files = {OFFSET_INDEX: found, TIME_INDEX: None, TXN_INDEX: None}
+    below = judge_segment(files, log, lambda: [])[0].refused_below
+    return tuple(one for one in RELEASES if below is not None and parse_version(one) < below)
+
+
+@pytest.mark.parametrize(
+    ("version", "index", "time_index", "txn_index"),
+    [
+        ("0.8.2.2", Effect.FAILS, Effect.IGNORED, Effect.IGNORED),
+        ("0.9", Effect.REBUILT, Effect.IGNORED, Effect.IGNORED),
+        ("0.10.0.1", Effect.REBUILT, Effect.IGNORED, Effect.IGNORED),
+        ("0.10.1", Effect.REBUILT, Effect.REBUILT, Effect.IGNORED),
+        ("0.10.2.2", Effect.REBUILT, Effect.REBUILT, Effect.IGNORED),
+        ("0.11", Effect.REBUILT, Effect.REBUILT, Effect.REBUILT),
+        ("2.2.2", Effect.REBUILT, Effect.REBUILT, Effect.REBUILT),
+        ("2.3", Effect.WRONG_LOOKUPS, Effect.WRONG_TIMES, Effect.WRONG_LOOKUPS),
+        ("4.3", Effect.WRONG_LOOKUPS, Effect.WRONG_TIMES, Effect.WRONG_LOOKUPS),
+    ],
+)
+def test_a_file_that_fails_the_sanity_check_of_2_2(
+    version: str, index: Effect, time_index: Effect, txn_index: Effect
+) -> None:
+    found = [
+        _of(_judged(Verdict.CORRUPT, Kind.OUT_OF_ORDER, suffix, refused_below=(2, 3)), version)
+        for suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+    ]
+
+    assert [one.effect for one in found] == [index, time_index, txn_index]
+    action = "delete the .index before the start"
+    assert (found[0].action == action) == (index == Effect.FAILS)
+    if Effect.IGNORED in (time_index, txn_index):
+        assert found[2].text == f"Kafka {version} knows no .txnindex files"
+
+
+def test_why_a_segment_is_recovered() -> None:
+    wrong = {"refused_below": (2, 3)}
+    index = _judged(Verdict.CORRUPT, **wrong)
+    time_index = _judged(Verdict.CORRUPT, suffix=TIME_INDEX, **wrong)
+    missing, none = _judged(Verdict.MISSING), _judged(Verdict.MISSING, suffix=TIME_INDEX)
+
+    def why(version: str, *judgements: Judgement, **state: Any) -> str | None:
+        return why_recovered(judgements, LOADED._replace(**state), parse_version(version))
+
+    assert why("4.3", index, time_index, is_recovered=True) == "the stop was not clean"
+    assert why("4.3", missing, time_index) == "its .index is missing"
+    assert why("4.3", none) is None
+    assert why("0.11", none) is None
+    assert why("2.2", index, time_index) == "its .index fails the sanity check"
+    assert why("2.2", time_index) == "its .timeindex fails the sanity check"
+    assert why("2.3", index, time_index) is None
+    assert why("0.10.0.1", time_index) is None
+
+
+CASES: list[tuple[Judgement, dict[str, Any], Effect, str]] = [
+    (_judged(Verdict.IDENTICAL), {}, Effect.TRUSTED, "and right"),
+    (_judged(Verdict.VALID, Kind.SHIFTED), {}, Effect.TRUSTED, "and right"),
+    (_judged(Verdict.UNJUDGED, Kind.LOG_DAMAGE), {}, Effect.UNKNOWN, "a message"),
+    (_judged(Verdict.NEVER_WRITTEN, Kind.EMPTY), {}, Effect.SLOW, "read far"),
+    (_judged(Verdict.STALE, Kind.LOG_GREW), {"is_active": True}, Effect.SLOW, "read far"),
+    (_judged(Verdict.CORRUPT, Kind.LENGTH), {}, Effect.SLOW, "cut entry"),
+    (_judged(Verdict.NEVER_WRITTEN, Kind.ALL_ZERO), {}, Effect.WRONG_LOOKUPS, "goes astray"),
+    (_judged(Verdict.PADDED), {"is_active": True}, Effect.WRONG_LOOKUPS, "counts as full"),
+    (_judged(Verdict.STALE, Kind.BEYOND_LOG), {}, Effect.WRONG_LOOKUPS, "wrong bytes"),
+    (_judged(Verdict.STALE), {"is_active": True}, Effect.LOSES_LOG_END, "overwritten"),
+    (_judged(Verdict.CORRUPT), {"is_active": True}, Effect.WRONG_LOOKUPS, "wrong bytes"),
+]
+TIMES: list[tuple[Verdict, Kind | None, int, dict[str, Any], Effect]] = [
+    (Verdict.MISSING, None, 0, {}, Effect.FALLS_BACK_TO_MTIME),
+    (Verdict.NEVER_WRITTEN, Kind.EMPTY, 0, {}, Effect.FALLS_BACK_TO_MTIME),
+    (Verdict.MISSING, None, 0, {"has_timestamps": False}, Effect.TRUSTED),
+    (Verdict.NEVER_WRITTEN, Kind.EMPTY, 0, {"has_timestamps": False}, Effect.TRUSTED),
+    (Verdict.STALE, Kind.NOT_CLOSED, 5, {}, Effect.EXPIRES_EARLY),
+    (Verdict.STALE, Kind.BEYOND_LOG, 5, {}, Effect.WRONG_TIMES),
+    (Verdict.CORRUPT, Kind.LENGTH, 5, {}, Effect.WRONG_TIMES),
+    (Verdict.PADDED, Kind.TRAILING_ZEROS, 10, {}, Effect.DELETES_DATA),
+    (Verdict.PADDED, Kind.TRAILING_ZEROS, 9, {"is_active": True}, Effect.DELETES_DATA),
+    (Verdict.PADDED, Kind.TRAILING_ZEROS, 10, {"is_active": True}, Effect.THROWS_AT_ROLL),
+    (Verdict.NEVER_WRITTEN, Kind.ALL_ZERO, 10, {"is_active": True}, Effect.THROWS_AT_ROLL),
+]
+
+
+@pytest.mark.parametrize(("judgement", "state", "effect", "words"), CASES)
+def test_an_offset_index_that_is_taken_as_it_is(
+    judgement: Judgement, state: dict[str, Any], effect: Effect, words: str
+) -> None:
+    found = _of(judgement, **state)
+
+    assert found.effect == effect
+    assert words in found.text
+    assert ("counts as full" in found.text) == (words == "counts as full")
+    is_wrong = effect not in (Effect.TRUSTED, Effect.UNKNOWN)
+    assert found.text.startswith("taken as it is, unchecked: ") == is_wrong
+    assert ("put the rebuilt file in its place" in found.action) == is_wrong
+    assert is_finding(judgement, found) == (effect != Effect.TRUSTED)
+
+
+@pytest.mark.parametrize(("verdict", "kind", "entries", "state", "effect"), TIMES)
+def test_a_time_index_that_is_taken_as_it_is(
+    verdict: Verdict, kind: Kind | None, entries: int, state: dict[str, Any], effect: Effect
+) -> None:
+    judgement = _judged(verdict, kind, TIME_INDEX, entries=entries)
+
+    found = _of(judgement, segment_index_bytes=12 * 10 + 11, **state)
+
+    assert found.effect == effect
+    assert found.text.startswith("taken as it is") == (verdict != Verdict.MISSING)
+
+
+def test_what_a_running_broker_keeps_is_no_finding() -> None:
+    padded = _judged(Verdict.PADDED, Kind.PREALLOCATED)
+
+    assert _of(padded, is_open=True).effect == Effect.TRUSTED
+    assert _of(padded, is_open=True, is_recovered=True).effect == Effect.TRUSTED
+    assert _of(padded).effect == Effect.WRONG_LOOKUPS
+    assert _of(_judged(Verdict.CORRUPT), is_open=True).effect == Effect.WRONG_LOOKUPS
+
+
+def test_a_damaged_log_is_copied_before_its_index_is_mended() -> None:
+    wrong, txn_index = _judged(Verdict.CORRUPT), _judged(Verdict.CORRUPT, suffix=TXN_INDEX)
+    cut = _of(wrong, is_recovered=True, log_damage="bad CRC")
+
+    assert (cut.effect, cut.action) == (Effect.REBUILT, "copy the .log before the broker starts")
+    assert cut.text.endswith("the stop was not clean; the log is cut there: bad CRC")
+    assert _of(wrong, is_recovered=True).action == "nothing"
+    assert _of(wrong, log_damage="bad CRC").action.startswith("copy the .log first, it is damaged")
+    assert "delete the segment's .index" in _of(txn_index).action
+
+
+def test_what_is_rebuilt_is_a_finding_only_where_it_was_wrong() -> None:
+    for verdict in Verdict:
+        judgement = _judged(verdict)
+        found = _of(judgement, is_recovered=True)
+        assert found.effect == Effect.REBUILT
+        is_right = verdict in (Verdict.IDENTICAL, Verdict.VALID)
+        assert is_finding(judgement, found) == (not is_right)
+    assert orphan_consequence((3, 9, 1)).text == "Kafka 3.9.1 deletes it at start"
+
+
+@pytest.mark.parametrize("text", ["", "4", "4.", "4.x", "4.3.1.0.0", "4.٣", "-4.3"])
+def test_a_release_is_two_to_four_numbers(text: str) -> None:
+    with pytest.raises(UsageError, match="a release such as"):
+        parse_version(text)
+    assert parse_version("0.10.2.1") == (0, 10, 2, 1)
+    assert parse_version("4.3") == (4, 3)
