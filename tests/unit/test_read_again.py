@@ -53,6 +53,7 @@ LOGS = {
     "a readable wrapper at the end": {0: PLAIN + READABLE},
     "a wrapper, then the next segment": {0: PLAIN + UNREADABLE, 2: v1_message(2, 1, None, b"v")},
     "a first wrapper, then the next segment": {0: UNREADABLE, 2: sent(2, 7)},
+    "a first wrapper, then a producer": {0: UNREADABLE + sent(2, 7)},
     "a wrapper, then a producer": {0: PLAIN + UNREADABLE + sent(2, 7)},
     "a wrapper, a producer, the next segment": {0: UNREADABLE + sent(2, 7), 9: sent(9, 7)},
     "a marker that cannot be parsed": {0: sent(0, 7) + marker(1, b"")},

@@ -318,6 +318,9 @@ class SegmentRecoverer:
         has_wrappers = state[kernel.UNCOUNTED_BATCH_COUNT] > 0
         if is_known or not has_wrappers or not self._options.is_load:
             return found
+        is_reached = state[kernel.PRODUCER_END_OFFSET] >= state[kernel.NEXT_OFFSET]
+        if is_reached and found is not None and found.kind == DamageKind.UNREADABLE_END:
+            return found  # it fails where it is the last segment, though nothing is read again
         again = _read_again_damage(read_into, state, offsets)
         if again is None or damage is None:
             return again or found
