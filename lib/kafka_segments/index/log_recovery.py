@@ -210,7 +210,8 @@ class LogLoad:
         last = self._last
         if last is None or last.producer_end_offset >= end:
             return False
-        is_at_end = last.damage_kind == DamageKind.UNREADABLE_END and not self.is_unclean
+        looks_at_end = not self.is_unclean or last.producer_end_offset >= last.next_offset
+        is_at_end = last.damage_kind == DamageKind.UNREADABLE_END and looks_at_end
         return is_at_end or last.damage_kind == DamageKind.UNREADABLE_AGAIN
 
     def take_first_try(self, segment: SegmentSummary) -> None:
