@@ -91,7 +91,7 @@ class ProducerState:
         """
         kept = {
             producer_id: entry
-            for producer_id, entry in self.entries.items()
+            for producer_id, entry in in_hash_order(self.entries)  # as the file has them
             if producer_id in self.open or now_ms - entry.timestamp < expiration_ms
         }
         return replace(self, entries=kept)
