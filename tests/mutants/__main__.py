@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from mutants.operators import Key, Mutant, mutants_of
+from mutants.operators import Change, Mutant, mutants_of
 from mutants.reach import REACHED, Reach, Sources
 from mutants.worker import Worker
 
@@ -43,7 +43,7 @@ def main() -> int:
     finally:
         for worker in workers:
             worker.close()
-    return _report(outcomes, reasons, {mutant.key for mutant in found})
+    return _report(outcomes, reasons, {mutant.change for mutant in found})
 
 
 def _options() -> argparse.Namespace:
@@ -59,13 +59,11 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _reasons() -> dict[Key, str]:
+def _reasons() -> dict[Change, str]:
     """Read why some mutants are left alive."""
     entries = tomllib.loads(ACCEPTED.read_text())["accepted"]
     return {
-        (one["path"], one["function"], one["before"], one["after"], one.get("number", 1)): one[
-            "reason"
-        ]
+        (one["path"], one["function"], one["before"], one["after"]): one["reason"]
         for one in entries
     }
 
@@ -73,7 +71,7 @@ def _reasons() -> dict[Key, str]:
 def _sample(
     found: list[Mutant],
     options: argparse.Namespace,
-    reasons: dict[Key, str],
+    reasons: dict[Change, str],
 ) -> list[Mutant]:
     wanted = [mutant for mutant in found if options.only in str(mutant)]
     ranked = sorted(wanted, key=lambda mutant: mutant.rank(options.seed))
@@ -87,7 +85,7 @@ def _sample(
     more = [
         mutant
         for mutant in wanted
-        if mutant.key in reasons and mutant not in drawn and mutant.folder in folders
+        if mutant.change in reasons and mutant not in drawn and mutant.folder in folders
     ]
     return sorted(drawn + more, key=lambda mutant: mutant.rank(options.seed))
 
@@ -169,20 +167,21 @@ def _in_parallel(
             print(f"{name} {number} of {len(todo)}", file=sys.stderr)
 
 
-def _report(outcomes: dict[Mutant, str], reasons: dict[Key, str], existing: set[Key]) -> int:
+def _report(outcomes: dict[Mutant, str], reasons: dict[Change, str], existing: set[Change]) -> int:
     is_wanting = False
     alive = [mutant for mutant in outcomes if outcomes[mutant] in SURVIVORS]
     print("\nsurvivors" if alive else "\nno survivors")
     for mutant in sorted(alive, key=str):
-        is_wanting |= mutant.key not in reasons
+        is_wanting |= mutant.change not in reasons
         print(mutant)
-        print(f"    {reasons.get(mutant.key, f'no reason is given: {mutant.key}')}")
-    survivors, tried = {mutant.key for mutant in alive}, {mutant.key for mutant in outcomes}
-    for key in reasons:
-        if key not in existing:
-            print(f"a reason that has lost its mutant: {key}")
-        elif key in tried - survivors:
-            print(f"a reason for a mutant that is killed: {key}")
+        print(f"    {reasons.get(mutant.change, f'no reason is given, in {mutant.function}')}")
+    survivors = {mutant.change for mutant in alive}
+    tried = {mutant.change for mutant in outcomes}
+    for change in reasons:
+        if change not in existing:
+            print(f"a reason that has lost its mutant: {change}")
+        elif change in tried - survivors:
+            print(f"a reason for a mutant that is killed: {change}")
     is_wanting |= bool(reasons.keys() - (survivors | (existing - tried)))
     print("\nfolder  killed  of  share")
     for folder in FOLDERS:

@@ -35,7 +35,7 @@ _COMPUTED = {
 _OPPOSITES = ("min max", "least greatest", "any all", "lead lag", "first last", "floor ceil")
 _SWAPPED = {a: b for pair in map(str.split, _OPPOSITES) for a, b in (pair, pair[::-1])}
 
-Key = tuple[str, str, str, str, int]
+Change = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,14 @@ class Mutant:
         return self.path.partition("/")[0]
 
     @property
-    def key(self) -> Key:
-        """Name the mutant whatever lines come and go above it."""
-        return self.path, self.function, self.before, self.after, self.number
+    def change(self) -> Change:
+        """Name the change, whatever lines come and go above it."""
+        return self.path, self.function, self.before, self.after
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        """Name the mutant alone."""
+        return *self.change, self.number
 
     def rank(self, seed: int) -> bytes:
         """Give its place in the order of a seed; it stays when other places change."""

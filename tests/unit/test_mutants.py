@@ -91,6 +91,6 @@ def test_cheap_tests_come_first_up_to_a_sum_of_time() -> None:
 
 
 def test_every_reason_has_its_mutant() -> None:
-    existing = {mutant.key for mutant in mutants_of(ROOT / "lib" / "kafka_segments", FOLDERS)}
+    existing = {mutant.change for mutant in mutants_of(ROOT / "lib" / "kafka_segments", FOLDERS)}
 
     assert _reasons().keys() <= existing, f"remove what is not there any more from {ACCEPTED}"
