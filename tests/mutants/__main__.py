@@ -51,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=300, help="mutants, as many of each folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=60, help="tests' time for a mutant")
+    parser.add_argument("--seconds", type=float, default=120, help="tests' time for a mutant")
     parser.add_argument("--only", default="", help="mutants whose line of output has this text")
     parser.add_argument("--folders", default=",".join(FOLDERS))
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "mutants")
