@@ -549,6 +549,19 @@ def test_a_marker_that_cannot_be_read_stays_and_closes_the_time_index():
     assert (found.next_offset, found.batch_count, found.control_batch_count) == (2, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("offset", "goes_back"), [(3, True), (1, True), (5, True), (6, False), (9, False)]
+)
+def test_the_summary_tells_whether_offsets_go_back(offset, goes_back):
+    fields = {"producer_id": 7, "producer_epoch": 0}
+    log = v2_batch(1, [(1, None, b"v")], **fields) + v2_batch(4, [(1, None, b"v")] * 2, **fields)
+
+    found = recover(log + v2_batch(offset, [(1, None, b"v")], **fields))
+
+    assert found.producers.goes_back() == goes_back
+    assert not recover(log, base_offset=1).producers.goes_back()
+
+
 def test_leader_epochs_begin_where_a_greater_epoch_is_first_seen():
     epochs = [-1, 0, 0, 3, 2, 3, 4]
     log = b"".join(
