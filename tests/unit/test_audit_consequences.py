@@ -128,8 +128,8 @@ CASES: list[tuple[Judgement, dict[str, Any], Effect, str]] = [
     (_judged(Verdict.NEVER_WRITTEN, Kind.EMPTY), {}, Effect.SLOW, "read far"),
     (_judged(Verdict.STALE, Kind.LOG_GREW), {"is_active": True}, Effect.SLOW, "read far"),
     (_judged(Verdict.CORRUPT, Kind.LENGTH), {}, Effect.SLOW, "cut entry"),
-    (_judged(Verdict.NEVER_WRITTEN, Kind.ALL_ZERO), {}, Effect.WRONG_LOOKUPS, "goes astray"),
-    (_judged(Verdict.PADDED), {"is_active": True}, Effect.WRONG_LOOKUPS, "counts as full"),
+    (_judged(Verdict.NEVER_WRITTEN, Kind.ALL_ZERO), {}, Effect.SLOW, "name byte 0"),
+    (_judged(Verdict.PADDED), {"is_active": True}, Effect.SLOW, "counts as full"),
     (_judged(Verdict.STALE, Kind.BEYOND_LOG), {}, Effect.WRONG_LOOKUPS, "wrong bytes"),
     (_judged(Verdict.STALE), {"is_active": True}, Effect.LOSES_LOG_END, "overwritten"),
     (_judged(Verdict.CORRUPT), {"is_active": True}, Effect.WRONG_LOOKUPS, "wrong bytes"),
@@ -181,7 +181,7 @@ def test_what_a_running_broker_keeps_is_no_finding() -> None:
 
     assert _of(padded, is_open=True).effect == Effect.TRUSTED
     assert _of(padded, is_open=True, is_recovered=True).effect == Effect.TRUSTED
-    assert _of(padded).effect == Effect.WRONG_LOOKUPS
+    assert _of(padded).effect == Effect.SLOW
     assert _of(_judged(Verdict.CORRUPT), is_open=True).effect == Effect.WRONG_LOOKUPS
 
 

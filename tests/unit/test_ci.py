@@ -70,6 +70,7 @@ def test_ci_installs_what_its_tests_need_where_it_may(tools: Path) -> None:
         "apt-get install -y -qq --no-install-recommends chromium CI=true",
         "make lint CI=true",
         "make test CI=true",
+        "make test-slow CI=true",
     ]
 
 
@@ -77,7 +78,11 @@ def test_ci_that_has_what_its_tests_need_installs_nothing(tools: Path) -> None:
     _tool(tools, "unshare")
     _tool(tools, "chromium-browser")
 
-    assert _run(tools, user=1000).stdout.splitlines() == ["make lint CI=true", "make test CI=true"]
+    assert _run(tools, user=1000).stdout.splitlines() == [
+        "make lint CI=true",
+        "make test CI=true",
+        "make test-slow CI=true",
+    ]
 
 
 def test_ci_that_may_install_nothing_says_what_it_lacks(tools: Path) -> None:

@@ -21,6 +21,9 @@ EVERY_ERROR = [
     errors.OffsetNotFoundError(12, "lies at or past the end"),
     errors.InvalidTransactionError(61, "a marker of another type"),
     errors.SetAsideError("/data/t-0", "its files are not as planned"),
+    errors.UnreadableBatchError(61, "its messages cannot be read"),
+    errors.NoSpaceError("/data", 2000, 500),
+    errors.SparkEndedError("Spark's JVM was killed by SIGKILL", "give it less to do"),
 ]
 
 
