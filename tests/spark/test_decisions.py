@@ -424,3 +424,34 @@ def test_a_brokers_own_limits_of_timestamps() -> None:
 
     assert (latest.before_ms, latest.after_ms) == (2**63 - 1, 60 * 60 * 1000)
     assert latest.difference_ms == 2**63 - 1
+
+
+def test_a_restore_does_not_cut_krafts_own_log(spark: SparkSession) -> None:
+    logs = [LOG, LOG | {"topic": "__cluster_metadata"}]
+    later = {"role": "true", "found_offset": 5, "found_batch_offset": 4, "found_position": 100}
+    found = _frame(
+        spark,
+        f"{LOG_COLUMNS}, base_offset long, role string, found_offset long,"
+        " found_batch_offset long, path string, found_position long, problem string",
+        *(log | later | {"base_offset": 0, "path": "/d/0.log"} for log in logs),
+    )
+    segments = _frame(
+        spark,
+        f"{LOG_COLUMNS}, base_offset long, path string, valid_bytes long",
+        *(log | {"base_offset": 0, "path": "/d/0.log", "valid_bytes": 300} for log in logs),
+    )
+    bounds = _frame(
+        spark,
+        f"{LOG_COLUMNS}, log_start_offset long, log_end_offset long",
+        *(log | {"log_start_offset": 0, "log_end_offset": 10} for log in logs),
+    )
+
+    planned = found.transform(plans.plan_restore(segments, bounds)).orderBy("topic")
+
+    names = ("topic", "last_offset_kept", "cut_position", "bytes_needed")
+    assert _values(planned, *names) == [("__cluster_metadata", 9, None, 300), ("t", 3, 100, 100)]
+    problems = [row["problem"] for row in planned.collect()]
+    assert problems == [
+        "KRaft's own log: kept whole, a cluster's metadata is not cut by time",
+        None,
+    ]

@@ -8,9 +8,11 @@ from pyspark.sql import functions as F
 from kafka_segments.decide.bounded import minus
 from kafka_segments.decide.locate import TRUE
 from kafka_segments.decide.retention_passes import LOG
+from kafka_segments.wire.names import METADATA_TOPIC
 
 Transform = Callable[[DataFrame], DataFrame]
 PARTITION = ("topic", "partition")
+_KRAFTS_OWN = "KRaft's own log: kept whole, a cluster's metadata is not cut by time"
 
 
 def aim_failover(*, max_latency_ms: int) -> Transform:
@@ -44,7 +46,7 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
 
     1. The cut is at the start of that record's batch, as Kafka cuts: records of the batch before it
        go too, ``early_records`` counts their offsets.
-    2. A log without such a record is kept whole.
+    2. A log without such a record is kept whole, and so is KRaft's own: ``problem`` says so.
     3. Needed are the segments up to the cut, and their bytes up to it.
 
     Needs: rows of ``find_first_records`` for the moment + 1; ``segments``: rows of ``segments``;
@@ -53,7 +55,8 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
         (bytes; null: kept whole), early_records, segments_needed, bytes_needed, problem.
     Source: LogSegment.truncateTo.
     """
-    is_true = (F.col("role") == TRUE) & F.col("found_offset").isNotNull()
+    is_krafts = F.col("topic") == METADATA_TOPIC
+    is_true = (F.col("role") == TRUE) & F.col("found_offset").isNotNull() & ~is_krafts
     record = F.struct(
         F.col("found_offset").alias("offset"),
         F.col("base_offset").alias("segment"),
@@ -96,7 +99,7 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
             .alias("early_records"),
             "segments_needed",
             "bytes_needed",
-            "problem",
+            F.when(is_krafts, F.lit(_KRAFTS_OWN)).otherwise(F.col("problem")).alias("problem"),
         )
 
     return transform
