@@ -159,9 +159,9 @@ def spark(
     """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 
-    # One JVM for all tests: it needs room, and lives long enough for its second compiler.
+    # One JVM for many tests: it needs room, and lives long enough for its second compiler.
     options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace(sessions.SHORT_RUN_OPTIONS, "")
-    long_run = {"spark.driver.memory": "8g", sessions._JAVA_OPTIONS: options}
+    long_run = {"spark.driver.memory": "5g", sessions._JAVA_OPTIONS: options}
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
