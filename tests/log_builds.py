@@ -28,9 +28,13 @@ class KafkaBuild(NamedTuple):
     files: Files
     threw: str | None
     facts: dict[int, dict[str, Any]]
-    is_load: bool
+    mode: RecoveryMode
     log_start_offset: int = 0
     log_end_offset: int | None = None
+
+    @property
+    def is_load(self) -> bool:
+        return self.mode != RecoveryMode.SEGMENT
 
 
 class Difference(NamedTuple):
@@ -66,7 +70,6 @@ def built_by_kafka(
     referee: Referee, partition: Path, mode: RecoveryMode, settings: LogSettings
 ) -> KafkaBuild:
     """Recover or load a log in place."""
-    is_load = mode != RecoveryMode.SEGMENT
     if mode == RecoveryMode.LOADER_UNCLEAN:
         for log in partition.glob("*.log"):
             log.with_suffix(".index").touch()
@@ -77,14 +80,14 @@ def built_by_kafka(
         "now_ms": settings.now_ms,
     }
     try:
-        if not is_load:
+        if mode == RecoveryMode.SEGMENT:
             facts = {fact["baseOffset"]: fact for fact in referee.recover(partition, **intervals)}
-            return KafkaBuild(_files_in(partition), None, facts, is_load)
+            return KafkaBuild(_files_in(partition), None, facts, mode)
         loaded = referee.load_log(
             partition, is_clean=False, log_start_offset=settings.log_start_offset, **intervals
         )
     except RefereeError as error:
-        return KafkaBuild(_files_in(partition), str(error), {}, is_load)
+        return KafkaBuild(_files_in(partition), str(error), {}, mode)
     bases = {f"{base_offset:020d}" for base_offset in loaded["base_offsets"]}
     files = {
         name: data
@@ -95,7 +98,7 @@ def built_by_kafka(
         files,
         None,
         {base_offset: {} for base_offset in loaded["base_offsets"]},
-        is_load,
+        mode,
         settings.log_start_offset,
         loaded["log_end_offset"],
     )
@@ -161,27 +164,11 @@ def _last_offsets(ours: Built) -> list[int]:
     return [log_end.wrapped(row.recovery.next_offset - 1) for row in ours.rows.values()]
 
 
-def _outlives_a_cut(ours: Built, kafkas: KafkaBuild) -> bool:
-    """Tell whether a segment named 2^63 - 1 stays, which Kafka does not find to remove it."""
-    removed = damaged(ours).get(MAX_INT64) == DamageKind.REMOVED
-    return kafkas.is_load and removed and MAX_INT64 in kafkas.facts
-
-
-def _marker_is_not_read_again(ours: Built, kafkas: KafkaBuild) -> bool:
-    """Tell whether all that differs are segments after a marker that cannot be parsed."""
-    kinds = damaged(ours)
-    bad = [base for base, kind in kinds.items() if kind == DamageKind.BAD_MARKER]
-    if kafkas.is_load or not bad:
-        return False
-    later = {base for base, kind in kinds.items() if kind == DamageKind.NOT_LOADED}
-    return all(base > min(bad) for base in later) and not any(
-        base not in later and _of_segment(ours, kafkas, base) for base in kafkas.facts
-    )
-
-
-def _transaction_is_not_started(ours: Built, kafkas: KafkaBuild) -> bool:
-    """Tell whether Kafka misses a transaction in the state that it holds; offsets go back."""
-    return kafkas.threw is not None and "Attempted to complete transaction" in kafkas.threw
+def _is_not_recovered(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether a segment named 2^63 - 1 is damaged: an unclean start neither looks at it
+    nor removes it, as Kafka takes the segments below that offset.
+    """
+    return kafkas.mode == RecoveryMode.LOADER_UNCLEAN and MAX_INT64 in damaged(ours)
 
 
 def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
@@ -202,10 +189,8 @@ def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
 EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
     "Kafka takes memory for what a length in the log says, and has not as much": _memory_ran_out,
     "the log ends below its start: Kafka removes all segments": _ends_below_its_start,
-    "a segment named 2^63 - 1 outlives a cut": _outlives_a_cut,
-    "offsets go back: Kafka holds a transaction for not started": _transaction_is_not_started,
+    "an unclean start leaves a segment named 2^63 - 1 alone": _is_not_recovered,
     "the first try of a load that splits a segment shows": _first_try_shows,
-    "the referee does not read a bad marker again for later segments": _marker_is_not_read_again,
 }
 """Differences that docs/log-recovery.md tells of, and what shows each of them."""
 
@@ -238,13 +223,18 @@ def _of_segment(ours: Built, kafkas: KafkaBuild, base_offset: int) -> list[str]:
         "nextOffset": mine.next_offset,
         "largestTimestamp": mine.max_timestamp,
         "offsetOfLargestTimestamp": mine.offset_of_max_timestamp,
-        "firstBatchTimestamp": max(mine.first_batch_timestamp, -1),  # Kafka's for none
+        "firstBatchTimestamp": _first_timestamp(mine.first_batch_timestamp),
     }
     return _unequal(names, ours, kafkas) + [
         f"{base_offset}: {name} is {number}, Kafka's {fact[name]}"
         for name, number in numbers.items()
         if number != fact[name]
     ]
+
+
+def _first_timestamp(timestamp: int) -> int:
+    """Give -1 where Kafka says that there is none: so it does of one of 2^63 - 1, too."""
+    return timestamp if 0 <= timestamp < MAX_INT64 else -1
 
 
 def _of_load(ours: Built, kafkas: KafkaBuild) -> list[str]:

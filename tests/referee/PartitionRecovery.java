@@ -3,11 +3,18 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.apache.kafka.common.InvalidRecordException;
+import org.apache.kafka.common.errors.CorruptRecordException;
 import org.apache.kafka.common.errors.InvalidOffsetException;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -21,7 +28,8 @@ import org.apache.kafka.storage.internals.log.TimestampOffset;
  *
  * <p>Producer state and leader epochs are carried from segment to segment and kept outside the
  * directory. A segment that is emptied or that cannot be recovered leaves no trace in the producer
- * state of those after it.
+ * state of those after it. Where one ends at a marker that cannot be parsed, Kafka throws before it
+ * recovers those after it: it reads the marker again, as the producer state does not reach behind it.
  */
 final class PartitionRecovery {
     private final Path directory;
@@ -39,12 +47,18 @@ final class PartitionRecovery {
         try (Scratch scratch = new Scratch()) {
             LeaderEpochFileCache epochs = KafkaState.leaderEpochs(scratch.directory);
             ProducerStateManager producers = KafkaState.producers(scratch.directory, time);
+            Exception unread = null;
             for (Path log : logsOf(directory)) {
                 long baseOffset = LogFileUtils.offsetFromFile(log.toFile());
                 producers.updateMapEndOffset(baseOffset);
                 producers.takeSnapshot();
+                if (unread != null) {
+                    segments.add(failure(log, baseOffset, unread));
+                    continue;
+                }
                 Map<String, Object> segment = recover(log, baseOffset, producers, epochs);
                 segments.add(segment);
+                unread = readAgain(log, segment, producers.mapEndOffset());
                 if (segment.containsKey("caught") || segment.containsKey("threw")) {
                     producers = KafkaState.producers(scratch.directory, time);
                     producers.truncateAndReload(0, baseOffset, time.milliseconds());
@@ -74,12 +88,43 @@ final class PartitionRecovery {
             facts.putAll(recoverOpened(segment, producers, epochs));
             segment.close();
         } catch (Exception fatal) {
-            facts.keySet().retainAll(List.of("baseOffset", "fileBytes"));
-            facts.put("threw", fatal.getClass().getName());
-            facts.put("message", withoutMtime(fatal.getMessage()));
             abandon(segment, baseOffset);
+            return failure(log, baseOffset, fatal);
         }
         return facts;
+    }
+
+    private static Map<String, Object> failure(Path log, long baseOffset, Exception fatal)
+            throws IOException {
+        Map<String, Object> facts = new LinkedHashMap<>();
+        facts.put("baseOffset", baseOffset);
+        facts.put("fileBytes", Files.size(log));
+        facts.put("threw", fatal.getClass().getName());
+        facts.put("message", withoutMtime(fatal.getMessage()));
+        return facts;
+    }
+
+    /** Reads a recovered segment's last batch as UnifiedLog.rebuildProducerState does. */
+    private static Exception readAgain(Path log, Map<String, Object> segment, long reached)
+            throws IOException {
+        if (!segment.containsKey("nextOffset") || (long) segment.get("nextOffset") <= reached) {
+            return null;
+        }
+        RecordBatch last = null;
+        try (FileRecords records = FileRecords.open(log.toFile(), false)) {
+            for (RecordBatch batch : records.batches()) {
+                last = batch;
+            }
+            if (last != null && last.hasProducerId() && last.isControlBatch()) {
+                Iterator<Record> markers = last.iterator();
+                if (markers.hasNext()) {
+                    EndTransactionMarker.deserialize(markers.next());
+                }
+            }
+            return null;
+        } catch (CorruptRecordException | InvalidRecordException bad) {
+            return bad;
+        }
     }
 
     /** Does what the broker's LogLoader does with a segment past the recovery point. */

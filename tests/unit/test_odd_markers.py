@@ -1,5 +1,6 @@
 """Control batches with a producer id of every odd form: Kafka's classes against ours."""
 
+import gzip
 import struct
 from pathlib import Path
 
@@ -65,6 +66,13 @@ ODD = {
     "headers": control(headers=[("a", b"b")]),
     "no records, count 0": control(records=0),
     "one record, count 2": control(record_count=2),
+    "gzip, two records": control(codec=GZIP, records=2),
+    "gzip, one record, count 2": control(codec=GZIP, record_count=2),
+    "gzip, two records, count 1": control(codec=GZIP, records=2, record_count=1),
+    "gzip, no key, count 2": control(None, codec=GZIP, record_count=2),
+    "gzip, record length below 0": control(
+        codec=GZIP, payload=gzip.compress(varint(-5) + b"\x00" * 20), record_count=1
+    ),
     "two records, count 1": control(records=2, record_count=1),
     "one record, count 0": control(record_count=0),
     "count below 0": control(record_count=-3),

@@ -9,7 +9,7 @@ from kafka_referee import Referee
 from kafka_segments.index.log_recovery import RecoveryMode
 from log_builds import differences
 from mutated_logs import MutatedLog
-from mutation_case import LogSettings
+from mutation_case import DAY_MS, LogSettings, fit_crc, with_field
 from strategies import (
     CONTROL,
     GZIP,
@@ -22,30 +22,47 @@ from strategies import (
 NOW_MS = 1_700_000_000_000
 
 
-def sent(offset: int, producer_id: int) -> bytes:
+def sent(offset: int, producer_id: int, *, timestamp: int = NOW_MS, flags: int = 0) -> bytes:
     return v2_batch(
         offset,
-        [(NOW_MS, None, b"v")],
+        [(timestamp, None, b"v")],
         producer_id=producer_id,
         producer_epoch=0,
         base_sequence=0,
+        flags=flags,
     )
 
 
-def marker(offset: int, key: bytes) -> bytes:
+def begun(offset: int, producer_id: int) -> bytes:
+    return sent(offset, producer_id, flags=TRANSACTIONAL)
+
+
+def marker(offset: int, key: bytes, producer_id: int = 7) -> bytes:
     return v2_batch(
         offset,
         [(NOW_MS, key, struct.pack(">hi", 0, 0))],
         flags=CONTROL | TRANSACTIONAL,
-        producer_id=7,
+        producer_id=producer_id,
         producer_epoch=0,
     )
 
 
-PLAIN = v1_message(0, NOW_MS, None, b"v")
-UNREADABLE = v1_message(1, NOW_MS, None, b"no gzip", attributes=GZIP)
-READABLE = gzip_wrapper([v1_message(0, NOW_MS, None, b"v")], offset=1, timestamp=NOW_MS)
+def plain(offset: int) -> bytes:
+    return v1_message(offset, NOW_MS, None, b"v")
+
+
+def unreadable(offset: int) -> bytes:
+    return v1_message(offset, NOW_MS, None, b"no gzip", attributes=GZIP)
+
+
+def readable(offset: int) -> bytes:
+    return gzip_wrapper([plain(0)], offset=offset, timestamp=NOW_MS)
+
+
+PLAIN, UNREADABLE, READABLE = plain(0), unreadable(1), readable(1)
 ABORT = struct.pack(">hh", 0, 0)
+EXPIRED = sent(0, 8, timestamp=NOW_MS - DAY_MS)
+SHRINKING = EXPIRED + b"".join(sent(at, id) for at, id in enumerate([17, 1, *range(2, 12)], 1))
 LOGS = {
     "an offset above the next segments": {0: sent(5, 7), 3: b"", 4: sent(9, 8)},
     "producers that share a bucket": {0: sent(200, 4839) + sent(250, 4855), 100: b""},
@@ -60,10 +77,42 @@ LOGS = {
     "such a marker at an offset that was there": {0: sent(0, 7) + marker(0, b"")},
     "such a marker alone": {0: marker(0, b""), 1: sent(1, 7)},
     "such a marker after a sound one": {0: marker(0, ABORT) + marker(1, b""), 2: sent(2, 7)},
+    "such a marker below what was there": {0: sent(5, 7) + marker(3, b""), 9: sent(9, 7)},
+    "nine producers that share a bucket": {0: b"".join(sent(n, 7 + 16 * n) for n in range(9))},
+    "eight producers that share a bucket": {0: b"".join(sent(n, 7 + 16 * n) for n in range(8))},
+    "13 producers, one of which expires": {0: SHRINKING, 13: b"", 20: sent(20, 12)},
+    "an abort, then a wrapper": {0: begun(0, 7) + marker(1, ABORT) + unreadable(2)},
+    "an abort, then a negative magic": {
+        0: fit_crc(with_field(begun(0, 7), "magic", -2)) + begun(1, 7) + marker(2, ABORT)
+    },
+    "a wrapper before a transaction that is open": {0: unreadable(1) + begun(2, 7)},
+    "a readable wrapper before it": {0: readable(1) + begun(2, 7)},
+    "a wrapper before a transaction that has ended": {
+        0: unreadable(1) + begun(2, 7) + marker(3, ABORT)
+    },
+    "a wrapper behind where a transaction begins": {0: begun(0, 7) + unreadable(1) + sent(2, 8)},
+    "a wrapper in the segment after it": {0: begun(0, 7), 4: unreadable(4) + sent(5, 8)},
+    "a wrapper that goes back, then segments": {
+        0: PLAIN + plain(9) + unreadable(3),
+        12: b"",
+        13: plain(13),
+    },
+    "a transaction that is read again from its begin": {
+        0: begun(1, 7) + begun(7, 8) + marker(11, ABORT) + begun(1, 7),
+        12: begun(12, 8) + marker(13, ABORT) + marker(14, ABORT, 8),
+    },
+    "a marker that is read again": {
+        0: marker(6, ABORT) + begun(3, 8) + marker(5, ABORT, 8) + begun(0, 7),
+        7: begun(7, 8) + marker(8, ABORT),
+    },
+    "a third transaction at the second's offset": {
+        0: begun(0, 7) + marker(3, ABORT) + begun(5, 7) + marker(6, ABORT) + begun(5, 7),
+        9: marker(9, ABORT),
+    },
 }
 
 
-@pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
+@pytest.mark.parametrize("mode", RecoveryMode)
 def test_what_is_read_again_makes_what_kafka_has(
     referee: Referee, memory_folder: Path, mode: RecoveryMode
 ) -> None:
@@ -74,3 +123,15 @@ def test_what_is_read_again_makes_what_kafka_has(
     }
 
     assert found == {name: [] for name in LOGS}
+
+
+def test_a_wrapper_is_looked_up_from_the_log_start(referee: Referee, memory_folder: Path) -> None:
+    log = {0: unreadable(3) + sent(5, 7) + sent(6, 8), 7: sent(7, 7) + begun(8, 9)}
+    settings = LogSettings(index_interval_bytes=64, log_start_offset=4)
+    drawn = MutatedLog(0, 0, "log start", log, settings)
+
+    assert not [
+        str(each)
+        for mode in RecoveryMode
+        for each in differences(referee, drawn, memory_folder / mode, mode)
+    ]

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.errors import InvalidTransactionError
+from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
 from kafka_segments.index import leader_epochs
 from kafka_segments.index.producer_state import ProducerState
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
@@ -96,14 +96,23 @@ class LoadOptions:
 Reread = Callable[[SegmentSummary, int, int | None], ProducerSummary]
 """Reads producers of a segment again: from an offset on, up to another or, None, to the end."""
 
+Reaches = Callable[[SegmentSummary, int], bool]
+"""Looks up an offset in a segment; tells whether a batch reaches it."""
+
 
 def fold_of(
-    mode: RecoveryMode, options: LoadOptions, reread: Reread | None = None
+    mode: RecoveryMode,
+    options: LoadOptions,
+    reread: Reread | None = None,
+    reaches: Reaches | None = None,
 ) -> "SegmentFold | LogLoad":
-    """Start a fold; without ``reread`` segments count as a whole where batches are read again."""
+    """Start a fold; without ``reread`` segments count as a whole where batches are read again.
+
+    Without ``reaches`` every offset is found.
+    """
     if mode == RecoveryMode.SEGMENT:
         return SegmentFold()
-    return LogLoad(options, mode == RecoveryMode.LOADER_UNCLEAN, reread)
+    return LogLoad(options, mode == RecoveryMode.LOADER_UNCLEAN, reread, reaches)
 
 
 class SegmentFold:
@@ -130,7 +139,7 @@ class SegmentFold:
         if segment.damage_kind in _WITHOUT_TRACE:
             self._state = before
             return Verdict()
-        if segment.damage_kind == DamageKind.BAD_MARKER:
+        if _is_marker_read_again(segment):
             self._stopped = Damage(
                 DamageKind.NOT_LOADED,
                 0,
@@ -156,9 +165,11 @@ class LogLoad:
     options: LoadOptions
     is_unclean: bool
     reread: Reread | None = None
+    reaches: Reaches | None = None
     _snapshots: list[_Snapshot] = field(default_factory=list)  # the last few, ascending
     _taken: list[SegmentSummary] = field(default_factory=list)  # that a snapshot kept may lack
     _bases: list[int] = field(default_factory=list)
+    _segments: list[SegmentSummary] = field(default_factory=list)  # of ``_bases``, without tables
     _epochs: list[EpochStart] = field(default_factory=list)
     _last: SegmentSummary | None = None
     _stopped: Damage | None = None
@@ -175,6 +186,7 @@ class LogLoad:
         if self._fails_again(segment.base_offset):
             return self._refuse(segment, _not_loaded(DamageKind.UNREADABLE_AGAIN))
         self._bases.append(segment.base_offset)
+        self._segments.append(segment._replace(leader_epochs=(), producers=empty_summary()))
         self._last = segment
         try:
             state, last_snapshot = self._rebuilt(segment.base_offset)
@@ -184,13 +196,15 @@ class LogLoad:
             aborted = state.apply(segment.producers)
         except InvalidTransactionError as error:
             return self._refuse(segment, _refused(error))
+        except UnreadableBatchError as error:
+            return self._refuse(segment, _unreadable(error))
         is_emptied = segment.damage_kind == DamageKind.OFFSET_GOES_BACK
         is_cut = is_unclean and segment.truncated_bytes > 0
         is_unread = segment.damage_kind == DamageKind.UNREADABLE_END and is_cut
         is_unread |= _is_marker_read_again(segment)
         if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
-        if len(segment.producers.producers):
+        if len(segment.producers.producers) or self._is_looked_up(segment):
             self._taken.append(segment)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
         if is_cut:
@@ -208,11 +222,20 @@ class LogLoad:
         before is looked up.
         """
         last = self._last
-        if last is None or last.producer_end_offset >= end:
+        if last is None or last.producer_end_offset >= end or self._is_looked_up(last):
             return False
         looks_at_end = not self.is_unclean or last.producer_end_offset >= last.next_offset
         is_at_end = last.damage_kind == DamageKind.UNREADABLE_END and looks_at_end
         return is_at_end or last.damage_kind == DamageKind.UNREADABLE_AGAIN
+
+    def _is_looked_up(self, segment: SegmentSummary) -> bool:
+        """Tell whether what its recovery looked up may not be what the load looks up in it.
+
+        A compressed message that cannot be read makes a search throw, if it comes by.
+        """
+        is_cut_off = segment.base_offset < self.options.log_start_offset
+        has_moved = segment.producers.goes_back() or is_cut_off
+        return segment.has_wrappers and has_moved and self.reread is not None
 
     def take_first_try(self, segment: SegmentSummary) -> None:
         """Take what stays of the recovery of a segment that is then split: its leader epochs."""
@@ -236,8 +259,14 @@ class LogLoad:
                 continue
             reached = max(base_offset, reached)
             limit = offset if base_offset == holder else None
+            if self._is_looked_up(segment) and not self.is_unclean and self._is_last(base_offset):
+                self._read_again(segment, reached, offset)
             state.apply(self._read_again(segment, reached, limit), is_reread=True)
         return state, last_snapshot
+
+    def _is_last(self, base_offset: int) -> bool:
+        """Tell whether a segment was the last that the log had while the next one was recovered."""
+        return base_offset == self._bases[-2:][0]
 
     def _reload(self, offset: int, start: int | None) -> tuple[ProducerState, int]:
         """Read the newest snapshot up to an offset, as every recovery of a segment does."""
@@ -263,6 +292,8 @@ class LogLoad:
         has_moved = segment.producers.goes_back() or segment.damage_kind == (
             DamageKind.OFFSET_GOES_BACK
         )
+        if self.reread is not None and self._is_looked_up(segment):
+            return self.reread(segment, start, end)
         if not has_moved and segment.producer_end_offset <= start:
             return empty_summary()
         is_whole = start <= segment.base_offset and (end is None or end >= segment.next_offset)
@@ -306,8 +337,11 @@ class LogLoad:
         end = last.next_offset
         try:
             state, last_snapshot = self._rebuilt(end, self._start_offset())
+            self._look_up_unstable(state, end)
         except InvalidTransactionError as error:
             return LogFiles({}, None, _refused(error))
+        except UnreadableBatchError as error:
+            return LogFiles({}, None, _unreadable(error))
         if end > last_snapshot:
             self._snapshots.append(_Snapshot(end, state))
         epochs = leader_epochs.truncate_epochs_from_end(self._epochs, end)
@@ -322,11 +356,34 @@ class LogLoad:
             leader_epochs.encode_leader_epochs(epochs) if has_epochs else b"",
         )
 
+    def _look_up_unstable(self, state: ProducerState, end: int) -> None:
+        """Look up the first offset that a transaction leaves unstable, as a loaded log does.
+
+        Only a compressed message v0 or v1 makes that throw: without one nothing is read.
+        Source: UnifiedLog.maybeIncrementFirstUnstableOffset, LocalLog.read.
+        """
+        unstable = state.first_unstable_offset()
+        if unstable is None or self.reaches is None:
+            return
+        offset = max(unstable, self._start_offset())
+        floor = bisect_right(self._bases, offset)
+        if offset >= end or not floor:
+            return
+        beyond = self._segments[floor - 1 :]
+        while any(segment.has_wrappers for segment in beyond):
+            if self.reaches(beyond.pop(0), offset):
+                return
+
 
 def _is_marker_read_again(segment: SegmentSummary) -> bool:
     """Tell whether a marker that cannot be parsed lies where the producer state ends."""
     is_bad = segment.damage_kind == DamageKind.BAD_MARKER
     return is_bad and segment.producer_end_offset < segment.next_offset
+
+
+def _unreadable(error: UnreadableBatchError) -> Damage:
+    message = f"a broker does not load the log: it throws when it reads on: {error.reason}"
+    return Damage(DamageKind.UNREADABLE_AGAIN, error.position, message)
 
 
 def _not_loaded(kind: DamageKind) -> Damage:

@@ -15,10 +15,10 @@ from numba import njit
 
 from kafka_segments.wire.codecs import ZSTD, DecompressionError, Decompressor
 from kafka_segments.wire.ends import HEADER_BYTES
-from kafka_segments.wire.failures import CODE, FAILURE_SLOTS, LEFT_IN_BATCH, OK, VARINT_TOO_LONG
+from kafka_segments.wire.failures import AT, FAILURE_SLOTS, LEFT_IN_BATCH, OK
 from kafka_segments.wire.native import load_i32, load_i64
 from kafka_segments.wire.records import check_records
-from kafka_segments.wire.varints import read_varint, read_varlong
+from kafka_segments.wire.varints import TOO_LONG, read_varint, read_varlong
 
 # Columns of a batch with a producer id (int64).
 AT_POSITION = 0
@@ -149,13 +149,27 @@ def decode_marker(batch: npt.NDArray[np.uint8]) -> DecodedMarker:
             return DecodedMarker(IS_REFUSED, message=f"a marker: {error}")
     if not is_counted:
         return DecodedMarker(IS_CORRUPT, message=f"a marker's record count is {count}")
-    failure = np.zeros(FAILURE_SLOTS, dtype=np.int64)
-    ended = check_records(records, 0, len(records), 1, failure)
-    if ended == VARINT_TOO_LONG and failure[3] == 0:
-        return DecodedMarker(IS_REFUSED, message="a marker's record length has no end")
-    if ended != OK and not (failure[CODE] == LEFT_IN_BATCH and count > 1):
-        return DecodedMarker(IS_CORRUPT, message="a marker's record cannot be read")
+    unsound = _unsound(records, count, is_compressed=bool(codec))
+    if unsound is not None:
+        return unsound
     return _decoded(batch, records)
+
+
+def _unsound(
+    records: npt.NDArray[np.uint8], count: int, *, is_compressed: bool
+) -> DecodedMarker | None:
+    """Say what is wrong with the records that Kafka reads: of a compressed batch it reads all."""
+    failure = np.zeros(FAILURE_SLOTS, dtype=np.int64)
+    at, end = 0, len(records)
+    for number in range(count if is_compressed else 1):
+        if read_varint(records, at, end)[1] == TOO_LONG:
+            return DecodedMarker(IS_REFUSED, message="a marker's record length has no end")
+        ended = check_records(records, at, end, 1, failure)
+        has_more = number + 1 < count
+        if ended != OK and not (ended == LEFT_IN_BATCH and has_more):
+            return DecodedMarker(IS_CORRUPT, message="a marker's record cannot be read")
+        at = int(failure[AT]) if ended == LEFT_IN_BATCH else end
+    return None
 
 
 def _decoded(batch: npt.NDArray[np.uint8], records: npt.NDArray[np.uint8]) -> DecodedMarker:

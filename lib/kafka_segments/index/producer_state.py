@@ -8,7 +8,7 @@ Source: ProducerStateManager, ProducerStateEntry, ProducerAppendInfo (2.0 and la
 UnifiedLog.loadProducersFromRecords, HashMap.computeIfAbsent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +23,8 @@ NO_SEQUENCE = -1
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
 _FIRST_BUCKETS = 16
+_LEAST_OF_TREES = 64  # buckets; from there on a full one becomes a tree
+_MOST_IN_BUCKET = 8
 _Of = TypeVar("_Of")
 
 
@@ -49,12 +51,14 @@ class ProducerState:
 
     ``open`` has the first offset of a producer's open transaction, ``ongoing`` the producer of a
     transaction by its first offset. They say the same unless offsets go back: there a second
-    transaction can take the place of the first in ``ongoing``.
+    transaction can take the place of the first in ``ongoing``. ``unreplicated`` has the first
+    offsets of those that ended in what was read again.
     """
 
     entries: dict[int, ProducerEntry] = field(default_factory=dict)
     open: dict[int, int] = field(default_factory=dict)
     ongoing: dict[int, int] = field(default_factory=dict)
+    unreplicated: tuple[int, ...] = ()
 
     def copy(self) -> "ProducerState":
         """Give a state of its own."""
@@ -69,7 +73,8 @@ class ProducerState:
 
         ``is_reread``: there is no transaction index, whose entries would have to rise; and new
         producers come in the order of a HashMap of the summary's, which puts each before those
-        that share its bucket.
+        that share its bucket. All its transactions begin before the first of them ends: one that
+        begins where another that ends there had begun is open and yet not ongoing.
 
         Raises:
             InvalidTransactionError: the broker refuses the log; the state is as before.
@@ -77,6 +82,7 @@ class ProducerState:
         steps = _Steps(dict(self.open), dict(self.ongoing), is_reread=is_reread)
         aborted = steps.take(summary.steps)
         self.open, self.ongoing = steps.open, steps.ongoing
+        self.unreplicated += steps.unreplicated()
         rows = {row[summary_of.PRODUCER_ID]: row for row in summary.producers.tolist()}
         ordered = in_hash_order(dict(reversed(rows.items()))) if is_reread else rows.items()
         for producer_id, row in ordered:
@@ -94,7 +100,12 @@ class ProducerState:
             for producer_id, entry in in_hash_order(self.entries)  # as the file has them
             if producer_id in self.open or now_ms - entry.timestamp < expiration_ms
         }
-        return replace(self, entries=kept)
+        ongoing = {self.open[each]: each for each in kept if each in self.open}
+        return ProducerState(kept, dict(self.open), ongoing)
+
+    def first_unstable_offset(self) -> int | None:
+        """Give where the first transaction begins that a reader must wait for."""
+        return min((*self.ongoing, *self.unreplicated), default=None)
 
 
 def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
@@ -120,11 +131,27 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
 
 
 def in_hash_order(of_producers: Mapping[int, _Of]) -> list[tuple[int, _Of]]:
-    """Give what is kept of producers in the order of Java's HashMap."""
-    buckets = _FIRST_BUCKETS
-    while 4 * len(of_producers) > 3 * buckets:
-        buckets *= 2
+    """Give what is kept of producers in the order of Java's HashMap, filled in theirs."""
+    buckets = _buckets(of_producers)
     return sorted(of_producers.items(), key=lambda entry: _hash(entry[0]) & (buckets - 1))
+
+
+def _buckets(producer_ids: Iterable[int]) -> int:
+    """Count the buckets: twice as many where three quarters are full, or a small one holds 8.
+
+    Source: HashMap.putVal, treeifyBin.
+    """
+    buckets = _FIRST_BUCKETS
+    hashes: list[int] = []
+    for producer_id in producer_ids:
+        added = _hash(producer_id)
+        hashes.append(added)
+        if buckets < _LEAST_OF_TREES:
+            mask = buckets - 1
+            shared = sum(1 for other in hashes if (other ^ added) & mask == 0)
+            buckets *= 2 if shared > _MOST_IN_BUCKET else 1
+        buckets *= 2 if 4 * len(hashes) > 3 * buckets else 1
+    return buckets
 
 
 def _hash(producer_id: int) -> int:
@@ -140,6 +167,7 @@ class _Steps:
         self.open = opened
         self.ongoing = ongoing
         self._aborted: list[AbortedTransaction] = []
+        self._ended: list[tuple[int, int, int]] = []  # of what is read again: they end at last
 
     def take(self, steps: Table) -> list[AbortedTransaction]:
         for kind, producer_id, offset, position in steps.tolist():
@@ -156,7 +184,12 @@ class _Steps:
                     self.ongoing[offset] = producer_id
             elif producer_id in self.open:
                 self._end(producer_id, offset, position, is_abort=kind == ABORT)
+        for ended in self._ended:
+            self._complete(*ended)
         return self._aborted
+
+    def unreplicated(self) -> tuple[int, ...]:
+        return tuple(first_offset for _, first_offset, _ in self._ended)
 
     def _end(self, producer_id: int, offset: int, position: int, *, is_abort: bool) -> None:
         first_offset = self.open.pop(producer_id)
@@ -171,6 +204,12 @@ class _Steps:
                     f" transaction before it ends at {self._aborted[-1].last_offset}",
                 )
             self._aborted.append(AbortedTransaction(producer_id, first_offset, offset, stable))
+        if self._is_reread:
+            self._ended.append((producer_id, first_offset, position))
+        else:
+            self._complete(producer_id, first_offset, position)
+
+    def _complete(self, producer_id: int, first_offset: int, position: int) -> None:
         if self.ongoing.pop(first_offset, None) is None:
             raise InvalidTransactionError(
                 position,

@@ -114,8 +114,10 @@ def empty_summary() -> ProducerSummary:
 class Summarizer:
     """Takes the producer batches of one segment, buffer after buffer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_all: bool = False) -> None:
+        """Start; ``keeps_all``: transactions that begin and end here are steps, too."""
         self._counts = np.zeros(_COUNT_SLOTS, dtype=np.int64)
+        self._counts[_KEEPS_ALL] = keeps_all
         self._counts[_GREATEST_BEGIN] = _NO_OFFSET
         self._producers, self._steps = empty_summary()
         self._open = np.empty((0, _OPEN_COLUMNS), dtype=np.int64)

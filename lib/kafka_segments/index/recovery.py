@@ -100,7 +100,10 @@ class RecoveryOptions:
 
 
 class SegmentSummary(NamedTuple):
-    """What of a recovered segment matters to those after it (``log_recovery``)."""
+    """What of a recovered segment matters to those after it (``log_recovery``).
+
+    ``has_wrappers``: some batches are compressed messages v0 or v1.
+    """
 
     base_offset: int
     next_offset: int
@@ -110,6 +113,7 @@ class SegmentSummary(NamedTuple):
     damage_kind: DamageKind | None
     leader_epochs: Sequence[EpochStart]
     producers: ProducerSummary
+    has_wrappers: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,7 @@ class SegmentRecovery:
             damage_kind=None if self.damage is None else self.damage.kind,
             leader_epochs=[EpochStart(*entry) for entry in self.leader_epochs.tolist()],
             producers=self.producers,
+            has_wrappers=self.record_count is None,
         )
 
 
@@ -405,7 +410,7 @@ class SegmentRecoverer:
                 if count:
                     part.append(output[:count].copy())
             if producer_batches:
-                summarizer = summarizer or Summarizer()
+                summarizer = summarizer or Summarizer(keeps_all=bool(state[kernel.ANY_OFFSET]))
                 summarizer.add(self._producers_out[:producer_batches])
             status = state[kernel.STATUS]
             if status == kernel.WANTS_MARKER:
@@ -521,9 +526,7 @@ _ENDS_OF_WALK = (
 
 
 def _summary(summarizer: Summarizer | None, state: npt.NDArray[np.int64]) -> ProducerSummary:
-    if summarizer is None:
-        return empty_summary()
-    found = summarizer.summary()
+    found = empty_summary() if summarizer is None else summarizer.summary()
     position = int(state[kernel.WENT_BACK_POSITION])
     if position < 0:
         return found

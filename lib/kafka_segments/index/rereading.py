@@ -3,7 +3,7 @@
 Source: UnifiedLog.rebuildProducerState, LogSegment.read.
 """
 
-from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
+from kafka_segments.errors import InvalidTransactionError
 from kafka_segments.index.log_end import BatchSearch
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.index.recovery import SegmentRecoverer
@@ -27,30 +27,56 @@ def producers_between(
 
     Raises:
         InvalidTransactionError: Kafka throws at it, and does not load the log.
+        UnreadableBatchError: so it does where it looks up a place.
         FileChangedError: the file ended before ``size_bytes``.
         OSError: whatever ``read_into`` raises.
     """
-    found = recoverer.recover(read_into, size_bytes=size_bytes, base_offset=base_offset)
-    search = BatchSearch(read_into, end=size_bytes)
-
-    def place(offset: int) -> int | None:
-        start = 0
-        if found.offset_entries is not None:
-            below = found.offset_entries[found.offset_entries[:, 0] <= offset]
-            start = int(below[-1, 1]) if len(below) else 0
-        return search.position_of(offset, start=start)
-
-    try:
-        end = size_bytes
-        if end_offset is not None:
-            limit = place(end_offset)
-            end = size_bytes if limit is None else limit
-        start = place(start_offset)
-    except UnreadableBatchError as error:
-        raise InvalidTransactionError(error.position, error.reason) from None
+    places = _Places(recoverer, read_into, size_bytes=size_bytes, base_offset=base_offset)
+    end = size_bytes
+    if end_offset is not None:
+        limit = places.of(end_offset)
+        end = size_bytes if limit is None else limit
+    start = places.of(start_offset)
     if start is None:
         return empty_summary()
     if end < start:
         message = f"the batch of offset {end_offset} stands before that of {start_offset}"
         raise InvalidTransactionError(end, message)
     return recoverer.producers(shifted(read_into, start), size_bytes=end - start)
+
+
+def reaches(
+    recoverer: SegmentRecoverer,
+    read_into: ReadInto,
+    *,
+    size_bytes: int,
+    base_offset: int,
+    offset: int,
+) -> bool:
+    """Tell whether Kafka finds a batch of an offset, or of one above it, in a segment.
+
+    Raises:
+        UnreadableBatchError: Kafka throws at the search.
+        FileChangedError: the file ended before ``size_bytes``.
+        OSError: whatever ``read_into`` raises.
+    """
+    places = _Places(recoverer, read_into, size_bytes=size_bytes, base_offset=base_offset)
+    return places.of(offset) is not None
+
+
+class _Places:
+    """Looks up offsets in a segment, by its index."""
+
+    def __init__(
+        self, recoverer: SegmentRecoverer, read_into: ReadInto, *, size_bytes: int, base_offset: int
+    ) -> None:
+        found = recoverer.recover(read_into, size_bytes=size_bytes, base_offset=base_offset)
+        self._entries = found.offset_entries
+        self._search = BatchSearch(read_into, end=size_bytes)
+
+    def of(self, offset: int) -> int | None:
+        start = 0
+        if self._entries is not None:
+            below = self._entries[self._entries[:, 0] <= offset]
+            start = int(below[-1, 1]) if len(below) else 0
+        return self._search.position_of(offset, start=start)

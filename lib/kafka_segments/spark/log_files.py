@@ -29,6 +29,7 @@ SUMMARY = (
     "producer_end_offset",
     "valid_bytes",
     "truncated_bytes",
+    "record_count",
     "leader_epochs",
     "damage",
     "producers",
@@ -122,6 +123,7 @@ def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[Folde
             damage_kind=None if row["damage"] is None else DamageKind(row["damage"]["kind"]),
             leader_epochs=[EpochStart(*entry) for entry in epochs.tolist()],
             producers=ProducerSummary(producers, steps),
+            has_wrappers=row["record_count"] is None,
         )
         yield FoldedSegment(
             tuple(row[name] for name in SEGMENT_KEYS),

@@ -21,7 +21,7 @@ from kafka_segments.index.recovery import (
     SegmentRecoverer,
     SegmentSummary,
 )
-from kafka_segments.index.rereading import producers_between
+from kafka_segments.index.rereading import producers_between, reaches
 from kafka_segments.index.splitting import Piece, shifted, split_overflowed
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
@@ -89,7 +89,7 @@ class FoldedLog:
             log_start_offset=first.log_start_offset,
         )
         self.key = first.key[:-1]
-        fold = fold_of(options.mode, settings, self._read_again)
+        fold = fold_of(options.mode, settings, self._read_again, self._reaches)
         self._fold = fold
         self._load = fold if isinstance(fold, LogLoad) else None
         self._recovery = options.recovery
@@ -138,8 +138,7 @@ class FoldedLog:
 
     def _take_whole(self, segment: FoldedSegment) -> Verdict:
         base_offset = segment.summary.base_offset
-        if len(segment.summary.producers.producers):
-            self._places[base_offset] = (segment.name, 0)
+        self._places[base_offset] = (segment.name, 0)
         verdict = self._fold.take(segment.summary)
         publisher = self._publisher
         if publisher is None or publisher.leaves_alone(
@@ -195,6 +194,22 @@ class FoldedLog:
                 )
         except (OSError, FileChangedError):
             return segment.producers
+
+    def _reaches(self, segment: SegmentSummary, offset: int) -> bool:
+        """Look up an offset as a load does at its end; it is found if the file is gone."""
+        name, position = self._places[segment.base_offset]
+        file = place(self._folder[0]).child(self._folder[1], name)
+        try:
+            with open_segment(file) as opened:
+                return reaches(
+                    self._its_recoverer(),
+                    shifted(opened.read_into, position),
+                    size_bytes=segment.valid_bytes,
+                    base_offset=segment.base_offset,
+                    offset=offset,
+                )
+        except (OSError, FileChangedError):
+            return True
 
     def _take_held(self, end: int) -> Iterator[tuple[FoldedSegment, Verdict]]:
         """Take what is held up to a base offset; give the segments that this decides."""
