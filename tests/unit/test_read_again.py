@@ -101,6 +101,9 @@ LOGS = {
         0: begun(1, 7) + begun(7, 8) + marker(11, ABORT) + begun(1, 7),
         12: begun(12, 8) + marker(13, ABORT) + marker(14, ABORT, 8),
     },
+    "a wrapper, offsets that go back, then all is read": {
+        0: plain(0) + unreadable(1) + plain(1) + sent(9, -1)
+    },
     "a marker that is read again": {
         0: marker(6, ABORT) + begun(3, 8) + marker(5, ABORT, 8) + begun(0, 7),
         7: begun(7, 8) + marker(8, ABORT),
@@ -135,3 +138,22 @@ def test_a_wrapper_is_looked_up_from_the_log_start(referee: Referee, memory_fold
         for mode in RecoveryMode
         for each in differences(referee, drawn, memory_folder / mode, mode)
     ]
+
+
+@pytest.mark.parametrize("mode", RecoveryMode)
+def test_a_wrapper_that_a_cut_to_the_base_offset_meets_fails_the_log(
+    referee: Referee, memory_folder: Path, mode: RecoveryMode
+) -> None:
+    later = v1_message(2, NOW_MS + 5, None, b"v")
+    logs = {
+        "it looks there": {0: unreadable(20) + plain(2) + plain(1), 22: plain(22)},
+        "it leaves it": {0: unreadable(8) + plain(0) + later, 22: plain(22)},
+        "it leaves one that can be read": {0: readable(8) + plain(0) + later, 22: plain(22)},
+    }
+    found = {
+        name: [str(each) for each in differences(referee, drawn, memory_folder / name, mode)]
+        for name, segments in logs.items()
+        for drawn in [MutatedLog(0, 0, name, segments, LogSettings(index_interval_bytes=0))]
+    }
+
+    assert found == {name: [] for name in logs}

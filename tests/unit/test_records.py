@@ -544,6 +544,15 @@ def test_the_lz4_header_checksum_is_verified_in_v1_and_not_in_v0() -> None:
     assert error_of(v1_message(7, 5, None, data, attributes=3)).startswith("cannot decompress")
 
 
+def test_the_checksum_of_an_lz4_frames_content_is_passed_over_as_kafka_does() -> None:
+    frame = compressed(3, v1_message(0, 5, None, b"x" * 200))
+    torn = frame[:-4]
+    wrong = torn + b"\xde\xad\xbe\xef"
+
+    assert decode(v1_message(0, 5, None, wrong, attributes=3))[0]["value"] == b"x" * 200
+    assert error_of(v1_message(0, 5, None, torn, attributes=3)).startswith("cannot decompress")
+
+
 def test_a_batch_that_cannot_be_decoded_does_not_stop_the_next() -> None:
     good = [v2_batch(offset, [(offset, None, b"v")] * 2) for offset in (0, 20)]
     bad = v2_batch(10, [(5, b"k", b"v"), (6, b"k", b"v")], record_count=1)

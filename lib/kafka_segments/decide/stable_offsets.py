@@ -8,7 +8,10 @@ from pyspark.sql import functions as F
 from kafka_segments.decide.retention_passes import LOG
 
 _BEGIN, _COMMIT = 1, 2  # kinds of ``transaction_steps``; later kinds are markers too
-_TAKEN_BACK = ("offset_overflow", "index_full", "invalid_transaction", "offset_goes_back")
+_TAKEN_BACK = (
+    *("offset_overflow", "index_full", "invalid_transaction"),
+    *("offset_goes_back", "unreadable_cut"),
+)
 
 
 def first_unstable_offsets() -> Callable[[DataFrame], DataFrame]:

@@ -47,10 +47,11 @@ _UNREAD = (
 _WITHOUT_TRACE = (
     *_REFUSED,
     DamageKind.OFFSET_GOES_BACK,
+    DamageKind.UNREADABLE_CUT,
     DamageKind.UNREADABLE_END,
     DamageKind.UNREADABLE_FIRST,
 )
-_REFUSED_BY_LOADS = (*_REFUSED, *_UNREAD)
+_REFUSED_BY_LOADS = (*_REFUSED, *_UNREAD, DamageKind.UNREADABLE_CUT)
 
 
 class RecoveryMode(StrEnum):
@@ -248,6 +249,8 @@ class LogLoad:
         Source: UnifiedLog.rebuildProducerState.
         """
         state, last_snapshot = self._reload(offset, start)
+        if last_snapshot >= offset:
+            return state, last_snapshot
         reached = last_snapshot
         first = bisect_right(self._bases, reached)
         floor = self._bases[first - 1] if first else None
@@ -316,6 +319,7 @@ class LogLoad:
         if damage is None and segment.damage_kind in (
             DamageKind.BAD_MARKER,
             DamageKind.OFFSET_GOES_BACK,
+            DamageKind.UNREADABLE_CUT,
             DamageKind.UNREADABLE_END,
         ):
             damage = _not_loaded(segment.damage_kind)

@@ -64,6 +64,7 @@ class DamageKind(StrEnum):
     INDEX_FULL = "index_full"
     BAD_MARKER = "bad_marker"
     INVALID_TRANSACTION = "invalid_transaction"
+    UNREADABLE_CUT = "unreadable_cut"
     UNREADABLE_END = "unreadable_end"
     UNREADABLE_FIRST = "unreadable_first_batch"
     UNREADABLE_AGAIN = "unreadable_again"
@@ -209,9 +210,9 @@ class SegmentRecoverer:
         status = int(state[kernel.STATUS])
         offsets, times, epochs = _joined(offset_parts), _joined(time_parts), _joined(epoch_parts)
         if status in (kernel.OFFSET_INDEX_GOES_BACK, kernel.TIME_INDEX_GOES_BACK):
-            left = self._truncated_to_base(read_into, state, offsets, times)
+            left, unread = self._truncated_to_base(read_into, state, offsets, times)
             found = self._left_of(read_into, left, base_offset)
-            damage = self._cut_damage(found.damage, state, status)
+            damage = self._cut_damage(unread or found.damage, state, status)
             is_kept = self._options.is_load or damage.kind == DamageKind.OFFSET_GOES_BACK
             return replace(
                 found,
@@ -241,7 +242,9 @@ class SegmentRecoverer:
         if of_rest is None or (is_first and self._options.is_load):
             return Damage(DamageKind.OFFSET_GOES_BACK, position, message)
         said = f"{of_rest.message}; besides, at byte {position}: {message}"
-        return Damage(of_rest.kind, of_rest.position, said)
+        return Damage(
+            of_rest.kind if is_first else DamageKind.UNREADABLE_CUT, of_rest.position, said
+        )
 
     def producers(self, read_into: ReadInto, *, size_bytes: int) -> ProducerSummary:
         """Summarise the producers of batches that are sound, whatever their offsets.
@@ -264,11 +267,11 @@ class SegmentRecoverer:
         state: npt.NDArray[np.int64],
         offsets: Entries,
         times: Entries,
-    ) -> Left:
-        """Cut a segment to its base offset; empty it where Kafka throws at that."""
+    ) -> tuple[Left, Damage | None]:
+        """Cut a segment to its base offset; nothing is left where Kafka throws at that."""
         size_bytes, base_offset = int(state[kernel.END]), int(state[kernel.BASE_OFFSET])
         try:
-            return truncated_to_base(
+            left = truncated_to_base(
                 read_into,
                 size_bytes=size_bytes,
                 base_offset=base_offset,
@@ -276,9 +279,12 @@ class SegmentRecoverer:
                 time_entries=times,
                 max_timestamp=int(state[kernel.MAX_TIMESTAMP]),
             )
-        except UnreadableBatchError:
+        except UnreadableBatchError as error:
             none = offsets[:0]
-            return Left(0, none, none, kernel.NO_TIMESTAMP, base_offset, base_offset, 0)
+            nothing = Left(0, none, none, kernel.NO_TIMESTAMP, base_offset, base_offset, 0)
+            message = f"Kafka throws when it cuts the segment: {error.reason}"
+            return nothing, Damage(DamageKind.UNREADABLE_CUT, error.position, message)
+        return left, None
 
     def _left_of(self, read_into: ReadInto, left: Left, base_offset: int) -> SegmentRecovery:
         """Measure what is left of a segment that was cut to its base offset."""
@@ -510,7 +516,11 @@ def _read_again_damage(
     return None
 
 
-_UNREADABLE = (DamageKind.UNREADABLE_END, DamageKind.UNREADABLE_FIRST)
+_UNREADABLE = (
+    DamageKind.UNREADABLE_CUT,
+    DamageKind.UNREADABLE_END,
+    DamageKind.UNREADABLE_FIRST,
+)
 _BAD_FIRST_MAGIC = (
     "the first batch has a negative magic: a load keeps it, and Kafka throws when it reads the"
     " timestamp of the segment's first batch"

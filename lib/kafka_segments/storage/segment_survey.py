@@ -24,7 +24,11 @@ from kafka_segments.wire.batches import MAGIC_V2, Batches
 _SUFFIXES = (".index", ".timeindex")
 _QUORUM_STATE = "quorum-state"
 # A load without index files fails at these: it is what `cut` goes by.
-_NOT_LOADED = (DamageKind.BAD_MARKER, DamageKind.OFFSET_GOES_BACK)
+_NOT_LOADED = (
+    DamageKind.BAD_MARKER,
+    DamageKind.OFFSET_GOES_BACK,
+    DamageKind.UNREADABLE_CUT,
+)
 Facts = dict[str, Any]
 
 

@@ -30,6 +30,9 @@ GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_HAS_CONTENT_CHECKSUM = 0x04
+_LZ4_HAS_BLOCK_CHECKSUMS = 0x10
+_LZ4_BLOCK_BYTES = 0x7FFFFFFF  # the bit above: it is stored
 _OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says
 _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
 
@@ -60,6 +63,8 @@ class Decompressor:
             raise DecompressionError(f"codec is {codec}, 0 to 4 are known")
         if codec == LZ4 and magic == 0:
             data = _with_right_checksum(data)
+        if codec == LZ4:
+            data = _without_content_checksum(data)
         try:
             return self._out[: into(data, self._out)]
         except cramjam.DecompressionError as error:
@@ -125,16 +130,43 @@ _CODECS: dict[int, Callable[[Bytes, Bytes], int]] = {
 
 def _with_right_checksum(frame: Bytes) -> Bytes:
     """Copy an lz4 frame with the header checksum that its format asks for."""
-    if len(frame) < 7 or frame[:4].tobytes() != LZ4_FRAME_MAGIC:
-        return frame
-    flags = int(frame[4])
-    descriptor_bytes = 2 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
-    checksum_at = 4 + descriptor_bytes
-    if len(frame) <= checksum_at:
+    checksum_at = _lz4_checksum_at(frame)
+    if checksum_at is None:
         return frame
     right = frame.copy()
-    right[checksum_at] = (xxh32(frame[4:checksum_at].tobytes()) >> 8) & 0xFF
+    right[checksum_at] = _lz4_checksum(frame[4:checksum_at])
     return right
+
+
+def _without_content_checksum(frame: Bytes) -> Bytes:
+    """Copy an lz4 frame without the checksum of its content, which Kafka passes over."""
+    checksum_at = _lz4_checksum_at(frame)
+    if checksum_at is None or not frame[4] & _LZ4_HAS_CONTENT_CHECKSUM:
+        return frame
+    if frame[checksum_at] != _lz4_checksum(frame[4:checksum_at]):
+        return frame
+    at, more = checksum_at + 1, 4 if frame[4] & _LZ4_HAS_BLOCK_CHECKSUMS else 0
+    while size := int.from_bytes(frame[at : at + 4].tobytes(), "little"):
+        at += 4 + (size & _LZ4_BLOCK_BYTES) + more
+    if at + 8 > len(frame):
+        return frame
+    plain = frame[: at + 4].copy()
+    plain[4] &= ~_LZ4_HAS_CONTENT_CHECKSUM & 0xFF
+    plain[checksum_at] = _lz4_checksum(plain[4:checksum_at])
+    return plain
+
+
+def _lz4_checksum_at(frame: Bytes) -> int | None:
+    """Find the checksum of an lz4 frame's header; None: it has none."""
+    if len(frame) < 7 or frame[:4].tobytes() != LZ4_FRAME_MAGIC:
+        return None
+    flags = int(frame[4])
+    at = 4 + 2 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    return at if at < len(frame) else None
+
+
+def _lz4_checksum(descriptor: Bytes) -> int:
+    return (xxh32(descriptor.tobytes()) >> 8) & 0xFF
 
 
 def _rotated(value: int, bits: int) -> int:
