@@ -1,5 +1,6 @@
 """Size limits of index files."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
+from kafka_segments.errors import UsageError
 from kafka_segments.index.limits import (
     index_limits,
     most_offset_entries,
     sufficient_index_bytes,
 )
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.settings import Settings
 from log_reading import reader_of
 from strategies import DatedLog, dated_logs, example_e1
 
@@ -55,6 +58,20 @@ def test_sufficient_bytes_suffice_for_recovery(drawn: DatedLog, interval_bytes: 
     assert found.damage is None
     assert found.offset_entries is not None
     assert len(found.offset_entries) <= most_offset_entries(size, interval_bytes)
+
+
+@pytest.mark.parametrize(("segment_index_bytes", "opens"), [(4, False), (11, False), (12, True)])
+def test_no_segment_opens_with_less_than_settings_take(
+    referee: Referee, tmp_path: Path, segment_index_bytes: int, opens: bool
+) -> None:
+    (tmp_path / f"{0:020d}.log").touch()
+
+    (found,) = referee.recover(tmp_path, segment_index_bytes=segment_index_bytes)
+
+    assert ("threw" not in found) == opens
+    assert ("Invalid max index size" in found.get("message", "")) != opens
+    with nullcontext() if opens else pytest.raises(UsageError):
+        Settings.load(None, [f"segment_index_bytes={segment_index_bytes}"])
 
 
 @pytest.mark.parametrize("segment_index_bytes", [36, 40, 47, 48, 1000])

@@ -5,6 +5,7 @@
 FOLDER`` writes the log.
 """
 
+import gzip
 import os
 import time
 from collections import Counter
@@ -14,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from great_lengths import says_great_length
 from kafka_referee import Referee
 from kafka_segments.index.log_recovery import RecoveryMode
 from log_builds import Difference, built_by_kafka, built_by_us, differences, told_differences
 from mutated_logs import KINDS, draw
 from mutation_case import LogSettings
+from strategies import GZIP, v0_message, v1_message
 
 LOGS = int(os.environ.get("MUTATED_LOGS", str(len(KINDS))))
 FIRST = int(os.environ.get("MUTATED_FROM", "0"))
@@ -82,6 +85,17 @@ def test_a_build_with_another_interval_differs_in_every_mode(
         told.append(told_differences(ours, built_by_kafka(referee, partition, mode, LogSettings())))
 
     assert all(told)
+
+
+def test_memory_runs_out_only_where_a_length_is_great() -> None:
+    inner = bytes(8) + (2**30).to_bytes(4, "big") + bytes(30)
+    sound = v1_message(0, 1, None, gzip.compress(v0_message(0, None, b"v")), attributes=GZIP)
+    great = v1_message(0, 1, None, gzip.compress(inner), attributes=GZIP)
+    snappy = v1_message(0, 1, None, b"\xff\xff\xff\xff\x07abc", attributes=2)
+
+    assert not says_great_length(sound + sound)
+    assert says_great_length(sound + great)
+    assert says_great_length(snappy)
 
 
 def test_a_log_is_the_same_whenever_it_is_drawn(seed: int) -> None:

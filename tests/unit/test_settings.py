@@ -105,8 +105,8 @@ def test_settings_cannot_be_changed():
             "index_interval_bytes is 2147483648: Input should be less than or equal to 2147483647",
         ),
         (
-            "segment_index_bytes=3",
-            "segment_index_bytes is 3: Input should be greater than or equal to 4",
+            "segment_index_bytes=11",
+            "segment_index_bytes is 11: Input should be greater than or equal to 12",
         ),
     ],
 )
