@@ -347,7 +347,7 @@ def odd_wrappers(case: Case) -> None:
             ]
         )
     value = rng.choice([None] * 4 + [b"", rng.randbytes(30)])
-    odd = wrapper(magic, near + len(offsets), codec, inner, value=value)
+    odd = wrapper(magic, min(near + len(offsets), MAX_INT64), codec, inner, value=value)
     segment.batches[place:place] = [odd]
 
 
