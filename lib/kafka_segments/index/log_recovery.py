@@ -202,7 +202,8 @@ class LogLoad:
         is_emptied = segment.damage_kind == DamageKind.OFFSET_GOES_BACK
         is_cut = is_unclean and segment.truncated_bytes > 0
         is_unread = segment.damage_kind == DamageKind.UNREADABLE_END and is_cut
-        is_unread |= _is_marker_read_again(segment)
+        is_below_start = segment.next_offset <= self.options.log_start_offset  # none is read again
+        is_unread |= _is_marker_read_again(segment) and not is_below_start
         if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
         if len(segment.producers.producers) or self._is_looked_up(segment):
@@ -262,8 +263,10 @@ class LogLoad:
                 continue
             reached = max(base_offset, reached)
             limit = offset if base_offset == holder else None
-            if self._is_looked_up(segment) and not self.is_unclean and self._is_last(base_offset):
-                self._read_again(segment, reached, offset)
+            is_odd = self._is_looked_up(segment) or offset < segment.next_offset
+            is_limited = is_odd and not self.is_unclean and self._is_last(base_offset)
+            if is_limited and segment.has_wrappers and self.reread is not None:
+                self.reread(segment, reached, offset)
             state.apply(self._read_again(segment, reached, limit), is_reread=True)
         return state, last_snapshot
 
@@ -295,7 +298,8 @@ class LogLoad:
         has_moved = segment.producers.goes_back() or segment.damage_kind == (
             DamageKind.OFFSET_GOES_BACK
         )
-        if self.reread is not None and self._is_looked_up(segment):
+        is_before = segment.has_wrappers and start < segment.producer_end_offset
+        if self.reread is not None and (is_before or self._is_looked_up(segment)):
             return self.reread(segment, start, end)
         if not has_moved and segment.producer_end_offset <= start:
             return empty_summary()
