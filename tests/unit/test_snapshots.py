@@ -168,3 +168,9 @@ def test_the_leader_epoch_file_of_the_worked_example() -> None:
 
     assert data == b"0\n2\n3 1000\n5 1006\n"
     assert parse_leader_epochs(data.decode()) == epochs
+
+
+def test_a_timestamp_near_the_least_does_not_expire_as_javas_long_wraps() -> None:
+    state = ProducerState({7: ProducerEntry(timestamp=-(2**63))})
+
+    assert state.without_expired(now_ms=1_700_000_000_000, expiration_ms=1).entries

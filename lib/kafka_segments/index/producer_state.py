@@ -98,7 +98,7 @@ class ProducerState:
         kept = {
             producer_id: entry
             for producer_id, entry in in_hash_order(self.entries)  # as the file has them
-            if producer_id in self.open or now_ms - entry.timestamp < expiration_ms
+            if producer_id in self.open or _wrapped(now_ms - entry.timestamp) < expiration_ms
         }
         ongoing = {self.open[each]: each for each in kept if each in self.open}
         return ProducerState(kept, dict(self.open), ongoing)
@@ -106,6 +106,11 @@ class ProducerState:
     def first_unstable_offset(self) -> int | None:
         """Give where the first transaction begins that a reader must wait for."""
         return min((*self.ongoing, *self.unreplicated), default=None)
+
+
+def _wrapped(milliseconds: int) -> int:
+    """Give a difference as Java's long holds it."""
+    return (milliseconds + 2**63) % 2**64 - 2**63
 
 
 def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
