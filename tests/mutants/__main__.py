@@ -98,7 +98,7 @@ def _reach(workers: list[Worker], folder: Path, options: argparse.Namespace) -> 
         path for path in sorted((tests / "unit").glob("test_*.py")) if path.name not in left_out
     ]
     if "decide" in options.folders:
-        files += [path for name in _SPARK if (path := tests / "spark" / f"test_{name}.py").exists()]
+        files = [tests / "spark" / f"test_{name}.py" for name in _SPARK] + files
     folder.mkdir(parents=True, exist_ok=True)
     outs = {path: folder / f"{path.parent.name}-{path.stem}.json" for path in files}
     todo = [path for path in files if not (options.keep_reach and _is_fresh(outs[path], path))]

@@ -14,6 +14,7 @@ from typing import Any
 from mutants.operators import Mutant
 
 _SHARED = (".venv", ".venv-airflow", "jars")
+_CACHE = "numba"
 _MEMORY_BYTES = 8 * 2**30
 _FEW_SECONDS = 90
 _IDLE = 10
@@ -26,7 +27,7 @@ class Worker:
     def __init__(self, root: Path, folder: Path) -> None:
         self.folder = folder
         self.package = folder / "lib" / "kafka_segments"
-        self._cache = folder / "numba"
+        self._cache = folder / _CACHE
         self._jvm: Any = None
         _copy(root, folder)
 
@@ -152,6 +153,11 @@ class Worker:
 
 
 def _copy(root: Path, folder: Path) -> None:
+    """Copy what is under version control; what numba has compiled of the same package stays."""
+    compiled = folder.with_name(f"{folder.name}-numba")
+    shutil.rmtree(compiled, ignore_errors=True)
+    if (folder / _CACHE).exists() and _sources(folder) == _sources(root):
+        (folder / _CACHE).rename(compiled)
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z", "-co", "--exclude-standard"],
@@ -168,3 +174,10 @@ def _copy(root: Path, folder: Path) -> None:
     for name in _SHARED:
         if (root / name).exists():
             (folder / name).symlink_to((root / name).resolve())
+    if compiled.exists():
+        compiled.rename(folder / _CACHE)
+
+
+def _sources(folder: Path) -> dict[str, bytes]:
+    files = sorted((folder / "lib").rglob("*.py"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

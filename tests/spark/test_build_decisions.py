@@ -1,0 +1,142 @@
+"""Which segments a build reads, and what a fold changes of those it does not read."""
+
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.decide.build_plan import RETOUCH, SAME, SCAN, lies_below, plan_scan
+from kafka_segments.decide.log_folding import rejudged, segments_to_fold
+from rows_of import frame
+
+FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"
+KNOWN = (
+    "base_offset long, fingerprint string, is_active boolean, index_format string,"
+    " vanished_at timestamp"
+)
+JUDGED = (
+    "base_offset long, index_entries long, time_index_entries long, fingerprint string,"
+    " damage string, txn_index_entries long"
+)
+
+
+def _plans(found: DataFrame, known: DataFrame | None, **options: bool) -> dict[int, str]:
+    planned = found.transform(plan_scan(known, options="o", full=False, **options))
+    return {row["base_offset"]: row["plan"] for row in planned.collect()}
+
+
+def test_what_is_read_again_is_what_differs(spark: SparkSession) -> None:
+    same = {"size_bytes": 10, "mtime_ns": 7, "next_base_offset": 9, "is_active": False}
+    found = frame(spark, FOUND, *({"base_offset": base, **same} for base in range(8)))
+    known = {"fingerprint": "10/7/o", "is_active": False, "index_format": "kafka"}
+    changes = [
+        {},
+        {"fingerprint": "11/7/o"},
+        {"fingerprint": "10/8/o"},
+        {"fingerprint": "10/7/other"},
+        {"fingerprint": None},
+        {"is_active": True},
+        {"vanished_at": datetime(2026, 1, 1, tzinfo=UTC)},
+    ]
+    before = frame(
+        spark, KNOWN, *({"base_offset": base, **known, **one} for base, one in enumerate(changes))
+    )
+
+    assert _plans(found, before) == {
+        0: SAME, 1: SCAN, 2: SCAN, 3: SCAN, 4: SCAN, 5: RETOUCH, 6: RETOUCH, 7: SCAN,
+    }  # fmt: skip
+    assert set(_plans(found, None).values()) == {SCAN}
+    everything = found.transform(plan_scan(before, options="o", full=True)).collect()
+    assert [(row["plan"], row["is_known"]) for row in everything] == [
+        (SCAN, row["base_offset"] < 7) for row in everything
+    ]
+
+
+def test_the_next_segment_counts_where_it_is_asked_for(spark: SparkSession) -> None:
+    found = frame(
+        spark,
+        FOUND,
+        *(
+            {"base_offset": base, "size_bytes": 10, "mtime_ns": 7, "next_base_offset": following}
+            | {"is_active": False}
+            for base, following in ((0, 9), (1, 8), (2, 9))
+        ),
+    )
+    before = frame(
+        spark,
+        KNOWN,
+        {"base_offset": 0, "fingerprint": "10/7/9/o", "is_active": False},
+        {"base_offset": 1, "fingerprint": "10/7/9/o", "is_active": False},
+        {"base_offset": 2, "fingerprint": "10/7/o", "is_active": False},
+    )
+
+    assert _plans(found, before, needs_next=True) == {0: SAME, 1: SCAN, 2: SCAN}
+    assert _plans(found, before) == {0: SCAN, 1: SCAN, 2: SAME}
+
+
+def test_a_path_lies_below_a_source_or_is_one(spark: SparkSession) -> None:
+    paths = ("/a", "/a/b", "/ab", "/x/y", "/x", "/")
+    sources: list[tuple[str, ...]] = [("/a", "/x/"), ("/",), ()]
+    row = spark.range(1).select(
+        *(
+            F.array(*(lies_below(F.lit(path), one) for path in paths)).alias(str(number))
+            for number, one in enumerate(sources)
+        )
+    )
+
+    found = [[path for path, is_in in zip(paths, one, strict=True) if is_in] for one in row.first()]
+
+    assert found == [["/a", "/a/b", "/x/y"], list(paths), []]
+
+
+def test_a_log_in_which_something_changed_is_folded_as_a_whole(spark: SparkSession) -> None:
+    columns = "base_offset long, size_bytes long"
+    scanned = frame(spark, columns, {"base_offset": 5, "size_bytes": 50})
+    known = frame(
+        spark,
+        columns,
+        *({"base_offset": base, "size_bytes": base * 10} for base in (0, 5)),
+        {"base_offset": 0, "topic": "quiet"},
+    )
+    planned = frame(
+        spark,
+        "base_offset long, plan string",
+        {"base_offset": 0, "plan": SAME},
+        {"base_offset": 5, "plan": SCAN},
+        {"base_offset": 0, "topic": "quiet", "plan": SAME},
+    )
+
+    def folded(before: DataFrame | None) -> list[tuple[object, ...]]:
+        rows = scanned.transform(segments_to_fold(scanned, before, planned, ["size_bytes"]))
+        return sorted(tuple(row)[3:] for row in rows.collect())
+
+    assert folded(known) == [("t", 0, 0, 0, False), ("t", 0, 5, 50, True)]
+    assert folded(None) == [("t", 0, 5, 50, True)]
+
+
+def test_known_segments_change_where_the_fold_says_something_new(spark: SparkSession) -> None:
+    known = frame(
+        spark,
+        JUDGED,
+        *(
+            {"base_offset": base, "index_entries": 3, "time_index_entries": 4, "fingerprint": "f"}
+            | {"txn_index_entries": 1}
+            for base in range(5)
+        ),
+    )
+    verdicts = frame(
+        spark,
+        "base_offset long, txn_index_entries long, log_damage string, is_scanned boolean",
+        {"base_offset": 0, "txn_index_entries": 1, "is_scanned": False},
+        {"base_offset": 1, "txn_index_entries": 2, "is_scanned": False},
+        {"base_offset": 2, "txn_index_entries": 1, "log_damage": "bad", "is_scanned": False},
+        {"base_offset": 3, "txn_index_entries": 2, "is_scanned": True},
+    )
+
+    rows = known.transform(rejudged(verdicts)).orderBy("base_offset").collect()
+
+    names = ("base_offset", "txn_index_entries", "damage", "index_entries", "fingerprint")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (1, 2, None, 3, "f"),
+        (2, None, "bad", None, None),
+    ]

@@ -1,0 +1,65 @@
+"""A warehouse at a glance: sums and spans of few segments."""
+
+from pyspark.sql import SparkSession
+
+from kafka_segments.decide.overview import (
+    YEAR_10000_MS,
+    draw_spans,
+    sum_by_bin,
+    summarize_logs,
+)
+from rows_of import LOG, frame
+
+NOW_MS = 1_000
+SEGMENTS = (
+    "base_offset long, size_bytes long, damage string, min_timestamp_ms long,"
+    " max_timestamp_ms long, largest_timestamp_ms long, largest_timestamp_source string"
+)
+ROWS = [
+    {"min_timestamp_ms": 0, "max_timestamp_ms": 0, "largest_timestamp_ms": 0},
+    {"min_timestamp_ms": -1, "max_timestamp_ms": -1, "largest_timestamp_ms": 70}
+    | {"largest_timestamp_source": "last_modified"},
+    {"min_timestamp_ms": 30, "max_timestamp_ms": 1_001, "largest_timestamp_ms": 1_001},
+    {"min_timestamp_ms": 20, "max_timestamp_ms": 1_000, "largest_timestamp_ms": 1_000},
+    {"min_timestamp_ms": 0, "max_timestamp_ms": 2**62, "largest_timestamp_ms": 2**62}
+    | {"damage": "bad"},
+]
+_SIZED = [{"base_offset": 10 * n, "size_bytes": 1 << n, **row} for n, row in enumerate(ROWS)]
+
+
+def test_a_log_is_summed_up(spark: SparkSession) -> None:
+    (row,) = frame(spark, SEGMENTS, *_SIZED).transform(summarize_logs(now_ms=NOW_MS)).collect()
+
+    assert tuple(row)[5:] == (5, 31, 1, 2, 1, 0, 2**62)
+
+
+def test_spans_merge_neighbours_of_a_kind(spark: SparkSession) -> None:
+    segments = frame(spark, SEGMENTS, *_SIZED)
+    columns = f"{LOG}, lane int, spans int"
+
+    def spans(most: int) -> list[tuple[object, ...]]:
+        lanes = spark.createDataFrame([("c", 1, "/d", "t", 0, 4, most)], columns)
+        drawn = segments.transform(draw_spans(lanes, now_ms=NOW_MS)).collect()
+        return sorted(tuple(row)[1:] for row in drawn)
+
+    last = YEAR_10000_MS - 1
+    each = [
+        (0, 0, 0, 1, 1, "sound"),
+        (10, 70, 70, 1, 2, "by_mtime"),
+        (20, 30, 1_001, 1, 4, "in_future"),
+        (30, 20, 1_000, 1, 8, "sound"),
+        (40, 0, last, 1, 16, "damaged"),
+    ]
+    assert spans(5) == spans(99) == each
+    assert spans(1) == [(0, 0, 1_000, 2, 9, "sound"), *each[1:3], each[4]]
+    assert spans(2) == each
+
+
+def test_what_lies_outside_the_bins_goes_to_the_ends(spark: SparkSession) -> None:
+    moments = (-5, 100, 109, 110, 129, 130, 2**63 - 1, None)
+    rows = [{"at": at, "size_bytes": 1 << n} for n, at in enumerate(moments)]
+    summed = sum_by_bin("at", from_ms=100, width_ms=10, bins=3)
+
+    found = frame(spark, "at long, size_bytes long", *rows).transform(summed).collect()
+
+    assert {row["bin"]: row["size_bytes"] for row in found} == {0: 7, 1: 8, 2: 112}
