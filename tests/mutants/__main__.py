@@ -25,7 +25,8 @@ _UNIT = "not spark and not airflow and not hdfs"
 # Tests of decisions by themselves, and of the commands around those that have none.
 _SPARK = (
     "decisions", "retention_rules", "roll_rules", "retention", "roll", "plans", "recut", "lag",
-    "latency", "forensics", "migration_inventory", "search",
+    "latency", "forensics", "migration_inventory", "search", "build_decisions",
+    "migration_decisions", "overview",
 )  # fmt: skip
 _LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log_staging")
 
@@ -135,7 +136,7 @@ def _try_all(
     def attempt(worker: Worker, mutant: Mutant) -> None:
         functions = sources.that_run(mutant.path, mutant.function)
         stale = sources.compiled_with(mutant.path)
-        outcome, tests = "no test", []
+        outcome, tests = "no test", list[str]()
         for share in _SHARES:
             more = reach.tests(functions, seconds=share * seconds, but=tests)
             if more and outcome in SURVIVORS:

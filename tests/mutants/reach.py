@@ -5,6 +5,7 @@ directly or through other compiled ones, are taken to run it.
 """
 
 import ast
+import contextlib
 import json
 import os
 import sys
@@ -22,13 +23,24 @@ import pytest
 REACHED = "MUTANTS_REACHED"  # names the file that the plugin writes
 
 
-class _Calls:
+class Calls:
     """Notes the functions of the package that are called."""
 
     def __init__(self, package: str) -> None:
         self._package = package
         self._known: dict[Any, str | None] = {}
         self.called: set[str] = set()
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note what is called meanwhile."""
+        threading.setprofile(self.profile)
+        sys.setprofile(self.profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call":
@@ -46,7 +58,7 @@ class _Calls:
 
 class _Plugin:
     def __init__(self, package: str, out: Path) -> None:
-        self._calls, self._out = _Calls(package), out
+        self._calls, self._out = Calls(package), out
         self._tests: dict[str, dict[str, Any]] = {}
         self._prepared: set[str] = set()
 
@@ -54,13 +66,10 @@ class _Plugin:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._calls.called = set()
         began = time.process_time()
-        threading.setprofile(self._calls.profile)
-        sys.setprofile(self._calls.profile)
         try:
-            return (yield)
+            with self._calls.noted():
+                return (yield)
         finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
             test = self._of(item.nodeid)
             test["runs"] = sorted(self._calls.called)
             if not {"spark", "referee"} & set(getattr(item, "fixturenames", ())):

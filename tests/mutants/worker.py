@@ -1,6 +1,7 @@
 """A copy of the checkout, in which one mutant at a time is tried."""
 
 import contextlib
+import json
 import os
 import resource
 import shutil
@@ -15,6 +16,8 @@ from mutants.operators import Mutant
 
 _SHARED = (".venv", ".venv-airflow", "jars")
 _CACHE = "numba"
+_ARGUMENTS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider"]
+_ARGUMENTS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before the fork
 _MEMORY_BYTES = 8 * 2**30
 _FEW_SECONDS = 90
 _IDLE = 10
@@ -28,11 +31,15 @@ class Worker:
         self.folder = folder
         self.package = folder / "lib" / "kafka_segments"
         self._cache = folder / _CACHE
+        self._output = folder.with_name(f"{folder.name}.txt")
         self._jvm: Any = None
+        self._nursery: subprocess.Popen[str] | None = None
         _copy(root, folder)
 
     def close(self) -> None:
-        """End the JVM."""
+        """End what was started."""
+        if self._nursery is not None:
+            self._nursery.communicate()
         if self._jvm is not None:
             self._jvm.shutdown()
             self._jvm.proc.stdin.close()
@@ -43,48 +50,39 @@ class Worker:
         ``seconds``: how much of the CPU it may take; a busy machine alone ends no test.
         """
         needs_spark = any(test.startswith("tests/spark") for test in tests)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "--no-header",
-            "-p",
-            "no:cacheprovider",
-        ]
-        variables = os.environ | {
-            "PYTHONPATH": f"{self.folder / 'lib'}{os.pathsep}{self.folder / 'tests'}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "NUMBA_CACHE_DIR": str(self._cache),
-            **(self._lent() if needs_spark else {}),
-            **environment,
+        if self._nursery is None:
+            self._nursery = self._started()
+        lent = self._lent() if needs_spark else {}
+        request = {
+            "arguments": [*_ARGUMENTS, *tests],
+            "environment": {"NUMBA_CACHE_DIR": str(self._cache), **lent, **environment},
+            "limits": [[resource.RLIMIT_DATA, _MEMORY_BYTES], [resource.RLIMIT_CPU, int(seconds)]],
+            "idle_seconds": _IDLE * seconds,
+            "output": str(self._output),
         }
-        with subprocess.Popen(
-            [*command, *tests],
-            cwd=self.folder,
-            env=variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as process:
-            limits = {resource.RLIMIT_DATA: _MEMORY_BYTES, resource.RLIMIT_CPU: int(seconds)}
-            for limit, most in limits.items():
-                resource.prlimit(process.pid, limit, (most, most))
-            try:
-                output, _ = process.communicate(timeout=_IDLE * seconds)
-                status = process.returncode
-            except subprocess.TimeoutExpired:
-                output, status = "", -signal.SIGALRM
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        self._nursery.stdin.write(json.dumps(request) + "\n")
+        self._nursery.stdin.flush()
+        status = json.loads(self._nursery.stdout.readline())
+        output = self._output.read_text(errors="replace")
         if needs_spark:
             self._take_back()
         return status, output[-_TAIL:]
+
+    def _started(self) -> subprocess.Popen[str]:
+        variables = os.environ | {
+            "PYTHONPATH": os.pathsep.join(str(self.folder / name) for name in ("lib", "tests", "")),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "mutants.nursery"],
+            cwd=self.folder,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def kills(self, mutant: Mutant, tests: list[str], stale: set[str], *, seconds: float) -> str:
         """Give how a mutant ended: killed, timeout or survived. ``stale``: compiled with it."""
@@ -100,8 +98,8 @@ class Worker:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         if status in (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL):
             return "timeout"
-        if status == 5:
-            raise RuntimeError(f"{mutant}: no test was run: {output}")
+        if status > 2 and self.run(["--collect-only", *tests], seconds=limit)[0]:
+            raise RuntimeError(f"{mutant}: its tests cannot be run without it either: {output}")
         return "killed" if status else "survived"
 
     @contextlib.contextmanager
@@ -136,12 +134,12 @@ class Worker:
                 "spark.sql.shuffle.partitions": "2",
                 "spark.driver.extraJavaOptions": options.replace(session.SHORT_RUN_OPTIONS, ""),
             }
-            os.environ["PYSPARK_PYTHON"] = sys.executable
             self._jvm = launch_gateway(SparkConf(loadDefaults=False).setAll(settings.items()))
         parameters = self._jvm.gateway_parameters
         return {
             "PYSPARK_GATEWAY_PORT": str(parameters.port),
             "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
+            "PYSPARK_PYTHON": sys.executable,
         }
 
     def _take_back(self) -> None:

@@ -29,7 +29,9 @@ from kafka_segments.index.audit_consequences import (
     parse_version,
     why_recovered,
 )
+from kafka_segments.index.audit_odd_files import judge_odd_file
 from kafka_segments.index.audit_segment import judge_segment
+from kafka_segments.index.audit_tiered import consequence_anywhere
 
 LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)
 
@@ -212,3 +214,23 @@ def test_a_release_is_two_to_four_numbers(text: str) -> None:
         parse_version(text)
     assert parse_version("0.10.2.1") == (0, 10, 2, 1)
     assert parse_version("4.3") == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "version", "effect"),
+    [
+        (OFFSET_INDEX, "0.8.2", Effect.FAILS),
+        (TIME_INDEX, "0.10.0", Effect.IGNORED),
+        (TIME_INDEX, "0.10.1", Effect.FAILS),
+        (TXN_INDEX, "0.10.2", Effect.IGNORED),
+        (TXN_INDEX, "0.11.0", Effect.FAILS),
+    ],
+)
+def test_a_folder_in_the_place_of_an_index_fails_the_releases_that_know_it(
+    suffix: str, version: str, effect: Effect
+) -> None:
+    judgement = judge_odd_file(suffix, Kind.FOLDER, "a folder")
+
+    found = consequence_anywhere(judgement, LOADED, parse_version(version), None)
+
+    assert found.effect == effect

@@ -121,10 +121,18 @@ def test_chunk_sizes_that_cannot_be_are_refused(data: bytes) -> None:
 
 
 def test_the_text_of_chunk_sizes_is_bounded() -> None:
-    bomb = base64.b64encode(bytes(cramjam.zstd.compress(bytes(11 * 1024 * 1024)))).decode()
+    most = 10 * 1024 * 1024
+    bomb, largest = (
+        base64.b64encode(bytes(cramjam.zstd.compress(bytes(size)))).decode()
+        for size in (most + 1, most)
+    )
 
     assert len(bomb) < 2_000
-    for text in (bomb, "é", "AAA", "AAAA"):
+    with pytest.raises(CorruptTextError, match=f"transformedChunks.*above {most} bytes"):
+        parse_chunk_sizes(bomb)
+    with pytest.raises(CorruptTextError, match=f"transformedChunks.*{most} bytes, 4 expected"):
+        parse_chunk_sizes(largest)
+    for text in ("é", "AAA", "AAAA"):
         with pytest.raises(CorruptTextError, match="transformedChunks"):
             parse_chunk_sizes(text)
 
@@ -188,6 +196,16 @@ def test_a_log_without_bytes_has_no_chunks(tmp_path: Path, kind: str) -> None:
     assert (chunks.count, chunks.stored_bytes) == (0, 0)
 
 
+def test_a_segment_without_timestamps_has_minus_1(tmp_path: Path) -> None:
+    manifest = _manifest(tmp_path)
+    manifest["remoteLogSegmentMetadata"] |= {"maxTimestampMs": -1, "eventTimestampMs": -1}
+
+    segment = _parsed(manifest).segment
+
+    assert segment is not None
+    assert (segment.max_timestamp_ms, segment.event_timestamp_ms) == (-1, -1)
+
+
 def test_what_the_plugin_does_not_read_need_not_be_there(tmp_path: Path) -> None:
     manifest = _manifest(tmp_path)
     del manifest["remoteLogSegmentMetadata"]
@@ -216,6 +234,7 @@ def test_what_the_plugin_does_not_read_need_not_be_there(tmp_path: Path) -> None
         ("segmentIndexes.leaderEpoch.size", -1, "size is -1"),
         ("remoteLogSegmentMetadata", "x", "metadata is x"),
         ("remoteLogSegmentMetadata.endOffset", 2**63 - 1, "endOffset"),
+        ("remoteLogSegmentMetadata.maxTimestampMs", -2, "from -1 to 9223372036854775807"),
         ("remoteLogSegmentMetadata.segmentLeaderEpochs", {"-1": 0}, "-1, an epoch"),
         ("remoteLogSegmentMetadata.segmentLeaderEpochs", {"9" * 11: 0}, "an epoch"),
         ("remoteLogSegmentMetadata.segmentLeaderEpochs", {"1": -5}, "1 is -5"),

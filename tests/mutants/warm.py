@@ -1,0 +1,149 @@
+"""Tries mutants one after another in one session of pytest, Spark's included: a plugin.
+
+A mutant is made in place: the code of the changed function is exchanged, or the changed constants.
+Each test runs once unchanged; those that fail, or do not reach a mutant, say nothing of it. What
+Spark's Python processes run, and what a fixture has made before, is not changed: a mutant that is
+left alive here is tried again in a process of its own.
+"""
+
+import json
+import os
+import sys
+import types
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from mutants.operators import Mutant, mutants_of
+from mutants.reach import Calls, Sources
+
+WARM, KILLED = "MUTANTS_WARM", "MUTANTS_KILLED"  # keys of the mutants to try; where kills are noted
+_DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
+
+
+class _Plugin:
+    def __init__(self, package: Path, keys: list[list[Any]], out: Path) -> None:
+        wanted = {tuple(key) for key in keys}
+        self._package, self._out = package, out
+        self._left = [one for one in mutants_of(package, ("decide",)) if one.key in wanted]
+        self._sources = Sources(package)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        files: dict[Path, list[pytest.Item]] = {}
+        for item in session.items:
+            files.setdefault(item.path, []).append(item)
+        for items in files.values():
+            self._try_file(items)
+            session._setupstate.teardown_exact(session)  # what the file has set up
+        session._setupstate.teardown_exact(None)
+        return True
+
+    def _try_file(self, items: list[pytest.Item]) -> None:
+        passing, reached = [], {}
+        for item in items:
+            calls = Calls(f"{self._package}/")
+            with calls.noted():
+                why = _failure(item)
+            if not why:
+                passing.append(item)
+            reached[item.nodeid] = calls.called
+            self._note(f"{'fails by itself' if why else 'passed'} {item.nodeid} {why}")
+        for mutant in list(self._left):
+            functions = self._sources.that_run(mutant.path, mutant.function)
+            for item in passing:
+                if functions & reached[item.nodeid] and not self._survives(mutant, item):
+                    self._left.remove(mutant)
+                    break
+
+    def _survives(self, mutant: Mutant, item: pytest.Item) -> bool:
+        try:
+            restore = _exchange(self._package, mutant)
+        except Exception as error:  # noqa: BLE001  (the file cannot even be loaded with it)
+            self._note(f"killed\t{json.dumps(mutant.key)}\t{error!r}")
+            return False
+        if restore is None:
+            return True
+        try:
+            why = _failure(item)
+        finally:
+            restore()
+        outcome = "killed" if why else "survives"
+        self._note(f"{outcome}\t{json.dumps(mutant.key)}\t{item.nodeid}\t{why}")
+        return not why
+
+    def _note(self, line: str) -> None:
+        with self._out.open("a") as out:
+            out.write(line + "\n")
+
+
+def _failure(item: pytest.Item) -> str:
+    """Run a test; give the last line of what it says, empty where it passes."""
+    item._initrequest()
+    for report in runtestprotocol(item, log=False, nextitem=item.parent):
+        if not report.passed:
+            lines = [line for line in report.longreprtext.splitlines() if line.startswith("E  ")]
+            return (lines or [report.outcome])[0][1:].strip() + " | " + (lines or [""])[-1][:200]
+    return ""
+
+
+def _exchange(package: Path, mutant: Mutant) -> Callable[[], None] | None:
+    """Change what is loaded; give what undoes it, or None where that cannot be done."""
+    path = package / mutant.path
+    name = f"kafka_segments.{mutant.path.removesuffix('.py').replace('/', '.')}"
+    loaded = sys.modules.get(name)
+    if loaded is None:
+        return None
+    changed = types.ModuleType(name)
+    changed.__file__ = str(path)
+    with_mutant = compile(mutant.applied(path.read_bytes()), str(path), "exec")
+    exec(with_mutant, changed.__dict__)
+    undo: list[tuple[Any, str, Any]] = []
+
+    def put(holder: Any, attribute: str, value: Any) -> None:
+        undo.append((holder, attribute, getattr(holder, attribute)))
+        setattr(holder, attribute, value)
+
+    if mutant.function:
+        old: Any = loaded
+        new: Any = changed
+        for part in mutant.function.split("."):
+            if isinstance(old, types.FunctionType):
+                break
+            old, new = getattr(old, part), getattr(new, part)
+            old, new = getattr(old, "__func__", old), getattr(new, "__func__", new)
+        if not isinstance(old, types.FunctionType):
+            return None
+        for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
+            put(old, attribute, getattr(new, attribute))
+    else:
+        users = [one for key, one in sys.modules.items() if key.startswith("kafka_segments")]
+        for key, value in vars(changed).items():
+            before = getattr(loaded, key, None)
+            if key[:2] != "__" and isinstance(value, _DATA) and value != before:
+                for user in users:
+                    if vars(user).get(key) is before:
+                        put(user, key, value)
+        if not undo:
+            return None
+
+    def restore() -> None:
+        for holder, attribute, value in reversed(undo):
+            setattr(holder, attribute, value)
+
+    return restore
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the plugin where it is asked for."""
+    if WARM in os.environ:
+        import kafka_segments
+
+        package = Path(kafka_segments.__file__).parent
+        keys = json.loads(Path(os.environ[WARM]).read_text())
+        with suppress(FileNotFoundError):
+            Path(os.environ[KILLED]).unlink()
+        config.pluginmanager.register(_Plugin(package, keys, Path(os.environ[KILLED])))
