@@ -13,6 +13,7 @@ from typing import Any
 
 from mutants.operators import Change, Mutant, mutants_of
 from mutants.reach import REACHED, Reach, Sources
+from mutants.warm import FOUND, WARM
 from mutants.worker import Worker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +27,10 @@ _UNIT = "not spark and not airflow and not hdfs"
 _SPARK = (
     "decisions", "retention_rules", "roll_rules", "retention", "roll", "plans", "recut", "lag",
     "latency", "forensics", "migration_inventory", "search", "build_decisions",
-    "migration_decisions", "overview",
+    "migration_decisions", "overview", "tiered_ranges",
 )  # fmt: skip
+_DECISIONS = ("admission", "cutting", "release_rules")  # those without Spark
+_WARM_SECONDS = 3600
 _LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log_staging")
 
 
@@ -40,7 +43,9 @@ def main() -> int:
     workers = [Worker(ROOT, options.build / f"copy-{n}") for n in range(options.workers)]
     try:
         reach = _reach(workers, options.build / "reach", options)
-        outcomes = _try_all(workers, tried, reach, options.seconds)
+        killed = _try_warm(workers, tried, reach, options.build / "warm")
+        left = [mutant for mutant in tried if mutant not in killed]
+        outcomes = killed | _try_all(workers, left, reach, options.seconds)
     finally:
         for worker in workers:
             worker.close()
@@ -98,17 +103,14 @@ def _reach(workers: list[Worker], folder: Path, options: argparse.Namespace) -> 
     files = [
         path for path in sorted((tests / "unit").glob("test_*.py")) if path.name not in left_out
     ]
-    if "decide" in options.folders:
-        files = [tests / "spark" / f"test_{name}.py" for name in _SPARK] + files
     folder.mkdir(parents=True, exist_ok=True)
     outs = {path: folder / f"{path.parent.name}-{path.stem}.json" for path in files}
     todo = [path for path in files if not (options.keep_reach and _is_fresh(outs[path], path))]
 
     def trace(worker: Worker, path: Path) -> None:
         outs[path].unlink(missing_ok=True)
-        marked = [] if path.parent.name == "spark" else ["-m", _UNIT]
         named = path.relative_to(ROOT).as_posix()
-        arguments = ["-p", "mutants.reach", "--maxfail=1000", *marked, named]
+        arguments = ["-p", "mutants.reach", "--maxfail=1000", "-m", _UNIT, named]
         worker.run(arguments, seconds=1800, **{REACHED: str(outs[path])})
 
     _in_parallel(workers, trace, todo, "traced")
@@ -121,6 +123,39 @@ def _reach(workers: list[Worker], folder: Path, options: argparse.Namespace) -> 
     for test in reach.failed:
         print(f"left out, it fails by itself: {test}")
     return reach
+
+
+def _try_warm(
+    workers: list[Worker], tried: list[Mutant], reach: Reach, folder: Path
+) -> dict[Mutant, str]:
+    """Try the mutants of decisions in one long session a worker, and see what its tests reach."""
+    decisions = {mutant.key: mutant for mutant in tried if mutant.folder == "decide"}
+    if not decisions:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps([*decisions]))
+    files = [f"tests/spark/test_{name}.py" for name in _SPARK]
+    files += [f"tests/unit/test_{name}.py" for name in _DECISIONS]
+    killed: dict[Mutant, str] = {}
+
+    def run(worker: Worker, share: list[str]) -> None:
+        out = folder / f"{Path(share[0]).stem}.json"
+        out.unlink(missing_ok=True)
+        names = {WARM: str(keys), FOUND: str(out)}
+        _, output = worker.run(["-p", "mutants.warm", *share], seconds=_WARM_SECONDS, **names)
+        if not out.exists():
+            raise RuntimeError(f"{share} did not run: {output}")
+        found = json.loads(out.read_text())
+        reach.add(found)
+        for key, test, why in found["killed"]:
+            mutant = decisions[tuple(key)]
+            killed[mutant] = "killed"
+            print(f"killed    {mutant}  [{test}: {why}]", flush=True)
+
+    count = len(workers)
+    _in_parallel(workers, run, [files[n::count] for n in range(count)], "warm sessions")
+    return killed
 
 
 def _is_fresh(out: Path, path: Path) -> bool:

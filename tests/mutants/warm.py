@@ -9,9 +9,9 @@ left alive here is tried again in a process of its own.
 import json
 import os
 import sys
+import time
 import types
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,20 @@ from _pytest.runner import runtestprotocol
 from mutants.operators import Mutant, mutants_of
 from mutants.reach import Calls, Sources
 
-WARM, KILLED = "MUTANTS_WARM", "MUTANTS_KILLED"  # keys of the mutants to try; where kills are noted
+WARM = "MUTANTS_WARM"  # names the file with the keys of the mutants to try
+FOUND = "MUTANTS_FOUND"  # and the one that the plugin writes
 _DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
 
 
 class _Plugin:
     def __init__(self, package: Path, keys: list[list[Any]], out: Path) -> None:
         wanted = {tuple(key) for key in keys}
+        folders = tuple({key[0].partition("/")[0] for key in keys})
         self._package, self._out = package, out
-        self._left = [one for one in mutants_of(package, ("decide",)) if one.key in wanted]
+        self._left = [one for one in mutants_of(package, folders) if one.key in wanted]
         self._sources = Sources(package)
+        self._tests: dict[str, dict[str, Any]] = {}
+        self._killed: list[tuple[Any, str, str]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         files: dict[Path, list[pytest.Item]] = {}
@@ -39,45 +43,43 @@ class _Plugin:
         for items in files.values():
             self._try_file(items)
             session._setupstate.teardown_exact(session)  # what the file has set up
+            found = {"tests": self._tests, "prepared": [], "killed": self._killed}
+            self._out.write_text(json.dumps(found))
         session._setupstate.teardown_exact(None)
         return True
 
     def _try_file(self, items: list[pytest.Item]) -> None:
-        passing, reached = [], {}
-        for item in items:
-            calls = Calls(f"{self._package}/")
-            with calls.noted():
-                why = _failure(item)
-            if not why:
-                passing.append(item)
-            reached[item.nodeid] = calls.called
-            self._note(f"{'fails by itself' if why else 'passed'} {item.nodeid} {why}")
+        passing = [item for item in items if self._runs(item)]
         for mutant in list(self._left):
             functions = self._sources.that_run(mutant.path, mutant.function)
             for item in passing:
-                if functions & reached[item.nodeid] and not self._survives(mutant, item):
+                if not functions & set(self._tests[item.nodeid]["runs"]):
+                    continue
+                if why := self._kills(item, mutant):
+                    self._killed.append((mutant.key, item.nodeid, why))
                     self._left.remove(mutant)
                     break
 
-    def _survives(self, mutant: Mutant, item: pytest.Item) -> bool:
+    def _runs(self, item: pytest.Item) -> bool:
+        """Run a test unchanged; tell whether it passes."""
+        calls = Calls(f"{self._package}/")
+        began = time.monotonic()
+        with calls.noted():
+            why = _failure(item)
+        test = {"passed": not why, "call": time.monotonic() - began, "runs": sorted(calls.called)}
+        self._tests[item.nodeid] = test
+        return not why
+
+    def _kills(self, item: pytest.Item, mutant: Mutant) -> str:
+        """Give how a test fails with a mutant, empty where it does not."""
         try:
             restore = _exchange(self._package, mutant)
         except Exception as error:  # noqa: BLE001  (the file cannot even be loaded with it)
-            self._note(f"killed\t{json.dumps(mutant.key)}\t{error!r}")
-            return False
-        if restore is None:
-            return True
+            return repr(error)
         try:
-            why = _failure(item)
+            return _failure(item)
         finally:
             restore()
-        outcome = "killed" if why else "survives"
-        self._note(f"{outcome}\t{json.dumps(mutant.key)}\t{item.nodeid}\t{why}")
-        return not why
-
-    def _note(self, line: str) -> None:
-        with self._out.open("a") as out:
-            out.write(line + "\n")
 
 
 def _failure(item: pytest.Item) -> str:
@@ -86,17 +88,17 @@ def _failure(item: pytest.Item) -> str:
     for report in runtestprotocol(item, log=False, nextitem=item.parent):
         if not report.passed:
             lines = [line for line in report.longreprtext.splitlines() if line.startswith("E  ")]
-            return (lines or [report.outcome])[0][1:].strip() + " | " + (lines or [""])[-1][:200]
+            return (lines or [report.outcome])[-1][:200]
     return ""
 
 
-def _exchange(package: Path, mutant: Mutant) -> Callable[[], None] | None:
-    """Change what is loaded; give what undoes it, or None where that cannot be done."""
+def _exchange(package: Path, mutant: Mutant) -> Callable[[], None]:
+    """Change what is loaded, as far as it can be; give what undoes it."""
     path = package / mutant.path
     name = f"kafka_segments.{mutant.path.removesuffix('.py').replace('/', '.')}"
     loaded = sys.modules.get(name)
     if loaded is None:
-        return None
+        return lambda: None
     changed = types.ModuleType(name)
     changed.__file__ = str(path)
     with_mutant = compile(mutant.applied(path.read_bytes()), str(path), "exec")
@@ -115,10 +117,9 @@ def _exchange(package: Path, mutant: Mutant) -> Callable[[], None] | None:
                 break
             old, new = getattr(old, part), getattr(new, part)
             old, new = getattr(old, "__func__", old), getattr(new, "__func__", new)
-        if not isinstance(old, types.FunctionType):
-            return None
-        for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
-            put(old, attribute, getattr(new, attribute))
+        if isinstance(old, types.FunctionType):
+            for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
+                put(old, attribute, getattr(new, attribute))
     else:
         users = [one for key, one in sys.modules.items() if key.startswith("kafka_segments")]
         for key, value in vars(changed).items():
@@ -127,8 +128,6 @@ def _exchange(package: Path, mutant: Mutant) -> Callable[[], None] | None:
                 for user in users:
                     if vars(user).get(key) is before:
                         put(user, key, value)
-        if not undo:
-            return None
 
     def restore() -> None:
         for holder, attribute, value in reversed(undo):
@@ -144,6 +143,4 @@ def pytest_configure(config: pytest.Config) -> None:
 
         package = Path(kafka_segments.__file__).parent
         keys = json.loads(Path(os.environ[WARM]).read_text())
-        with suppress(FileNotFoundError):
-            Path(os.environ[KILLED]).unlink()
-        config.pluginmanager.register(_Plugin(package, keys, Path(os.environ[KILLED])))
+        config.pluginmanager.register(_Plugin(package, keys, Path(os.environ[FOUND])))

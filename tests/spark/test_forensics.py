@@ -47,7 +47,8 @@ def test_units_are_guessed_by_producer(spark: SparkSession) -> None:
     assert {producer: row["unit"] for producer, row in found.items()} == {
         1: "s", 2: "ms", 3: "us", 4: "ns", 6: "unknown", 7: None, 8: "unknown", 9: None,
     }  # fmt: skip
-    assert found[3]["future_share"] == 1
+    assert (found[3]["future_share"], found[3]["unit_share"]) == (1, 1)
+    assert found[9]["unit_share"] is None
     assert found[6]["refused_after_batches"] == 1
     assert (found[9]["regressions"], found[9]["future_batches"]) == (0, 0)
 
@@ -87,6 +88,7 @@ def test_limits_count_what_they_would_have_refused(spark: SparkSession) -> None:
         _batch(3, NOW_MS - 2_001),
         _batch(4, NOW_MS + HOUR_MS),
         _batch(5, NOW_MS + HOUR_MS + 1),
+        _batch(6, NOW_MS + 1),
     ]
 
     row = _summary(spark, rows, Admission(before_ms=2_000, difference_ms=HOUR_MS))[7]
@@ -94,3 +96,4 @@ def test_limits_count_what_they_would_have_refused(spark: SparkSession) -> None:
     assert (row["refused_before_batches"], row["refused_before_records"]) == (1, 2)
     assert (row["refused_after_batches"], row["refused_difference_batches"]) == (1, 1)
     assert row["first_refused_offset"] == 3
+    assert (row["future_batches"], row["largest_ahead_ms"]) == (3, HOUR_MS + 1)

@@ -48,6 +48,7 @@ def test_an_empty_log_has_one_segment() -> None:
     found = cut(_points([0], [-1]), segment_bytes=100, segment_ms=1, index_interval_bytes=0)
 
     assert (found["segments"], found["files"], found["memory_maps"]) == (1, 3, 2)
+    assert (found["retention_overshoot_bytes"], found["cut_error_bytes"]) == (0, 0)
 
 
 def test_without_order_only_bytes_and_batches_bound() -> None:
@@ -97,6 +98,14 @@ def test_a_walk_takes_the_largest_and_the_longest_of_its_segments() -> None:
 
     assert found["segments"] == 3
     assert (found["retention_overshoot_bytes"], found["retention_overshoot_ms"]) == (200, 500)
+
+
+def test_a_segment_that_is_cut_by_time_is_as_large_as_its_own_bytes() -> None:
+    points = _points([0, 100, 200, 300], [0, 10, 20, 30])
+
+    found = cut(points, segment_bytes=10**6, segment_ms=10, index_interval_bytes=4096)
+
+    assert (found["segments"], found["retention_overshoot_bytes"]) == (3, 100)
 
 
 @pytest.mark.parametrize(
