@@ -43,8 +43,7 @@ class _Plugin:
         for items in files.values():
             self._try_file(items)
             session._setupstate.teardown_exact(session)  # what the file has set up
-            found = {"tests": self._tests, "prepared": [], "killed": self._killed}
-            self._out.write_text(json.dumps(found))
+            self._write()
         session._setupstate.teardown_exact(None)
         return True
 
@@ -58,7 +57,12 @@ class _Plugin:
                 if why := self._kills(item, mutant):
                     self._killed.append((mutant.key, item.nodeid, why))
                     self._left.remove(mutant)
+                    self._write()
                     break
+
+    def _write(self) -> None:
+        found = {"tests": self._tests, "prepared": [], "killed": self._killed}
+        self._out.write_text(json.dumps(found))
 
     def _runs(self, item: pytest.Item) -> bool:
         """Run a test unchanged; tell whether it passes."""
@@ -116,7 +120,7 @@ def _exchange(package: Path, mutant: Mutant) -> Callable[[], None]:
             if isinstance(old, types.FunctionType):
                 break
             old, new = getattr(old, part), getattr(new, part)
-            old, new = getattr(old, "__func__", old), getattr(new, "__func__", new)
+            old, new = _plain(old), _plain(new)
         if isinstance(old, types.FunctionType):
             for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
                 put(old, attribute, getattr(new, attribute))
@@ -134,6 +138,13 @@ def _exchange(package: Path, mutant: Mutant) -> Callable[[], None]:
             setattr(holder, attribute, value)
 
     return restore
+
+
+def _plain(found: Any) -> Any:
+    """Give the function of a method of a class, or of a property."""
+    for attribute in ("__func__", "fget", "func"):
+        found = getattr(found, attribute, found)
+    return found
 
 
 def pytest_configure(config: pytest.Config) -> None:
