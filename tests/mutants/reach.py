@@ -56,6 +56,14 @@ class Calls:
             self.called.add(name)
 
 
+def imported(item: pytest.Item) -> set[str]:
+    """Give the modules of the package of which a test's file names something, each as `path:`."""
+    names = vars(getattr(item, "module", None) or object).values()
+    modules = {getattr(value, "__module__", None) or "" for value in names}
+    inside = [name.partition(".")[2] for name in modules if name.startswith("kafka_segments.")]
+    return {f"{name.replace('.', '/')}.py:" for name in inside}
+
+
 class _Plugin:
     def __init__(self, package: str, out: Path) -> None:
         self._calls, self._out = Calls(package), out
@@ -71,7 +79,7 @@ class _Plugin:
                 return (yield)
         finally:
             test = self._of(item.nodeid)
-            test["runs"] = sorted(self._calls.called)
+            test["runs"] = sorted(self._calls.called | imported(item))
             if not {"spark", "referee"} & set(getattr(item, "fixturenames", ())):
                 test["cpu"] = time.process_time() - began
 
@@ -189,7 +197,7 @@ class Sources:
     def _of_module(self, path: str) -> set[str]:
         module = path.removesuffix(".py").replace("/", ".")
         near = {path} | {other for other, names in self._imports.items() if module in names}
-        found: set[str] = set()
+        found = {f"{path}:"}
         for function in self._named:
             file, _, name = function.partition(":")
             if file in near:

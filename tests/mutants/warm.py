@@ -8,6 +8,7 @@ left alive here is tried again in a process of its own.
 
 import json
 import os
+import signal
 import sys
 import time
 import types
@@ -19,10 +20,11 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from mutants.operators import Mutant, mutants_of
-from mutants.reach import Calls, Sources
+from mutants.reach import Calls, Sources, imported
 
 WARM = "MUTANTS_WARM"  # names the file with the keys of the mutants to try
 FOUND = "MUTANTS_FOUND"  # and the one that the plugin writes
+_FEW_SECONDS = 10  # of the CPU
 _DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
 
 
@@ -70,7 +72,11 @@ class _Plugin:
         began = time.monotonic()
         with calls.noted():
             why = _failure(item)
-        test = {"passed": not why, "call": time.monotonic() - began, "runs": sorted(calls.called)}
+        test = {
+            "passed": not why,
+            "call": time.monotonic() - began,
+            "runs": sorted(calls.called | imported(item)),
+        }
         self._tests[item.nodeid] = test
         return not why
 
@@ -80,10 +86,17 @@ class _Plugin:
             restore = _exchange(self._package, mutant)
         except Exception as error:  # noqa: BLE001  (the file cannot even be loaded with it)
             return repr(error)
+        seconds = _FEW_SECONDS + 4 * self._tests[item.nodeid]["call"]
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         try:
             return _failure(item)
         finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             restore()
+
+
+def _end(*_: object) -> None:
+    raise TimeoutError("a mutant that does not end")
 
 
 def _failure(item: pytest.Item) -> str:
@@ -152,6 +165,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if WARM in os.environ:
         import kafka_segments
 
+        signal.signal(signal.SIGVTALRM, _end)
         package = Path(kafka_segments.__file__).parent
         keys = json.loads(Path(os.environ[WARM]).read_text())
         config.pluginmanager.register(_Plugin(package, keys, Path(os.environ[FOUND])))

@@ -215,6 +215,7 @@ def test_the_nearest_limit_and_when_the_bytes_are_used_up(spark: SparkSession) -
         "one timestamp": {"size_bytes": 500, "max_timestamp_ms": 1_000},
         "from 1970 on": {"size_bytes": 500, "first_batch_timestamp_ms": 0},
         "too large": {"size_bytes": 1_500},
+        "clock set back": {"size_bytes": 10, "segment_ms": 2},
     }
     frame = _rows(
         spark, [SEGMENT | far | row | {"partition": n} for n, row in enumerate(rows.values())]
@@ -238,6 +239,7 @@ def test_the_nearest_limit_and_when_the_bytes_are_used_up(spark: SparkSession) -
         "one timestamp": ("segment_bytes", 0.5, None),
         "from 1970 on": ("segment_bytes", 0.5, 4_000),
         "too large": ("segment_bytes", 1.5, 2_000),
+        "clock set back": ("segment_bytes", 0.01, 101_000),
     }
 
 
