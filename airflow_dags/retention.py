@@ -31,6 +31,9 @@ _WAREHOUSE = "{{ params.warehouse or var.value.get('kafka_segments_warehouse', '
         "kafka_segments_retention",
         description="Decide what retention deletes, after each rebuild that passed the gate.",
         schedule=SEGMENTS,
+        # Airflow hands an event that comes while a run is held back to the next event's run, which
+        # may be tomorrow's: so that each gets its run at once, decisions wait and not runs.
+        max_active_runs=100,
         params={**shared_params(), **report_params(), **config_file_params()},
         doc_md=__doc__,
     )
@@ -78,7 +81,7 @@ def retention() -> None:
         options={"topic-configs": TOPIC_CONFIGS, "server-properties": SERVER_PROPERTIES},
         map_index_template="{{ task.mapped_options['now-ms'] }}"
         " {{ task.mapped_options['warehouse'] }}",
-        max_active_tis_per_dagrun=1,
+        max_active_tis_per_dag=1,
         outlets=[table_asset("retention_decisions")],
     ).expand(mapped_options=rebuilds)
     report = KafkaSegmentsJob.partial(
@@ -88,6 +91,7 @@ def retention() -> None:
             "out": "{{ params.report or task.mapped_options['warehouse'] ~ '/_report.html' }}"
         },
         map_index_template="{{ task.mapped_options['warehouse'] }}",
+        max_active_tis_per_dag=1,
     ).expand(mapped_options=list_reports(rebuilds))
     decide >> report
 
