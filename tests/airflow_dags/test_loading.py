@@ -71,7 +71,7 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     files = {"topic_configs": file, "server_properties": file}
     migration = {
         **{"sources": ["/logs/a", "/logs/b"], "plan": "p-1", "topic_ids": file},
-        **{"stage_dir": "/stage", "convert": True, "time_index": "mtime-next"},
+        **{"stage_dir": "/stage", "convert": True, "time_index": "mtime-next", "damaged": "cut"},
     }
     confs = {
         "kafka_segments_rebuild": {**shared, "check": "headers", "full": True, "gate": "info"},
@@ -187,6 +187,7 @@ def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> Non
     plan = parsed["migrate_legacy", "plan"]
     assert plan["sources"] == ("/logs/a", "/logs/b")
     assert (plan["plan_id"], str(plan["topic_ids"]), plan["convert"]) == ("p-1", file, True)
+    assert plan["damaged"] == "cut"
     inventory = parsed["migrate_legacy", "inventory"]
     assert str(inventory["server_properties"]) == file
     assert parsed["migrate_legacy", "apply"]["execute"]
