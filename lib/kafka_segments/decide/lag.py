@@ -100,7 +100,7 @@ def decide_lag(*, at_ms: int) -> Transform:
             "commit_timestamp_ms",
             "log_start_offset",
             "end_offset",
-            F.when(committed != NO_OFFSET, minus(end, committed)).cast("long").alias("offset_lag"),
+            F.when(committed != NO_OFFSET, F.try_subtract(end, committed)).alias("offset_lag"),
             F.when(~is_read_up, unread).alias("first_unread_offset"),
             F.when(~is_read_up, F.col("first_unread_timestamp_ms")).alias(
                 "first_unread_timestamp_ms"
