@@ -153,7 +153,8 @@ def _result(table: str, result: Any) -> CheckResult:
         why=str(result.expectation_config.notes),
         checked_rows=found["element_count"],
         failed_rows=found["unexpected_count"] or 0,  # null where there are no rows
-        examples=list(found.get("partial_unexpected_index_list") or ()),
+        # Sorted: how many tasks a session shuffles by decides in which order they come.
+        examples=sorted(found.get("partial_unexpected_index_list") or (), key=example_text),
     )
 
 
