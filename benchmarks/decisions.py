@@ -6,12 +6,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.decide.retention import decide_retention
-from kafka_segments.decide.retention_rules import RetentionRules
-from kafka_segments.decide.what_if import TODAY, compare_retention
+from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.retention.decide.what_if import TODAY, compare_retention
 from kafka_segments.settings import Settings
 from kafka_segments.spark.session import spark_session
-from kafka_segments.spark.topic_configs import with_topic_configs
+from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.topic_configs import TopicConfigs
 
 NOW_MS = 1_800_000_000_000

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from sections import BATCHES, GB, ROOT, Section, best, log_directory
 
 from kafka_referee import KAFKA_JARS, QUIET
-from kafka_segments.spark.datasource import register
+from kafka_segments.rows.datasource import register
 from kafka_segments.spark.session import spark_session
 
 

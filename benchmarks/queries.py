@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 from sections import ROOT, Section, best
 
 from cookbook import PAGE, questions
-from kafka_segments.spark.queries import run_query
-from kafka_segments.spark.schemas import schema
 from kafka_segments.spark.session import spark_session
-from kafka_segments.spark.tables import RUNS, SEGMENTS, Warehouse
-from kafka_segments.spark.views import register_views
+from kafka_segments.sql.run import run_query
+from kafka_segments.tables.delta import RUNS, SEGMENTS, Warehouse
+from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.views import register_views
 
 SEGMENTS_A_LOG = 200
 COMMITS = 10

@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section, best
 
-from kafka_segments.decide.roll_rules import RollRules
-from kafka_segments.decide.rolls import decide_rolls
+from kafka_segments.roll.decide.rolls import decide_rolls
+from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.spark.session import spark_session
 
 NOW_MS = 1_800_000_000_000

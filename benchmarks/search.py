@@ -19,10 +19,10 @@ from sections import ROOT, Section
 
 from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.search import LogChoice, LogTables, search
+from kafka_segments.search.run import LogChoice, LogTables, search
 from kafka_segments.spark.session import spark_session
 
 TOPIC, PARTITIONS, RECORD_BYTES = "bench", 40, 400

@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.pipelines.compact import CompactOptions, run_compaction
-from kafka_segments.pipelines.validate import run_validation
-from kafka_segments.spark import tables
-from kafka_segments.spark.schemas import schema
+from kafka_segments.compact.run import CompactOptions, run_compaction
 from kafka_segments.spark.session import spark_session
-from kafka_segments.spark.tables import SEGMENT_KEYS, Table, Warehouse
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.delta import SEGMENT_KEYS, Table, Warehouse
+from kafka_segments.tables.schemas import schema
+from kafka_segments.validate.run import run_validation
 
 NOW_MS = 1_800_000_000_000
 SEGMENTS_A_LOG, PARTITIONS, COMMITS = 500, 100, 20

@@ -1,6 +1,6 @@
 """Find offsets for timestamps: `kafka-segments search`."""
 
-from kafka_segments.commands.search import search
+from kafka_segments.search.command import search
 
 if __name__ == "__main__":
     search(prog_name="search_offsets.py")

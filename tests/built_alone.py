@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
+from kafka_segments.build.tasks import ScanOptions, SegmentScanner
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import (
     Damage,
@@ -12,8 +14,6 @@ from kafka_segments.index.recovery import (
     SegmentRecovery,
     unread_segment,
 )
-from kafka_segments.spark.scan import ScanOptions, SegmentScanner
-from kafka_segments.storage.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 
 

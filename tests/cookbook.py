@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cookbook.md"
 FIRST_RUN_MS, NOW_MS = 1_794_900_000_000, 1_795_000_000_000

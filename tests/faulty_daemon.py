@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pyspark import daemon
 
-from kafka_segments.spark import scan
-from kafka_segments.spark.entry_files import EntryFiles
+from kafka_segments.build import tasks as scan
+from kafka_segments.build.entry_files import EntryFiles
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 
 FAULTS = Path(os.environ["FAULTS"])

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from driver_process import ROOT, build
-from kafka_segments.commands.shared import describe_failure
+from kafka_segments.console.options import describe_failure
 from kafka_segments.spark.session import spark_session
 
 _FIRST_KIB = int(os.environ.get("FIRST_KIB", "16"))

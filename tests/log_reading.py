@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
-from kafka_segments.storage.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.record_times import RecordTimes, RecordTimesReader

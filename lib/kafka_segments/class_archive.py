@@ -12,9 +12,9 @@ from typing import Any
 
 from pyspark import SparkContext
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
 from kafka_segments.spark.session import class_archive, spark_session
 
 _SECONDS = 300

@@ -3,19 +3,19 @@
 import click
 
 from kafka_segments import __version__
-from kafka_segments.commands.audit import audit
-from kafka_segments.commands.build import build
-from kafka_segments.commands.compact import compact
-from kafka_segments.commands.forensics import forensics
-from kafka_segments.commands.lag import lag
-from kafka_segments.commands.latency import latency
-from kafka_segments.commands.migrate import migrate
-from kafka_segments.commands.report import report
-from kafka_segments.commands.retention import retention
-from kafka_segments.commands.roll import roll
-from kafka_segments.commands.search import search
-from kafka_segments.commands.sql import sql
-from kafka_segments.commands.validate import validate
+from kafka_segments.audit.command import audit
+from kafka_segments.build.command import build
+from kafka_segments.compact.command import compact
+from kafka_segments.forensics.command import forensics
+from kafka_segments.lag.command import lag
+from kafka_segments.latency.command import latency
+from kafka_segments.migrate.command import migrate
+from kafka_segments.report.command import report
+from kafka_segments.retention.command import retention
+from kafka_segments.roll.command import roll
+from kafka_segments.search.command import search
+from kafka_segments.sql.command import sql
+from kafka_segments.validate.command import validate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

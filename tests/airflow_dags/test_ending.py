@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.pipelines.validate import Validation
-from kafka_segments.quality.checkpoint import CheckResult
-from kafka_segments.quality.checks import Severity
-from kafka_segments.reports.validate import summary
+from kafka_segments.validate.checkpoint import CheckResult
+from kafka_segments.validate.checks import Severity
+from kafka_segments.validate.report import summary
+from kafka_segments.validate.run import Validation
 from local_airflow import ROOT
 
 _SPEC = importlib.util.spec_from_file_location(

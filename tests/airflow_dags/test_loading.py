@@ -9,12 +9,12 @@ from typing import Any
 import click
 import pytest
 
-from kafka_segments.commands.build import build
-from kafka_segments.commands.compact import compact
-from kafka_segments.commands.migrate import migrate
-from kafka_segments.commands.report import report
-from kafka_segments.commands.retention import retention
-from kafka_segments.commands.validate import validate
+from kafka_segments.build.command import build
+from kafka_segments.compact.command import compact
+from kafka_segments.migrate.command import migrate
+from kafka_segments.report.command import report
+from kafka_segments.retention.command import retention
+from kafka_segments.validate.command import validate
 from local_airflow import PYTHON, ROOT
 
 DAY = 86400.0

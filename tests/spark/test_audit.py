@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
-from kafka_segments.spark.schemas import schema
+from kafka_segments.tables.schemas import schema
 
 FIRST, SECOND = f"{0:020d}", f"{1581:020d}"
 

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_broker import KafkaBroker
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
 from plain_decoder import plain_records
 
 INDEXES = (".index", ".timeindex")

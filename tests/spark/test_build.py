@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build, BuildSummary
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.build_tables import BuildTables
-from kafka_segments.spark.schemas import schema
-from kafka_segments.spark.tables import BUILD_TABLES
+from kafka_segments.tables.delta import BUILD_TABLES
+from kafka_segments.tables.schemas import schema
 
 NOW_MS = 1_800_000_000_000
 Table = Callable[[str], DataFrame]

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compaction
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build, BuildSummary
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.compact import CompactOptions, CompactSummary, run_compaction
-from kafka_segments.spark import tables
-from kafka_segments.spark.tables import Warehouse
 from kafka_segments.storage.kept_files import undo
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.delta import Warehouse
 
 NOW_MS = 1_800_000_000_000
 

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions, sample_warehouse
 from kafka_segments.errors import UsageError
-from kafka_segments.reports.sql import print_result
-from kafka_segments.spark import queries
-from kafka_segments.spark.queries import run_query
-from kafka_segments.spark.views import register_views, with_timestamps
+from kafka_segments.sql import run as queries
+from kafka_segments.sql.report import print_result
+from kafka_segments.sql.run import run_query
+from kafka_segments.tables.views import register_views, with_timestamps
 
 PAGE_TEXT = PAGE.read_text("utf-8")
 

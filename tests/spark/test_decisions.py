@@ -6,9 +6,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.decide import build_plan, forensics, lag, log_folding, overview, plans
-from kafka_segments.decide.as_of import last_at_or_below
-from kafka_segments.decide.timestamps import guess_unit
+from kafka_segments.build.decide import folding as log_folding
+from kafka_segments.build.decide import plan as build_plan
+from kafka_segments.failover import decide as plans
+from kafka_segments.forensics import decide as forensics
+from kafka_segments.lag import decide as lag
+from kafka_segments.report import decide as overview
+from kafka_segments.tables.as_of import last_at_or_below
+from kafka_segments.tables.timestamps import guess_unit
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 86_400_000

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.decide.forensics import Admission, judge_timestamps, timestamp_forensics
+from kafka_segments.forensics.decide import Admission, judge_timestamps, timestamp_forensics
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000

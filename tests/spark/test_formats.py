@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build, BuildSummary
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.time_index import decode_time_index
-from kafka_segments.pipelines.build import Build, BuildSummary
-from kafka_segments.pipelines.build_options import BuildOptions
 from strategies import example_e1, v2_batch
 
 BASE, E1 = example_e1()

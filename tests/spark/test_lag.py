@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafka_referee import Referee
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.decide.lag import decide_lag
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.lag import measure_lag
-from kafka_segments.pipelines.search import LogChoice
+from kafka_segments.lag.decide import decide_lag
+from kafka_segments.lag.run import measure_lag
+from kafka_segments.search.run import LogChoice
 from strategies import CONTROL, TRANSACTIONAL, v2_batch
 
 NOW_MS = 10_000

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.latency import measure_latency
-from kafka_segments.pipelines.search import LogChoice
+from kafka_segments.latency.run import measure_latency
+from kafka_segments.search.run import LogChoice
 from strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
 
 HOUR_MS = 3_600_000

@@ -19,13 +19,13 @@ from pyspark.sql import functions as F
 from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, consumer, create, list_offsets, producer, read, send
 from kafka_referee import KAFKA_JARS
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
+from kafka_segments.failover.run import failover_plan
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.lag import measure_lag
-from kafka_segments.pipelines.plans import failover_plan
-from kafka_segments.pipelines.search import LogChoice, LogTables, search, search_names
+from kafka_segments.lag.run import measure_lag
+from kafka_segments.search.run import LogChoice, LogTables, search, search_names
 from strategies import v2_batch
 
 SEED = int(os.environ.get("SEARCH_SEED", "8"))

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_referee import Referee
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build, BuildSummary
 from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.pipelines.build import Build, BuildSummary
-from kafka_segments.pipelines.build_options import BuildOptions
 from side_by_side import loaded_by_kafka
 
 NOW_MS = 1_700_003_600_000  # the referee's clock

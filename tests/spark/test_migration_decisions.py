@@ -5,7 +5,8 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.decide.migration import (
+from kafka_segments.migrate.decide.obstacles import obstacles_of_settings
+from kafka_segments.migrate.decide.plan import (
     CONVERT,
     CUT,
     INDEXES,
@@ -16,7 +17,6 @@ from kafka_segments.decide.migration import (
     staged_bytes,
     with_whole_logs,
 )
-from kafka_segments.decide.migration_obstacles import obstacles_of_settings
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import frame
 

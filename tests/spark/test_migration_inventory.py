@@ -9,20 +9,16 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.decide.retention_rules import RetentionRules
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.migration_inventory import (
-    Inventory,
-    InventoryOptions,
-    run_inventory,
-)
-from kafka_segments.pipelines.retention import RetentionOptions
-from kafka_segments.reports.migration_inventory import print_inventory
+from kafka_segments.migrate.report_inventory import print_inventory
+from kafka_segments.migrate.run_inventory import Inventory, InventoryOptions, run_inventory
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.settings import Settings
-from kafka_segments.spark.tables import MIGRATION_INVENTORY, MIGRATION_OBSTACLES, Warehouse
+from kafka_segments.tables.delta import MIGRATION_INVENTORY, MIGRATION_OBSTACLES, Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import GoneSetting
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.decide.bounded import minus, plus
-from kafka_segments.spark import tables
-from kafka_segments.spark.tables import Table, Warehouse
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.delta import Table, Warehouse
 from strategies import MAX_INT64, crc32c
 
 NOW_MS = 1_800_000_000_000

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_referee import Referee
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
+from kafka_segments.failover.run import failover_plan, restore_plan
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.plans import failover_plan, restore_plan
-from kafka_segments.pipelines.search import LogChoice, LogTables
+from kafka_segments.search.run import LogChoice, LogTables
 from plain_decoder import plain_records
 from strategies import v2_batch
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.decide.recut import compare_cuts
+from kafka_segments.roll.decide.recut import compare_cuts
 
 INTERVAL = 300
 GRID = [

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
-from kafka_segments.pipelines.report import Report, ReportData, ReportLimits
-from kafka_segments.reports.html import forecast_disk, render_report
-from kafka_segments.spark.schemas import schema
-from kafka_segments.spark.tables import RETENTION_DECISIONS, RUNS, SEGMENTS, Table, Warehouse
+from kafka_segments.report.page import forecast_disk, render_report
+from kafka_segments.report.run import Report, ReportData, ReportLimits
+from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Table, Warehouse
+from kafka_segments.tables.schemas import schema
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000

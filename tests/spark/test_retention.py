@@ -12,24 +12,24 @@ from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.decide.other_rules import with_other_rules
-from kafka_segments.decide.retention import decide_retention
-from kafka_segments.decide.retention_rules import RetentionRules
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.retention import (
+from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.other_rules import with_other_rules
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.retention.run import (
     RetentionOptions,
     compare_settings,
     explain_log,
     run_retention,
     segments_to_decide,
 )
-from kafka_segments.pipelines.retention_plan import apply_plan, plan_retention, roll_plan_back
+from kafka_segments.retention.run_plan import apply_plan, plan_retention, roll_plan_back
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
-from kafka_segments.spark.tables import RETENTION_PLANS, Warehouse
+from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
 

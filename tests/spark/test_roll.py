@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
-from kafka_segments.spark.datasource import register
-from kafka_segments.spark.schemas import schema
+from kafka_segments.rows.datasource import register
+from kafka_segments.tables.schemas import schema
 
 NOW_MS = 1_800_000_000_000
 KEYS = ("topic", "partition")

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from kafka_referee import Referee
-from kafka_segments.decide.roll_rules import RollRules
-from kafka_segments.decide.rolls import decide_rolls
 from kafka_segments.errors import UsageError
+from kafka_segments.roll.decide.rolls import decide_rolls
+from kafka_segments.roll.decide.rules import RollRules
 from plain_rolls import (
     COLUMNS,
     LONG_MAX,

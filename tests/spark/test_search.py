@@ -15,16 +15,11 @@ from click.testing import CliRunner
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.pipelines.search import (
-    LogChoice,
-    LogTables,
-    search,
-    search_names,
-)
+from kafka_segments.search.run import LogChoice, LogTables, search, search_names
 from kafka_segments.wire.moments import NAMED
 from plain_decoder import PlainRecord, plain_records
 from strategies import v2_batch

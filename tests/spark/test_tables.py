@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.errors import UsageError
-from kafka_segments.spark import tables
-from kafka_segments.spark.schemas import schema
-from kafka_segments.spark.tables import Table, Warehouse
-from kafka_segments.spark.upgrades import refuses_nested_nulls
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.upgrades import refuses_nested_nulls
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
 

@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import Build
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.spark import tables
-from kafka_segments.spark.tables import Warehouse
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.delta import Warehouse
 from object_store import ObjectStore
 from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
 

@@ -12,16 +12,16 @@ from markupsafe import escape
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.pipelines.validate import Validation, run_validation
-from kafka_segments.quality.checkpoint import run_checkpoint
-from kafka_segments.quality.checks import KEYS_UNIQUE, SUITES, Severity
-from kafka_segments.quality.other_measures import measure_log_dirs, measure_logs
-from kafka_segments.quality.segment_measures import measure_segments
-from kafka_segments.reports.validate import row_text
-from kafka_segments.reports.validation_page import render_validation
-from kafka_segments.spark import tables
-from kafka_segments.spark.schemas import schema
-from kafka_segments.spark.tables import SEGMENT_KEYS, Table, Warehouse
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.delta import SEGMENT_KEYS, Table, Warehouse
+from kafka_segments.tables.schemas import schema
+from kafka_segments.validate.checkpoint import run_checkpoint
+from kafka_segments.validate.checks import KEYS_UNIQUE, SUITES, Severity
+from kafka_segments.validate.measure_others import measure_log_dirs, measure_logs
+from kafka_segments.validate.measure_segments import measure_segments
+from kafka_segments.validate.page import render_validation
+from kafka_segments.validate.report import row_text
+from kafka_segments.validate.run import Validation, run_validation
 
 NOW_MS = 1_800_000_000_000
 LATER_MS = NOW_MS + 7_200_000

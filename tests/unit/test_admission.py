@@ -1,6 +1,6 @@
 """The limits that forensics goes by where none are given."""
 
-from kafka_segments.decide.forensics import Admission
+from kafka_segments.forensics.decide import Admission
 from kafka_segments.settings import Settings
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee, RefereeError
+from kafka_segments.audit.consequences import parse_version
+from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
+from kafka_segments.audit.tasks_folders import audit_folder
+from kafka_segments.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.errors import UsageError
-from kafka_segments.index.audit_consequences import parse_version
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.spark.audit import AuditScope, SegmentAuditor
-from kafka_segments.spark.audit_folders import audit_folder
-from kafka_segments.spark.audit_transactions import judge_log_transactions
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 
 Rows = dict[str, dict[str, Any]]

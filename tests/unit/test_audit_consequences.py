@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafka_segments.errors import UsageError
-from kafka_segments.index.audit import (
-    OFFSET_INDEX,
-    TIME_INDEX,
-    TXN_INDEX,
-    Judgement,
-    Kind,
-    LogFacts,
-    Verdict,
-)
-from kafka_segments.index.audit_consequences import (
+from kafka_segments.audit.consequences import (
     Consequence,
     Effect,
     SegmentState,
@@ -29,9 +19,19 @@ from kafka_segments.index.audit_consequences import (
     parse_version,
     why_recovered,
 )
-from kafka_segments.index.audit_odd_files import judge_odd_file
-from kafka_segments.index.audit_segment import judge_segment
-from kafka_segments.index.audit_tiered import consequence_anywhere
+from kafka_segments.audit.judge_odd_files import judge_odd_file
+from kafka_segments.audit.judge_segment import judge_segment
+from kafka_segments.audit.judge_tiered import consequence_anywhere
+from kafka_segments.audit.judgement import (
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TXN_INDEX,
+    Judgement,
+    Kind,
+    LogFacts,
+    Verdict,
+)
+from kafka_segments.errors import UsageError
 
 LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import strategies
 from kafka_segments.errors import FileChangedError
-from kafka_segments.storage import chunks
-from kafka_segments.storage.bounds import Bounds
-from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
+from kafka_segments.segments import chunks
+from kafka_segments.segments.bounds import Bounds
+from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
 from strategies import (
     CONTROL,

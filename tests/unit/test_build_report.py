@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.report import summary
+from kafka_segments.build.run import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.pipelines.build import BuildSummary
-from kafka_segments.pipelines.build_options import BuildOptions
-from kafka_segments.reports.build import summary
 
 DONE = BuildSummary(
     run_id="r",

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.conversion import Conversion, ConversionOptions, HazardKind
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
-from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
-from kafka_segments.storage.conversion import SegmentConverter
-from kafka_segments.storage.record_digest import RecordDigest, RecordDigester
+from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.segments.conversion import SegmentConverter
+from kafka_segments.segments.conversion_hazards import Conversion, ConversionOptions, HazardKind
+from kafka_segments.segments.digest import RecordDigest, RecordDigester
 from plain_decoder import decompress, plain_records, positions
 from strategies import (
     LOG_APPEND_TIME,

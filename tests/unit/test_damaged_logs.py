@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.log_staging import LogToStage, finish_log
-from kafka_segments.storage.migrated_segments import Action, MigrationRules, PlannedSegment
-from kafka_segments.storage.segment_proof import SegmentProver
-from kafka_segments.storage.segment_staging import SegmentStager
-from kafka_segments.storage.segment_survey import SegmentSurveyor
-from kafka_segments.storage.staged_log import StagedLog
+from kafka_segments.migrate.log_staging import LogToStage, finish_log
+from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
+from kafka_segments.migrate.segment_proof import SegmentProver
+from kafka_segments.migrate.segment_staging import SegmentStager
+from kafka_segments.migrate.segment_survey import SegmentSurveyor
+from kafka_segments.migrate.staged_log import StagedLog
 from killed_staging import planned
 
 REFEREE_NOW_MS = 1_700_003_600_000

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.index.granularity import (
+from kafka_segments.broker_rules.index_sizes import (
     GIB,
     EntryCounts,
     bytes_by_the_clock,
     bytes_by_the_interval,
     sizes_by_granularity,
 )
+from kafka_segments.broker_rules.index_sizes_table import table
 from kafka_segments.index.recovery import TIME_ENTRY_BYTES
-from kafka_segments.reports.granularity import table
 
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (DOCS / "index-formats.md").read_text("utf-8")

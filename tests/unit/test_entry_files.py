@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_segments.spark.entry_files import EntryFiles, entry_file, make_folders
+from kafka_segments.build.entry_files import EntryFiles, entry_file, make_folders
 from kafka_segments.storage.files import place
 from kafka_segments.storage.publishing import remove_folder
 

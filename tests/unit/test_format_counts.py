@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.storage.format_counts import FormatCount, FormatCounter
+from kafka_segments.migrate.format_counter import FormatCount, FormatCounter
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
 
 PLAIN = v0_message(0, None, b"a")

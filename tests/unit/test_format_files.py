@@ -12,7 +12,7 @@ from kafka_segments.index.minute_index import MinuteVariant
 from kafka_segments.index.offset_index import decode_offset_index
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.time_index import decode_time_index
-from kafka_segments.storage.format_files import Around, FormatFiles, Made
+from kafka_segments.segments.format_files import Around, FormatFiles, Made
 from log_reading import reader_of
 from plain_decoder import plain_records
 from strategies import (

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.compact.folder_compactor import FolderCompactor
+from kafka_segments.compact.leftovers import find_leftovers
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.index_compaction import FolderCompactor
 from kafka_segments.storage.kept_files import SetAside, undo
-from kafka_segments.storage.leftovers import find_leftovers
 
 LOG, INDEX, TIME = "0" * 20 + ".log", "0" * 20 + ".index", "0" * 20 + ".timeindex"
 ENTRIES = b"".join(n.to_bytes(4, "big") + (n * 1_000).to_bytes(4, "big") for n in range(5, 25))

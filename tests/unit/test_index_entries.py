@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.storage.index_entries import (
-    BuiltIndexes,
-    EntryCounts,
-    IndexSource,
-    count_entries,
-)
+from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, IndexSource, count_entries
 from strategies import v2_batch
 
 BATCHES = [v2_batch(n, [(1000 + n, None, bytes(200))]) for n in range(20)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from kafka_segments.commands.shared import run
+from kafka_segments.console.options import run
 from kafka_segments.errors import SparkEndedError, UsageError
 from kafka_segments.spark import session as sessions
 from kafka_segments.spark.jvm_end import jvm_end

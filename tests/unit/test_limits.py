@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
-from kafka_segments.errors import UsageError
-from kafka_segments.index.limits import (
+from kafka_segments.broker_rules.limits import (
     index_limits,
     most_offset_entries,
     sufficient_index_bytes,
 )
+from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.settings import Settings
 from log_reading import reader_of

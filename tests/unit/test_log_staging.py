@@ -13,11 +13,11 @@ import pytest
 import killed_staging
 from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.migrate.planned_segment import Action, MigrationRules
+from kafka_segments.migrate.staged_log import StagedLog, log_state, put_in_place
 from kafka_segments.storage import space
 from kafka_segments.storage.durable_files import TEMPORARY, free_bytes
-from kafka_segments.storage.migrated_segments import Action, MigrationRules
 from kafka_segments.storage.space import check_space
-from kafka_segments.storage.staged_log import StagedLog, log_state, put_in_place
 from killed_staging import planned, stage
 
 MTIME_NS = 1_400_000_000_123_456_789

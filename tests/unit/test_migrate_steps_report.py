@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_segments.commands.migrate_steps import exit_status
-from kafka_segments.decide.migration import DONE, FAILED, REFUSED
-from kafka_segments.pipelines.migration_steps import LogStep
-from kafka_segments.reports.migrate_steps import print_steps
+from kafka_segments.migrate.command_steps import exit_status
+from kafka_segments.migrate.decide.plan import DONE, FAILED, REFUSED
+from kafka_segments.migrate.report_steps import print_steps
+from kafka_segments.migrate.steps import LogStep
 
 
 def _steps() -> Iterator[LogStep]:

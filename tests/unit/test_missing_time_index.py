@@ -2,8 +2,7 @@
 
 import pytest
 
-from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.index.missing_time_index import (
+from kafka_segments.broker_rules.missing_time_index import (
     Kip33Text,
     MissingTimeIndex,
     Release,
@@ -11,6 +10,7 @@ from kafka_segments.index.missing_time_index import (
     kip33_missing_time_index,
     on_missing_time_index,
 )
+from kafka_segments.index.kip33_index import WithoutTimestamps
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,18 @@ from zlib import crc32
 
 import pytest
 
+from kafka_segments.build.tasks import ScanOptions, SegmentScanner
+from kafka_segments.compact.run import CompactOptions, _remove_stale
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRecoverer
-from kafka_segments.pipelines.compact import CompactOptions, _remove_stale
-from kafka_segments.spark.scan import ScanOptions, SegmentScanner
+from kafka_segments.sources.listed import UNRECOGNIZED
+from kafka_segments.sources.source_folder import list_source_folder
+from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.storage.listing import UNRECOGNIZED
 from kafka_segments.storage.publishing import publish
 from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
-from kafka_segments.storage.source_folder import list_source_folder
-from kafka_segments.storage.walk import find_segments
 
 MIB = 1024 * 1024
 BASE = 1000

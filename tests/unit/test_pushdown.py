@@ -22,9 +22,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafka_segments.spark.pushdown import batch_bounds, may_hold, record_bounds
-from kafka_segments.storage.bounds import Bounds
-from kafka_segments.storage.walk import SegmentFile
+from kafka_segments.rows.pushdown import batch_bounds, may_hold, record_bounds
+from kafka_segments.segments.bounds import Bounds
+from kafka_segments.sources.walk import SegmentFile
 
 Value = int | str
 _COMPARISONS: dict[type[Filter], Callable[[Value, Value], bool]] = {

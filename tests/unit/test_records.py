@@ -12,12 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.spark import record_rows
-from kafka_segments.spark.read_options import RECORDS, ReadOptions
-from kafka_segments.spark.record_rows import RecordRows
-from kafka_segments.storage.bounds import Bounds
-from kafka_segments.storage.chunks import ChunkOptions, ChunkReader
-from kafka_segments.storage.walk import SegmentFile
+from kafka_segments.rows import record_rows
+from kafka_segments.rows.read_options import RECORDS, ReadOptions
+from kafka_segments.rows.record_rows import RecordRows
+from kafka_segments.segments.bounds import Bounds
+from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.wire import record_filling
 from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
 from strategies import (

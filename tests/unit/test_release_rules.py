@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
-from kafka_segments.decide.retention_rules import RetentionRules
-from kafka_segments.decide.roll_rules import TIME_RULES, RollRules
 from kafka_segments.errors import UsageError
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.roll.decide.rules import TIME_RULES, RollRules
 
 TIME_FIRST = ("retention_ms", "retention_bytes")
 RETENTION = [

@@ -6,20 +6,20 @@ from zlib import crc32
 import pyarrow as pa
 import pytest
 
-from kafka_segments.decide.build_plan import SEGMENT_KEYS
+from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
+from kafka_segments.build.decide.plan import SEGMENT_KEYS
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.spark.audit import AuditScope, SegmentAuditor
-from kafka_segments.spark.format_counts import _count
-from kafka_segments.spark.log_reads import LogReads
-from kafka_segments.spark.read_options import parse_options
-from kafka_segments.spark.segment_rows import SegmentRows
-from kafka_segments.spark.wrapper_times import WrapperTimes
+from kafka_segments.latency.tasks import WrapperTimes
+from kafka_segments.migrate.format_counter import FormatCounter
+from kafka_segments.migrate.tasks_formats import _count
+from kafka_segments.rows.read_options import parse_options
+from kafka_segments.rows.segment_rows import SegmentRows
+from kafka_segments.rows.time_bounds import proven_greatest_timestamp
+from kafka_segments.search.tasks import LogReads
+from kafka_segments.segments.bounds import Bounds
+from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage import files
-from kafka_segments.storage.bounds import Bounds
-from kafka_segments.storage.format_counts import FormatCounter
 from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.storage.time_bounds import proven_greatest_timestamp
-from kafka_segments.storage.walk import find_segments
 from strategies import stamped_wrapper
 
 REPLACED = "it was replaced while it was read: "

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafka_segments.commands.shared import describe_failure
+from kafka_segments.console.options import describe_failure
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.jvm_end import told_by_status
 from kafka_segments.spark.session import (

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage import folder_exchange
-from kafka_segments.storage.staged_log import (
+from kafka_segments.migrate.staged_log import (
     FolderFiles,
     Manifest,
     Side,
@@ -23,6 +22,7 @@ from kafka_segments.storage.staged_log import (
     state_of,
     write_manifest,
 )
+from kafka_segments.storage import folder_exchange
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
 LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"

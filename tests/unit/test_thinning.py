@@ -5,13 +5,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kafka_segments.compact.thinning import IndexFiles, compact_files, trim
 from kafka_segments.index.offset_index import (
     decode_offset_index,
     encode_offset_index,
     lookup_offset,
 )
 from kafka_segments.index.recovery import Entries
-from kafka_segments.index.thinning import IndexFiles, compact_files, trim
 from kafka_segments.index.time_index import decode_time_index, encode_time_index, lookup_timestamp
 
 BASE = 1_000

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee
+from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
+from kafka_segments.audit.tasks_transactions import judge_log_transactions
+from kafka_segments.audit.tasks_uploads import lone_objects
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.spark.audit import AuditScope, SegmentAuditor
-from kafka_segments.spark.audit_transactions import judge_log_transactions
-from kafka_segments.spark.audit_uploads import lone_objects
-from kafka_segments.storage import listing
-from kafka_segments.storage.walk import walk_folders
+from kafka_segments.sources import listed as listing
+from kafka_segments.sources.walk import walk_folders
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
 Finding = tuple[str, str, str | None, str]

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.build.tasks import Scanned, ScanOptions, SegmentScanner
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions
-from kafka_segments.spark.scan import Scanned, ScanOptions, SegmentScanner
-from kafka_segments.storage import listing
+from kafka_segments.segments.format_files import Around
+from kafka_segments.sources import listed as listing
+from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.files import open_segment, place
-from kafka_segments.storage.format_files import Around
 from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.storage.listing import Listed
-from kafka_segments.storage.walk import walk_folders
 from object_store import ObjectStore
 from strategies import v2_batch
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import SourceError
-from kafka_segments.storage import walk
-from kafka_segments.storage.listing import UNLISTED, Listed
-from kafka_segments.storage.source_folder import list_source_folder
-from kafka_segments.storage.walk import UnlistedFolder, find_segments, list_folders
+from kafka_segments.sources import walk
+from kafka_segments.sources.listed import UNLISTED, Listed
+from kafka_segments.sources.source_folder import list_source_folder
+from kafka_segments.sources.walk import UnlistedFolder, find_segments, list_folders
 
 
 def _make(root: Path, *names: str) -> str:

@@ -3,8 +3,8 @@
 import re
 
 from kafka_segments.errors import SourceError
+from kafka_segments.sources.listed import join_uri
 from kafka_segments.storage.files import list_folder, place
-from kafka_segments.storage.listing import join_uri
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from kafka_segments.wire.folding import BLOCK_BYTES, fold_blocks, has_cpu_multiplication
+from kafka_segments.wire.crc_folding import BLOCK_BYTES, fold_blocks, has_cpu_multiplication
 from kafka_segments.wire.native import (
     cpu_crc_feature,
     crc32c_step_1,

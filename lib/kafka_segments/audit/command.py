@@ -1,0 +1,98 @@
+"""``audit``: compare the index files found beside segments with the rebuilt ones."""
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    follow_links_option,
+    index_size_options,
+    load_settings,
+    run,
+    shared_options,
+    source_option,
+)
+from kafka_segments.console.strict_options import INT, Command
+
+
+@click.command(cls=Command)
+@source_option
+@follow_links_option
+@click.option(
+    "--kafka-version",
+    default="4.3",
+    show_default=True,
+    metavar="RELEASE",
+    help="The release whose broker would start on these files.",
+)
+@index_size_options
+@click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
+@click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
+@partial(shared_options, needs_warehouse=False)
+def audit(**options: Any) -> None:
+    """Judge every index file beside the segments, and say what a broker makes of it.
+
+    Nothing under the sources is changed. The result is one row a file, and table index_audits
+    where --warehouse is given. Files that are right are no findings, whatever release or setting
+    wrote them; --output json or csv prints them too.
+    """
+    run(lambda: _audit(**options), verbose=options["verbose"])
+
+
+def _audit(
+    *,
+    sources: tuple[str, ...],
+    warehouse: str | None,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    kafka_version: str,
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    cluster: str | None,
+    broker_id: int | None,
+    follow_links: bool,
+    **_: Any,
+) -> int:
+    from kafka_segments.audit.consequences import parse_version  # noqa: PLC0415
+    from kafka_segments.audit.report import print_audits  # noqa: PLC0415
+    from kafka_segments.audit.run import AuditOptions, run_audit  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
+    options = AuditOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        recovery=RecoveryOptions(
+            index_interval_bytes=settings.index_interval_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
+        ),
+        version=parse_version(kafka_version),
+        now_ms=clock() if now_ms is None else now_ms,
+        warehouse=None if warehouse is None else absolute_uri(warehouse),
+        cluster=cluster,
+        broker_id=broker_id,
+        follow_links=follow_links,
+    )
+    with spark_session("kafka-segments audit", root=ROOT) as spark, ExitStack() as caches:
+        with progress(spark):
+            audits = run_audit(spark, options, caches, dry_run=dry_run)
+            has_findings = not audits.where("is_finding").isEmpty()
+        print_audits(audits, output)
+    return FINDINGS if has_findings else DONE

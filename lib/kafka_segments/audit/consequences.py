@@ -1,0 +1,251 @@
+"""What a broker of a given release does with an index file, and what is safe to do about it.
+
+1. Below 0.10.1 there is no time index, below 0.11 no transaction index: ignored.
+2. A segment is recovered at start, its files rewritten, where its ``.index`` is missing, where
+   the stop was not clean and it lies at or behind the recovery point, and where a file fails
+   the sanity check of that release: offset and time index below 2.3, ``.txnindex`` always.
+3. All else is trusted as it is: from 2.3 on nobody looks.
+
+Source: LogSegment.sanityCheck, LogLoader, LogManager of the releases named; KAFKA-10207,
+KAFKA-19200. For 4.3 the tests make Kafka's own classes load such files.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kafka_segments.audit.judgement import (
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TXN_INDEX,
+    Judgement,
+    Kind,
+    Verdict,
+    Version,
+)
+from kafka_segments.errors import UsageError
+
+_V0_9, _V0_10_1, _V0_11 = (0, 9), (0, 10, 1), (0, 11)
+KNOWN_SINCE = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}
+_MOST_PARTS = 4
+
+
+class Effect(StrEnum):
+    """What a broker does with a file."""
+
+    IGNORED = "ignored"
+    TRUSTED = "trusted"
+    REBUILT = "rebuilt_at_start"
+    DELETED = "deleted_at_start"
+    FAILS = "fails_to_start"
+    FAILS_LATER = "fails_when_read"
+    WRITES_ELSEWHERE = "writes_elsewhere"
+    NOT_LOADED = "not_loaded"
+    SLOW = "slow_lookups"
+    WRONG_LOOKUPS = "wrong_lookups"
+    LOSES_LOG_END = "log_end_moves_back"
+    DELETES_DATA = "deletes_data"
+    EXPIRES_EARLY = "expires_early"
+    WRONG_TIMES = "wrong_times"
+    FALLS_BACK_TO_MTIME = "falls_back_to_mtime"
+    THROWS_AT_ROLL = "throws_at_roll"
+    READS_FAIL = "remote_reads_fail"
+    NEVER_READ = "never_read"
+    STORED_TWICE = "stored_twice"
+    REPLICA_FAILS = "replica_build_fails"
+    UNKNOWN = "unknown"
+
+
+class Consequence(NamedTuple):
+    """An effect, in words, and the safe thing to do."""
+
+    effect: Effect
+    text: str
+    action: str
+
+
+class SegmentState(NamedTuple):
+    """What a consequence depends on beside the files.
+
+    ``is_open``: as in ``LogFacts``. ``is_recovered``: the stop was not clean, and the segment
+    lies at or behind the recovery point. ``has_timestamps``: a batch of the log has one.
+    ``is_tiered``: it lies in Aiven's layout, which ``audit_tiered`` knows.
+    """
+
+    is_active: bool
+    is_open: bool
+    is_recovered: bool
+    has_timestamps: bool
+    log_damage: str | None = None
+    segment_index_bytes: int = 10 * 1024 * 1024
+    is_tiered: bool = False
+
+
+def parse_version(text: str) -> Version:
+    """Read a release as ``4.3`` or ``0.10.2.1``.
+
+    Raises:
+        UsageError: it is none.
+    """
+    parts = text.split(".")
+    if not 2 <= len(parts) <= _MOST_PARTS or not all(
+        part.isascii() and part.isdigit() for part in parts
+    ):
+        raise UsageError(f"--kafka-version {text}: a release such as 4.3 or 2.8.1 expected")
+    return tuple(map(int, parts))
+
+
+_NOTHING = "nothing"
+_INSTALL = (
+    "with the broker stopped cleanly put the rebuilt file in its place"
+    " (kafka-segments build --in-place)"
+)
+
+
+def why_recovered(
+    judgements: Sequence[Judgement], state: SegmentState, version: Version
+) -> str | None:
+    """Say why the broker recovers the segment at start, from all files beside it.
+
+    None: it does not.
+    """
+    by_suffix = {judgement.suffix: judgement for judgement in judgements}
+    if state.is_recovered:
+        return "the stop was not clean"
+    for suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX):
+        judgement = by_suffix.get(suffix)
+        if judgement is None or version < KNOWN_SINCE.get(suffix, (0,)):
+            continue
+        is_missing = judgement.verdict == Verdict.MISSING or judgement.kind == Kind.DANGLING_LINK
+        if is_missing and suffix == OFFSET_INDEX:
+            return f"its {suffix} is missing"
+        if judgement.refused_below is not None and version < judgement.refused_below:
+            return f"its {suffix} fails the sanity check"
+    return None
+
+
+def consequence_of(
+    judgement: Judgement, state: SegmentState, version: Version, recovered: str | None
+) -> Consequence:
+    """Say what a broker does with a file at its next start; ``recovered``: ``why_recovered``."""
+    name = _release(version)
+    if version < KNOWN_SINCE.get(judgement.suffix, (0,)):
+        text = f"Kafka {name} knows no {judgement.suffix} files"
+        return Consequence(Effect.IGNORED, text, _NOTHING)
+    if judgement.kind == Kind.PREALLOCATED and state.is_open:
+        text = "normal while the broker runs; after a crash it recovers the segment at start"
+        return Consequence(Effect.TRUSTED, text, "nothing; do not copy it to another broker")
+    if recovered is not None:
+        return _recovered(judgement, state, version, recovered)
+    if judgement.verdict == Verdict.UNJUDGED:
+        text = f"nothing is known of it: {judgement.message}"
+        return Consequence(Effect.UNKNOWN, text, "mend or restore the segment first")
+    if judgement.verdict in (Verdict.IDENTICAL, Verdict.VALID):
+        return Consequence(Effect.TRUSTED, "taken as it is, and right", _NOTHING)
+    effect, text = _TRUSTED[judgement.suffix](judgement, state)
+    return Consequence(effect, f"{_taken(judgement)}{text}", _safe(judgement, state))
+
+
+def _recovered(
+    judgement: Judgement, state: SegmentState, version: Version, recovered: str
+) -> Consequence:
+    if version < _V0_9 and recovered.endswith("sanity check"):
+        text = f"Kafka {_release(version)} does not start: {recovered}"
+        return Consequence(Effect.FAILS, text, f"delete the {judgement.suffix} before the start")
+    text = f"the segment is recovered at start, its index files rewritten: {recovered}"
+    if state.log_damage is None:
+        return Consequence(Effect.REBUILT, text, _NOTHING)
+    text += f"; the log is cut there: {state.log_damage}"
+    return Consequence(Effect.REBUILT, text, "copy the .log before the broker starts")
+
+
+def _taken(judgement: Judgement) -> str:
+    return "" if judgement.verdict == Verdict.MISSING else "taken as it is, unchecked: "
+
+
+def _safe(judgement: Judgement, state: SegmentState) -> str:
+    if state.log_damage is not None:
+        return f"copy the .log first, it is damaged ({state.log_damage}); then {_INSTALL}"
+    return (
+        _INSTALL
+        if judgement.suffix != TXN_INDEX
+        else (
+            "with the broker stopped delete the segment's .index: the start rebuilds all its files"
+        )
+    )
+
+
+def _offset_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
+    match judgement.verdict, judgement.kind:
+        case (Verdict.NEVER_WRITTEN, Kind.EMPTY) | (Verdict.STALE, Kind.LOG_GREW):
+            return Effect.SLOW, "right, but lookups read far through the log"
+        case (Verdict.CORRUPT, Kind.LENGTH):
+            return Effect.SLOW, "the cut entry is passed over, the rest is used"
+        case (Verdict.NEVER_WRITTEN, _) | (Verdict.PADDED, _):
+            text = "right, but slow: the zeros are entries that name byte 0, lookups read from it"
+            full = "; the index counts as full: it rolls at the next append" * state.is_active
+            return Effect.SLOW, text + full
+        case (Verdict.STALE, _) if state.is_active:
+            text = "the log end is looked for behind the last entry and can fall back to the base"
+            return Effect.LOSES_LOG_END, f"{text} offset: records are overwritten"
+    return Effect.WRONG_LOOKUPS, "fetches start at wrong bytes: records are missed, or errors"
+
+
+def _time_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
+    is_unwritten = judgement.verdict == Verdict.MISSING or judgement.kind == Kind.EMPTY
+    if is_unwritten and not state.has_timestamps:
+        return Effect.TRUSTED, "made anew with no entries, as is right here"
+    if is_unwritten:
+        text = "not rebuilt: retention and searches by time go by the mtime of the .log"
+        return Effect.FALLS_BACK_TO_MTIME, text
+    match judgement.verdict, judgement.kind:
+        case (Verdict.NEVER_WRITTEN, _) | (Verdict.PADDED, _):
+            return _zero_timestamp(judgement, state)
+        case (Verdict.STALE, Kind.NOT_CLOSED):
+            text = "its last timestamp is too small: retention.ms deletes the segment too early,"
+            return Effect.EXPIRES_EARLY, f"{text} searches by time pass over it"
+        case (Verdict.CORRUPT, Kind.LENGTH):
+            return (
+                Effect.WRONG_TIMES,
+                "the cut entry is passed over, and may hold the last timestamp",
+            )
+    text = "retention and searches by time go by wrong timestamps or offsets"
+    return Effect.WRONG_TIMES, text
+
+
+def _zero_timestamp(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
+    most = state.segment_index_bytes // 12
+    if state.is_active and (judgement.entries or 0) >= most:
+        text = "full of zeros: the next roll throws BufferOverflowException"
+        return Effect.THROWS_AT_ROLL, f"{text}; until then the largest timestamp is 0 (1970)"
+    text = "the largest timestamp is 0 (1970): retention.ms deletes the segment at the first check"
+    return Effect.DELETES_DATA, text
+
+
+def _txn_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
+    return Effect.WRONG_LOOKUPS, "read_committed consumers may be given aborted records"
+
+
+_TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {
+    OFFSET_INDEX: _offset_index,
+    TIME_INDEX: _time_index,
+    TXN_INDEX: _txn_index,
+}
+
+
+def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
+    """Tell what someone must look at: not what is right, ignored, or normal for a broker."""
+    if consequence.effect == Effect.REBUILT:
+        return judgement.verdict not in (Verdict.IDENTICAL, Verdict.VALID)
+    return consequence.effect not in (Effect.IGNORED, Effect.TRUSTED)
+
+
+def orphan_consequence(version: Version) -> Consequence:
+    """Say what becomes of an index file without its segment."""
+    text = f"Kafka {_release(version)} deletes it at start"
+    action = "find out where its segment is before the broker starts; else nothing"
+    return Consequence(Effect.DELETED, text, action)
+
+
+def _release(version: Version) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,1 @@
+"""Decide breaks in tiered logs; no I/O, no clock."""

@@ -1,0 +1,99 @@
+"""The index files of a segment: beside it, or in an object of tiered storage."""
+
+from typing import NamedTuple
+
+from kafka_segments.audit.judge_odd_files import judge_odd_file
+from kafka_segments.audit.judge_segment import SEGMENT_SUFFIXES
+from kafka_segments.audit.judge_tiered import PARTS, cut_parts
+from kafka_segments.audit.judgement import Judgement, Kind, Verdict
+from kafka_segments.errors import CorruptTextError
+from kafka_segments.storage.files import Place, first_line, read_if_there
+from kafka_segments.storage.links import look_at
+from kafka_segments.wire.segment_manifest import (
+    MOST_MANIFEST_BYTES,
+    SegmentManifest,
+    parse_manifest,
+)
+from kafka_segments.wire.tiered_names import INDEXES, LOG, MANIFEST
+
+MOST_INDEX_BYTES = 256 * 1024 * 1024
+
+
+class FoundIndexes(NamedTuple):
+    """Index files by suffix, None: there is no such file; ``names``: the files that hold them.
+
+    ``judged``: what could not be had, and why. ``manifest``: of a tiered segment, None: unusable.
+    ``links``: where those lead that were read through a link.
+    """
+
+    files: dict[str, bytes | None]
+    names: dict[str, str]
+    judged: list[Judgement]
+    manifest: SegmentManifest | None = None
+    links: dict[str, str] | None = None
+
+
+def read_beside(log: Place, *, source: str, follow_links: bool = False) -> FoundIndexes:
+    """Read the index files beside a segment; links only where they are to be followed."""
+    stem = log.path.rpartition("/")[2].removesuffix(LOG)
+    names = {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}
+    links: dict[str, str] = {}
+    found = FoundIndexes({}, names, [], links=links)
+    for suffix in SEGMENT_SUFFIXES:
+        odd = look_at(_beside(log, suffix), source=source)
+        if odd is not None and odd.kind == Kind.LINK and follow_links:
+            links[suffix], odd = odd.target, None
+        if odd is not None:
+            found.files[suffix] = None
+            found.judged.append(judge_odd_file(suffix, Kind(odd.kind), odd.reason))
+            continue
+        found.files[suffix], problem = _read(log, suffix)
+        found.judged.extend([] if problem is None else [_unreadable(suffix, problem)])
+    return found
+
+
+def read_upload(log: Place) -> FoundIndexes:
+    """Read the indexes of a segment in Aiven's layout, cut as its manifest says."""
+    stem = log.path.rpartition("/")[2].removesuffix(LOG)
+    names = {**dict.fromkeys((*PARTS, INDEXES), stem + INDEXES), MANIFEST: stem + MANIFEST}
+    found = FoundIndexes(dict.fromkeys((*PARTS, MANIFEST)), names, [])
+    data, problem = _read(log, MANIFEST, MOST_MANIFEST_BYTES)
+    if data is None:
+        found.judged.append(_unreadable(MANIFEST, problem or f"there is no {names[MANIFEST]}"))
+        return found
+    found.files[MANIFEST] = data
+    try:
+        manifest = parse_manifest(names[MANIFEST], data)
+    except CorruptTextError as error:
+        bad = Judgement(MANIFEST, Verdict.CORRUPT, Kind.BAD_CONTENT, error.reason)
+        found.judged.append(bad)
+        return found
+    found = found._replace(manifest=manifest)
+    if manifest.is_encrypted:
+        return found
+    indexes, problem = _read(log, INDEXES)
+    if problem is not None:
+        found.judged.extend(_unreadable(suffix, problem) for suffix in PARTS)
+        return found
+    files, judged = cut_parts(manifest, indexes)
+    found.files.update(files)
+    found.judged.extend(judged)
+    return found
+
+
+def _read(
+    log: Place, suffix: str, most_bytes: int = MOST_INDEX_BYTES
+) -> tuple[bytes | None, str | None]:
+    """Read a file beside a log; gives its bytes, or why they cannot be had."""
+    try:
+        return read_if_there(_beside(log, suffix), most_bytes=most_bytes), None
+    except OSError as error:
+        return None, first_line(error)
+
+
+def _beside(log: Place, suffix: str) -> Place:
+    return log._replace(path=log.path.removesuffix(LOG) + suffix)
+
+
+def _unreadable(suffix: str, why: str) -> Judgement:
+    return Judgement(suffix, Verdict.UNJUDGED, Kind.UNREADABLE, why)

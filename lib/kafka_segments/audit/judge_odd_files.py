@@ -1,0 +1,81 @@
+"""What a broker does with a path that is no plain file: a folder, a pipe, a link.
+
+1. A ``.txnindex`` is opened at start where there is one; another index file where the segment is
+   the active one or is recovered, and below 2.3 always; else when it is first read from.
+2. What cannot be opened takes the log directory offline; a broker with no other one shuts down.
+3. Links are followed: what is written to the file goes to where the link leads. One that leads
+   nowhere counts as missing, and the file is made there.
+4. A ``.log`` that is no file is passed over.
+
+Source: LogSegment.open, LogLoader.loadSegmentFiles, AbstractIndex, TransactionIndex. For 4.3 the
+tests make Kafka's own classes load such folders.
+"""
+
+from kafka_segments.audit.consequences import Consequence, Effect, SegmentState
+from kafka_segments.audit.judgement import (
+    LOG,
+    SNAPSHOT,
+    TXN_INDEX,
+    V2_3,
+    Judgement,
+    Kind,
+    Verdict,
+    Version,
+)
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+
+ODD_KINDS = (Kind.FOLDER, Kind.SPECIAL, Kind.ENDLESS_LINK, Kind.DANGLING_LINK, Kind.LINK)
+_OFFLINE = "the log directory goes offline, and a broker with no other one shuts down"
+_PUT_A_FILE = "with the broker stopped put a file in its place, or take it away"
+_PUT_THE_FILE = "with the broker stopped put the file itself in the link's place, or nothing"
+
+
+def judge_odd_file(suffix: str, kind: Kind, reason: str) -> Judgement:
+    """Judge what is no plain file; of a link that is not followed nothing is known."""
+    verdict = Verdict.UNJUDGED if kind == Kind.LINK else Verdict.CORRUPT
+    return Judgement(suffix, verdict, kind, reason)
+
+
+def odd_index_consequence(
+    judgement: Judgement, state: SegmentState, version: Version, recovered: str | None
+) -> Consequence:
+    """Say what a broker does with an index file of ``ODD_KINDS``; as ``consequence_of``."""
+    is_transactions = judgement.suffix == TXN_INDEX
+    is_opened = state.is_active or recovered is not None or version < V2_3
+    match judgement.kind:
+        case Kind.LINK:
+            return _written("a broker follows it: what it reads, writes and cuts lies there")
+        case Kind.ENDLESS_LINK | Kind.DANGLING_LINK if is_transactions:
+            return _written("taken for missing; the next aborted transaction is written there")
+        case Kind.DANGLING_LINK:
+            rebuilt = " and rebuilt" if recovered is not None else ", without entries"
+            return _written(f"taken for missing: it is made anew where the link leads{rebuilt}")
+        case Kind.FOLDER | Kind.SPECIAL if not (is_transactions or is_opened):
+            pipe = ", of a pipe when it is recovered or cut" * (judgement.kind == Kind.SPECIAL)
+            text = f"the broker starts; at the first read from the segment{pipe}, {_OFFLINE}"
+            return Consequence(Effect.FAILS_LATER, text, _PUT_A_FILE)
+    return Consequence(Effect.FAILS, f"it cannot be opened at start: {_OFFLINE}", _PUT_A_FILE)
+
+
+def odd_log_file_consequence(judgement: Judgement) -> Consequence:
+    """Say the same of a ``.log``, a ``.snapshot`` or the leader epoch file."""
+    if judgement.kind == Kind.LINK:
+        return _written("a broker follows it: what it reads, writes and cuts lies there")
+    match judgement.suffix:
+        case suffix if suffix == LOG:
+            text = "passed over: the log is loaded without the segment, consumers skip its records"
+            return Consequence(Effect.NOT_LOADED, text, _PUT_A_FILE)
+        case suffix if suffix == SNAPSHOT and judgement.kind == Kind.DANGLING_LINK:
+            return _written("taken for missing; the next snapshot at this offset is written there")
+        case suffix if suffix == SNAPSHOT:
+            text = "passed over after a clean stop; a recovery that is to write it there fails,"
+            text += " and the broker cuts the log"
+            return Consequence(Effect.LOSES_LOG_END, text, _PUT_A_FILE)
+        case suffix if suffix == LEADER_EPOCHS and judgement.kind == Kind.SPECIAL:
+            text = "the start waits for a pipe that nobody writes to, or does not load the log"
+            return Consequence(Effect.FAILS, text, _PUT_A_FILE)
+    return Consequence(Effect.FAILS, f"it cannot be read at start: {_OFFLINE}", _PUT_A_FILE)
+
+
+def _written(text: str) -> Consequence:
+    return Consequence(Effect.WRITES_ELSEWHERE, text, _PUT_THE_FILE)

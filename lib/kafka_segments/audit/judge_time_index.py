@@ -1,0 +1,84 @@
+"""Hold the entries of a ``.timeindex`` file against the log that it lies beside.
+
+1. Timestamps strictly increase, offsets do not go back, both lie within the log.
+2. Every entry (timestamp, offset) is true: the batch that holds the offset has that greatest
+   timestamp, and no batch before it has one as great. So a search from there misses nothing.
+3. The last entry has the log's greatest timestamp: retention and searches go by it.
+
+Source: TimeIndex.maybeAppend, LogSegment.append of the releases named.
+"""
+
+import numpy as np
+
+from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
+from kafka_segments.audit.log_probe import LogProbe
+from kafka_segments.index.recovery import Entries
+
+_NAMES = ("timestamp", "offset")
+
+
+def judge_time_entries(entries: Entries, log: LogFacts, walk: WalkLog) -> Opinion:
+    """Judge entries (timestamp ms, offset) that are not those that recovery writes."""
+    wrong = _impossible(entries, log)
+    if wrong is not None:
+        return wrong
+    probe = LogProbe(np.empty(0, dtype=np.int64), np.ascontiguousarray(entries[:, 1]))
+    for batches in walk():
+        probe.feed(batches)
+    wrong = _untrue(entries, probe)
+    if wrong is not None:
+        return wrong
+    differs = difference(entries, log.time_entries, _NAMES)
+    last = int(entries[-1, 0])
+    if last < log.max_timestamp:
+        message = f"its last timestamp is {last}, the log's greatest {log.max_timestamp}: {differs}"
+        verdict = Verdict.VALID if log.is_open else Verdict.STALE
+        return Opinion(verdict, Kind.NOT_CLOSED, message)
+    return Opinion(Verdict.VALID, *_kind(entries, log.time_entries, differs))
+
+
+def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
+    """Find what is wrong without a look at the log."""
+    timestamps, offsets = entries[:, 0], entries[:, 1]
+    goes_back = np.diff(offsets, prepend=log.base_offset) < 0
+    rows = (goes_back | ~(timestamps > np.concatenate(([-1], timestamps[:-1])))).nonzero()[0]
+    if len(rows):
+        entry = f"timestamp {timestamps[rows[0]]} at offset {offsets[rows[0]]}"
+        message = f"entry {rows[0]}: {entry} is out of order"
+        return Opinion(Verdict.CORRUPT, Kind.OUT_OF_ORDER, message)
+    rows = (offsets >= log.next_offset).nonzero()[0]
+    if len(rows):
+        message = (
+            f"entry {rows[0]}: timestamp {timestamps[rows[0]]} at offset {offsets[rows[0]]},"
+            f" the log ends at offset {log.next_offset}"
+        )
+        return Opinion(Verdict.STALE, Kind.BEYOND_LOG, message)
+    return None
+
+
+def _untrue(entries: Entries, probe: LogProbe) -> Opinion | None:
+    """Find the first entry that the log does not bear out."""
+    timestamps, offsets, batch = entries[:, 0], entries[:, 1], probe.by_offsets
+    has_it = batch.are_there & batch.holds(offsets) & (batch.max_timestamps == timestamps)
+    rows = (~(has_it & (batch.timestamps_before < timestamps))).nonzero()[0]
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    if has_it[row]:
+        why = f"a batch before it has {batch.timestamps_before[row]} already"
+    elif not (batch.are_there & batch.holds(offsets))[row]:
+        why = "no batch holds this offset"
+    else:
+        why = f"the batch there has {batch.max_timestamps[row]}"
+    message = f"entry {row}: timestamp {timestamps[row]} at offset {offsets[row]}, but {why}"
+    return Opinion(Verdict.CORRUPT, Kind.UNTRUE, message)
+
+
+def _kind(entries: Entries, rebuilt: Entries, differs: str) -> tuple[Kind, str]:
+    """Name what writes such entries."""
+    if len(entries) == len(rebuilt) and (entries[:, 0] == rebuilt[:, 0]).all():
+        why = "other offsets for the same timestamps, as a leader of 3.6 and older wrote"
+        return Kind.OFFSET_OF_MAX, f"{why}: {differs}"
+    if len(entries) < len(rebuilt) - 1:
+        return Kind.SPARSER, f"fewer entries, all true: {differs}"
+    return Kind.SHIFTED, f"entries at other places, all true: {differs}"

@@ -1,0 +1,123 @@
+"""Hold the entries of a ``.txnindex`` file against the log that it lies beside.
+
+1. Every entry ends at a marker of its producer, in this segment.
+2. Held against the whole log: there is one for each aborted transaction that ends here. A
+   transaction may have begun before the oldest segment that is left.
+
+Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
+"""
+
+from collections.abc import Sequence
+
+from kafka_segments.audit.judgement import (
+    EVERY_VERSION,
+    TXN_INDEX,
+    Judgement,
+    Kind,
+    LogFacts,
+    Verdict,
+    WalkLog,
+)
+from kafka_segments.index.transactions import (
+    TRANSACTION_ENTRY_BYTES,
+    AbortedTransaction,
+    decode_transaction_index,
+    encode_transaction_index,
+)
+from kafka_segments.wire import batches as wire
+
+
+def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgement | None:
+    """Judge a ``.txnindex`` file by the markers in its segment; None: there is no such file."""
+    if found is None:
+        return None
+    entries = decode_transaction_index(found)
+    is_refused = any(entry.last_offset < log.base_offset for entry in entries)
+    verdict, kind, message = _opinion(found, entries, log, walk)
+    return Judgement(
+        TXN_INDEX,
+        verdict,
+        kind,
+        message,
+        len(entries),
+        None,
+        EVERY_VERSION if is_refused else None,
+    )
+
+
+def _opinion(
+    found: bytes, entries: Sequence[AbortedTransaction], log: LogFacts, walk: WalkLog
+) -> tuple[Verdict, Kind | None, str]:
+    if len(found) % TRANSACTION_ENTRY_BYTES:
+        message = f"{len(found)} bytes, no multiple of {TRANSACTION_ENTRY_BYTES}"
+        return Verdict.CORRUPT, Kind.LENGTH, f"{message}: its last entry is cut short"
+    markers = _markers(walk)
+    last = log.base_offset - 1
+    for row, entry in enumerate(entries):
+        where = f"entry {row}: {_described(entry)}"
+        version = found[row * TRANSACTION_ENTRY_BYTES : row * TRANSACTION_ENTRY_BYTES + 2]
+        if any(version):
+            message = f"entry {row}: version {int.from_bytes(version)}, 0 expected"
+            return Verdict.CORRUPT, Kind.BAD_CONTENT, message
+        if entry.last_offset <= last or entry.first_offset > entry.last_offset:
+            return Verdict.CORRUPT, Kind.OUT_OF_ORDER, f"{where}, out of order"
+        if entry.last_offset >= log.next_offset:
+            message = f"{where}, the log ends at offset {log.next_offset}"
+            return Verdict.STALE, Kind.BEYOND_LOG, message
+        if markers.get(entry.last_offset) != entry.producer_id:
+            message = f"{where}, but no marker of this producer is there"
+            return Verdict.CORRUPT, Kind.UNTRUE, message
+        last = entry.last_offset
+    return Verdict.VALID, None, f"{len(entries)} entries, each ends at a marker of its producer"
+
+
+def _described(entry: AbortedTransaction) -> str:
+    return f"producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}"
+
+
+def _markers(walk: WalkLog) -> dict[int, int]:
+    """Give the producer of every control batch, by offset."""
+    markers: dict[int, int] = {}
+    for batches in walk():
+        is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
+        is_control = batches[wire.ATTRIBUTES] & wire.CONTROL != 0
+        found = batches[:, is_v2 & is_control]
+        markers.update(
+            zip(found[wire.BASE_OFFSET].tolist(), found[wire.PRODUCER_ID].tolist(), strict=True)
+        )
+    return markers
+
+
+def hold_against_log(
+    judgement: Judgement | None, found: bytes | None, aborted: Sequence[AbortedTransaction]
+) -> Judgement | None:
+    """Go on from ``judge_txn_index`` with the aborted transactions that the log gives.
+
+    None: there is no such file, and none is due.
+    """
+    if judgement is not None and (found is None or judgement.verdict == Verdict.UNJUDGED):
+        return judgement
+    if found is None or judgement is None:
+        if not aborted:
+            return None
+        message = f"no {TXN_INDEX} file; rebuilt it has {len(aborted)} entries"
+        return Judgement(TXN_INDEX, Verdict.MISSING, None, message, None, len(aborted))
+    judgement = judgement._replace(rebuilt_entries=len(aborted))
+    if judgement.verdict != Verdict.VALID:
+        return judgement
+    if found == (encode_transaction_index(aborted) or b""):
+        message = "the bytes that recovery writes"
+        return judgement._replace(verdict=Verdict.IDENTICAL, message=message)
+    entries = {entry.last_offset: entry for entry in decode_transaction_index(found)}
+    for transaction in aborted:
+        entry = entries.get(transaction.last_offset)
+        if entry is None:
+            message = f"aborted, but without an entry: {_described(transaction)}"
+            kind = Kind.LOG_GREW if transaction.last_offset > max(entries, default=-1) else None
+            verdict = Verdict.CORRUPT if kind is None else Verdict.STALE
+            return judgement._replace(verdict=verdict, kind=kind or Kind.UNTRUE, message=message)
+        if entry.first_offset > transaction.first_offset:
+            message = f"{_described(entry)}, but it began at {transaction.first_offset}"
+            return judgement._replace(verdict=Verdict.CORRUPT, kind=Kind.UNTRUE, message=message)
+    message = f"{judgement.message}; some began before what is left of the log"
+    return judgement._replace(message=message)

@@ -1,0 +1,93 @@
+"""Rows of an audit: one a file, as they cross from the executors."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.audit.consequences import Consequence, is_finding
+from kafka_segments.audit.judgement import Judgement
+from kafka_segments.sources.listed import join_uri
+
+Row = dict[str, Any]
+LOG_COLUMNS = ("cluster", "broker_id", "log_dir", "topic", "partition", "source", "relative_path")
+AUDITED = StructType(
+    [
+        StructField("cluster", StringType()),
+        StructField("broker_id", IntegerType()),
+        StructField("log_dir", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("base_offset", LongType()),
+        StructField("path", StringType()),
+        StructField("suffix", StringType()),
+        StructField("size_bytes", LongType()),
+        StructField("verdict", StringType()),
+        StructField("kind", StringType()),
+        StructField("message", StringType()),
+        StructField("entries", LongType()),
+        StructField("rebuilt_entries", LongType()),
+        StructField("effect", StringType()),
+        StructField("consequence", StringType()),
+        StructField("action", StringType()),
+        StructField("is_finding", BooleanType()),
+        StructField("source", StringType()),
+        StructField("relative_path", StringType()),
+        StructField("unfolded", BinaryType()),
+        StructField("end_offset", LongType()),
+    ]
+)
+"""Where ``unfolded`` is there, the row is none yet: it waits for the segments before it.
+
+``end_offset``: last offset that the manifest of a tiered segment tells; null in all other rows.
+"""
+
+_ROWS_A_BATCH = 2_000
+
+
+def audit_row(
+    log: Row,
+    name: str,
+    base_offset: int | None,
+    size_bytes: int | None,
+    judgement: Judgement,
+    consequence: Consequence,
+    link: str | None = None,
+) -> Row:
+    """Make the row of a file in the folder of ``log``; ``link``: it was read through one."""
+    return {
+        **{column: log[column] for column in LOG_COLUMNS},
+        "base_offset": base_offset,
+        "path": join_uri(log["source"], log["relative_path"], name),
+        "suffix": judgement.suffix,
+        "size_bytes": size_bytes,
+        "verdict": judgement.verdict.value,
+        "kind": judgement.kind and judgement.kind.value,
+        "message": judgement.message if link is None else f"a link to {link}: {judgement.message}",
+        "entries": judgement.entries,
+        "rebuilt_entries": judgement.rebuilt_entries,
+        "effect": consequence.effect.value,
+        "consequence": consequence.text,
+        "action": consequence.action,
+        "is_finding": is_finding(judgement, consequence),
+    }
+
+
+def to_batches(rows: Iterable[Row], arrow_schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Turn rows into record batches, some thousands each."""
+    held: list[Row] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == _ROWS_A_BATCH:
+            yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
+            held = []
+    yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)

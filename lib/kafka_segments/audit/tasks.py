@@ -1,0 +1,199 @@
+"""Judge index files in the executors: segments and folders in, one row a file out."""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kafka_segments.audit.consequences import SegmentState, why_recovered
+from kafka_segments.audit.found_indexes import FoundIndexes, read_beside, read_upload
+from kafka_segments.audit.judge_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
+from kafka_segments.audit.judge_tiered import consequence_anywhere
+from kafka_segments.audit.judgement import TXN_INDEX, Judgement, Kind, LogFacts, Version
+from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
+from kafka_segments.audit.tasks_transactions import UnfoldedSegment
+from kafka_segments.audit.tasks_uploads import upload_rows
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.recovery import (
+    DamageKind,
+    RecoveryOptions,
+    SegmentRecoverer,
+    SegmentRecovery,
+)
+from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.storage.files import (
+    OpenSegment,
+    Place,
+    first_line,
+    open_segment,
+    place,
+)
+from kafka_segments.wire.batches import Batches
+from kafka_segments.wire.tiered_names import tiered_log_of
+
+SEGMENT_COLUMNS = (
+    *LOG_COLUMNS,
+    "name",
+    "base_offset",
+    "size_bytes",
+    "is_active",
+    "is_clean",
+    "is_recovered",
+)
+
+
+class AuditScope(NamedTuple):
+    """What an audit needs to know; crosses to the executors."""
+
+    recovery: RecoveryOptions
+    version: Version
+    follow_links: bool = False
+
+
+class SegmentAuditor:
+    """Judges the files of segments one after another; what it needs is made once a task."""
+
+    def __init__(self, scope: AuditScope) -> None:
+        self._scope = scope
+        self._recoverer = SegmentRecoverer(scope.recovery)
+        self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
+
+    def audit(self, segment: Row) -> Iterator[Row]:
+        """Give the rows of one segment; what cannot be read is said in them."""
+        log = place(segment["source"]).child(segment["relative_path"], segment["name"])
+        is_tiered = tiered_log_of(log.path) is not None
+        found = read_upload(log) if is_tiered else self._read_beside(log, segment)
+        files = {suffix: found.files[suffix] for suffix in SEGMENT_SUFFIXES}
+        judgements, state, recovery = self._judge(log, segment, files, is_tiered=is_tiered)
+        hidden = {judgement.suffix for judgement in found.judged}
+        judgements = [j for j in judgements if j.suffix not in hidden] + found.judged
+        recovered = None if is_tiered else why_recovered(judgements, state, self._scope.version)
+        txns = None
+        for judgement in judgements:
+            if judgement.suffix == TXN_INDEX:
+                txns = judgement
+                continue
+            yield self._row(segment, found, judgement, state, recovered)
+        if is_tiered:
+            yield from upload_rows(segment, log.path, found, recovery, self._scope.version)
+        summary = None
+        if isinstance(recovery, SegmentRecovery) and not _is_unread(recovery):
+            summary = recovery.summary(segment["base_offset"])
+        if txns is None and summary is not None and not len(summary.producers.producers):
+            return
+        unfolded = UnfoldedSegment(
+            found.names[TXN_INDEX],
+            found.files[TXN_INDEX],
+            txns,
+            summary,
+            state,
+            recovered,
+            (found.links or {}).get(TXN_INDEX),
+        )
+        yield {
+            **{column: segment[column] for column in (*LOG_COLUMNS, "base_offset")},
+            "unfolded": pickle.dumps(unfolded),
+        }
+
+    def _read_beside(self, log: Place, segment: Row) -> FoundIndexes:
+        return read_beside(log, source=segment["source"], follow_links=self._scope.follow_links)
+
+    def _row(
+        self,
+        segment: Row,
+        found: FoundIndexes,
+        judgement: Judgement,
+        state: SegmentState,
+        recovered: str | None,
+    ) -> Row:
+        data = found.files.get(judgement.suffix)
+        return audit_row(
+            segment,
+            found.names[judgement.suffix],
+            segment["base_offset"],
+            None if data is None else len(data),
+            judgement,
+            consequence_anywhere(judgement, state, self._scope.version, recovered),
+            (found.links or {}).get(judgement.suffix),
+        )
+
+    def _judge(
+        self, log: Place, segment: Row, files: dict[str, bytes | None], *, is_tiered: bool
+    ) -> tuple[list[Judgement], SegmentState, SegmentRecovery | str]:
+        """Judge by the log; gives it as recovered too, or why it cannot be read."""
+        base_offset = segment["base_offset"]
+        is_open = segment["is_active"] and not segment["is_clean"]
+        state = SegmentState(
+            is_active=segment["is_active"],
+            is_open=is_open,
+            is_recovered=segment["is_recovered"],
+            has_timestamps=True,
+            segment_index_bytes=self._scope.recovery.segment_index_bytes,
+            is_tiered=is_tiered,
+        )
+        try:
+            with open_segment(log) as opened:
+                recovery = self._recoverer.recover(
+                    opened.read_into, size_bytes=opened.size_bytes, base_offset=base_offset
+                )
+                found, judged = self._held_against(opened, recovery, base_offset, files, state)
+                opened.check_unchanged()
+                return found, judged, recovery
+        except (OSError, FileChangedError) as error:
+            why = f"the .log cannot be read: {first_line(error)}"
+            return unjudged(files, Kind.UNREADABLE, why), state, why
+
+    def _held_against(
+        self,
+        opened: OpenSegment,
+        recovery: SegmentRecovery,
+        base_offset: int,
+        files: dict[str, bytes | None],
+        state: SegmentState,
+    ) -> tuple[list[Judgement], SegmentState]:
+        found = recovery.damage
+        damage = None if found is None else f"{found.message}, byte {found.position}"
+        state = state._replace(has_timestamps=recovery.max_timestamp >= 0, log_damage=damage)
+        if recovery.offset_entries is None or recovery.time_entries is None:
+            why = f"a broker does not load this log: {damage}"
+            return unjudged(files, Kind.LOG_DAMAGE, why), state
+        log = LogFacts(
+            base_offset=base_offset,
+            next_offset=recovery.next_offset,
+            valid_bytes=recovery.valid_bytes,
+            max_timestamp=recovery.max_timestamp,
+            index_interval_bytes=self._scope.recovery.index_interval_bytes,
+            offset_entries=recovery.offset_entries,
+            time_entries=recovery.time_entries,
+            is_open=state.is_open,
+        )
+
+        def walk() -> Iterator[Batches]:
+            for chunk in self._headers.read(opened.read_into, size_bytes=recovery.valid_bytes):
+                yield chunk.batches
+
+        return judge_segment(files, log, walk), state
+
+
+def _is_unread(recovery: SegmentRecovery) -> bool:
+    return recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
+
+
+def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
+    """Judge the index files beside every segment.
+
+    Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, name,
+        base_offset, size_bytes, is_active, is_clean, is_recovered.
+    Gives: ``AUDITED``: one row a file, and where ``unfolded`` is there one for the segment's
+        ``.txnindex``, which ``fold_transactions`` turns into the file's.
+    """
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        auditor = SegmentAuditor(scope)
+        rows = (row for batch in batches for s in batch.to_pylist() for row in auditor.audit(s))
+        yield from to_batches(rows, to_arrow_schema(AUDITED))
+
+    return lambda segments: segments.select(*SEGMENT_COLUMNS).mapInArrow(on_task, AUDITED)

@@ -1,0 +1,83 @@
+"""Judge ``.txnindex`` files by their whole logs: transactions cross segments."""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kafka_segments.audit.consequences import SegmentState
+from kafka_segments.audit.judge_tiered import consequence_anywhere
+from kafka_segments.audit.judge_txn_index import hold_against_log
+from kafka_segments.audit.judgement import Judgement, Version
+from kafka_segments.audit.rows import AUDITED, Row, audit_row, to_batches
+from kafka_segments.index.log_recovery import SegmentFold
+from kafka_segments.index.recovery import SegmentSummary
+
+_LOG = ("source", "relative_path")
+
+
+class UnfoldedSegment(NamedTuple):
+    """A segment whose ``.txnindex``, a file ``name``, is still to be held against the log.
+
+    ``judgement``: by the segment alone, None: there is no file. ``summary`` None: the segment
+    could not be read, so nothing is known of what it left open.
+    """
+
+    name: str
+    found: bytes | None
+    judgement: Judgement | None
+    summary: SegmentSummary | None
+    state: SegmentState
+    recovered: str | None
+    link: str | None = None
+
+
+def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Row]:
+    """Give the rows of one log's ``.txnindex`` files, from its segments in order."""
+    fold = SegmentFold()
+    is_known = True
+    for row in rows:
+        segment: UnfoldedSegment = pickle.loads(row["unfolded"])  # noqa: S301  our own
+        judgement = segment.judgement
+        is_known = is_known and segment.summary is not None
+        if is_known and segment.summary is not None:
+            verdict = fold.take(segment.summary)
+            if verdict.damage is None:
+                judgement = hold_against_log(judgement, segment.found, verdict.aborted)
+        if judgement is None:
+            continue
+        size = None if segment.found is None else len(segment.found)
+        consequence = consequence_anywhere(judgement, segment.state, version, segment.recovered)
+        yield audit_row(
+            row, segment.name, row["base_offset"], size, judgement, consequence, segment.link
+        )
+
+
+def fold_transactions(version: Version) -> Callable[[DataFrame], DataFrame]:
+    """Judge the ``.txnindex`` files of ``audit_segments``' rows with ``unfolded``.
+
+    Gives: ``AUDITED``, one row a file that is there or ought to be.
+    """
+
+    def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+        found = (row for batch in batches for row in batch.to_pylist())
+        for _, rows in groupby(found, key=itemgetter(*_LOG)):
+            yield from judge_log_transactions(rows, version)
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from to_batches(rows_of(batches), to_arrow_schema(AUDITED))
+
+    def transform(audited: DataFrame) -> DataFrame:
+        return (
+            audited.where("unfolded IS NOT NULL")
+            .repartition(*_LOG)
+            .sortWithinPartitions(*_LOG, "base_offset")
+            .mapInArrow(on_task, AUDITED)
+        )
+
+    return transform

@@ -1,0 +1,80 @@
+"""Judge what is in tiered storage beside the indexes: manifests, and objects of no segment."""
+
+from collections.abc import Iterator
+
+from kafka_segments.audit.found_indexes import FoundIndexes
+from kafka_segments.audit.judge_log_files import judge_log_file
+from kafka_segments.audit.judge_tiered import judge_manifest, tiered_consequence
+from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict, Version
+from kafka_segments.audit.rows import Row, audit_row
+from kafka_segments.index.recovery import SegmentRecovery
+from kafka_segments.sources.tiered_folder import Role, sort_objects
+from kafka_segments.storage.files import list_folder, place
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.wire.names import file_name
+from kafka_segments.wire.tiered_names import (
+    MANIFEST,
+    parse_tiered_name,
+    tiered_folder_of,
+    tiered_log_of,
+)
+
+_KINDS = {
+    Role.COPY: Kind.SECOND_COPY,
+    Role.NO_MANIFEST: Kind.NO_MANIFEST,
+    Role.NO_LOG: Kind.NO_LOG,
+    Role.STRANGE: Kind.NO_SEGMENT,
+}
+
+
+def upload_rows(
+    segment: Row,
+    path: str,
+    found: FoundIndexes,
+    log: SegmentRecovery | str,
+    version: Version,
+) -> Iterator[Row]:
+    """Give the rows of a tiered segment beside those of its three indexes.
+
+    ``log``: as recovered, or why it could not be.
+    """
+    base_offset = segment["base_offset"]
+    judged = {judgement.suffix for judgement in found.judged}
+    for suffix, file in ((SNAPSHOT, file_name(0, SNAPSHOT)), (LEADER_EPOCHS, LEADER_EPOCHS)):
+        data = found.files[suffix]
+        if suffix in judged or data is None:
+            continue
+        judgement = judge_log_file(file, data, version).judgement
+        consequence = tiered_consequence(judgement)
+        yield audit_row(
+            segment, found.names[suffix], base_offset, len(data), judgement, consequence
+        )
+    name, folder = tiered_log_of(path), tiered_folder_of(path.rpartition("/")[0])
+    if found.manifest is None or name is None or folder is None:
+        return
+    judgement, consequence = judge_manifest(
+        found.manifest, folder=folder, name=name, stored_bytes=segment["size_bytes"], log=log
+    )
+    remote = found.manifest.segment
+    size = len(found.files[MANIFEST] or b"")
+    row = audit_row(segment, found.names[MANIFEST], base_offset, size, judgement, consequence)
+    yield {**row, "end_offset": None if remote is None else remote.end_offset}
+
+
+def lone_objects(log: Row) -> Iterator[Row]:
+    """Give a row for each object of a tiered partition's folder that is no part of a segment.
+
+    Raises:
+        SourceError: the folder cannot be listed.
+    """
+    folder = place(log["source"]).child(log["relative_path"])
+    for found in sort_objects(folder, list_folder(folder)):
+        kind = _KINDS.get(found.role)
+        if kind is None:
+            continue
+        name = parse_tiered_name(found.entry.name)
+        suffix = "" if name is None else name.suffix
+        judgement = Judgement(suffix, Verdict.ORPHAN, kind, found.reason)
+        size = None if found.entry.is_folder else found.entry.size_bytes
+        consequence = tiered_consequence(judgement)
+        yield audit_row(log, found.entry.name, found.base_offset, size, judgement, consequence)

@@ -1,0 +1,168 @@
+"""``build``: scan segments, write index files, merge the tables."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    follow_links_option,
+    index_size_options,
+    load_settings,
+    run,
+    shared_options,
+    source_option,
+)
+
+
+@click.command(cls=Command)
+@source_option
+@follow_links_option
+@click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
+@click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
+@click.option(
+    "--index-format",
+    type=click.Choice(["kafka", "kip33", "minute", "every-n"]),
+    default="kafka",
+    show_default=True,
+    help="Format of the index files; the tables hold Kafka's entries in any.",
+)
+@click.option(
+    "--without-timestamps",
+    type=click.Choice(["empty", "mtime-next", "mtime-first"]),
+    default="empty",
+    show_default=True,
+    help="kip33: the entry of a closed segment without timestamps.",
+)
+@click.option(
+    "--minute-variant",
+    type=click.Choice(["map", "derived"]),
+    default="map",
+    show_default=True,
+    help="minute: of every message (CreateTime), or of the indexed ones (LogAppendTime).",
+)
+@click.option(
+    "--every-n",
+    type=POSITIVE_INT,
+    default=100,
+    show_default=True,
+    help="every-n: messages an entry.",
+)
+@click.option(
+    "--every-n-rule",
+    type=click.Choice(["by-offset", "by-ordinal"]),
+    default="by-offset",
+    show_default=True,
+    help="every-n: offsets that are multiples of N, or each N-th message of a segment.",
+)
+@click.option(
+    "--recovery",
+    "mode",
+    type=click.Choice(["segment", "loader-unclean", "loader-missing"]),
+    default="segment",
+    show_default=True,
+    help="Each segment on its own, or a whole log as a broker loads it: after an unclean stop, or"
+    " with all index files missing. The loads also give .snapshot and leader-epoch-checkpoint.",
+)
+@index_size_options
+@click.option(
+    "--check",
+    type=click.Choice(["full", "headers"]),
+    default="full",
+    show_default=True,
+    help="Verify checksums, or trust them and read headers alone.",
+)
+@click.option(
+    "--set-aside",
+    metavar="URI",
+    help="Where replaced index files are kept; default: _set_aside under --warehouse.",
+)
+@click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
+@click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
+@click.option("--full", is_flag=True, help="Read all segments, whatever earlier runs know.")
+@shared_options
+def build(**options: Any) -> None:
+    """Scan segments, write their index files, merge the tables.
+
+    Only segments that are new or changed are read. The result is one row a segment read.
+    """
+    run(lambda: _build(**options), verbose=options["verbose"])
+
+
+def _build(
+    *,
+    sources: tuple[str, ...],
+    warehouse: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    index_dir: str | None,
+    set_aside: str | None,
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    check: str,
+    mode: str,
+    index_format: str,
+    without_timestamps: str,
+    minute_variant: str,
+    every_n: int,
+    every_n_rule: str,
+    **options: Any,
+) -> int:
+    from kafka_segments.index.every_n_index import EveryNRule  # noqa: PLC0415
+    from kafka_segments.index.formats import FormatOptions, IndexFormat  # noqa: PLC0415
+    from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
+    from kafka_segments.index.log_recovery import RecoveryMode  # noqa: PLC0415
+    from kafka_segments.index.minute_index import MinuteVariant  # noqa: PLC0415
+    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.build.run import Build  # noqa: PLC0415
+    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
+    from kafka_segments.build import report  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
+    options.pop("verbose")
+    build_options = BuildOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        warehouse=absolute_uri(warehouse),
+        recovery=RecoveryOptions(
+            index_interval_bytes=settings.index_interval_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
+            check_crc=check == "full",
+        ),
+        mode=RecoveryMode(mode),
+        producer_id_expiration_ms=settings.producer_id_expiration_ms,
+        now_ms=clock() if now_ms is None else now_ms,
+        index_format=FormatOptions(
+            name=IndexFormat(index_format),
+            without_timestamps=WithoutTimestamps(without_timestamps),
+            minute_variant=MinuteVariant(minute_variant),
+            every_n=every_n,
+            every_n_rule=EveryNRule(every_n_rule),
+        ),
+        index_dir=None if index_dir is None else absolute_uri(index_dir),
+        set_aside=None if set_aside is None else absolute_uri(set_aside),
+        **options,
+    )
+    with spark_session("kafka-segments build", root=ROOT) as spark:
+        job = Build(spark, build_options)
+        with progress(spark):
+            summary = job.plan_only() if dry_run else job.run()
+        if not dry_run:
+            report.segments_of_run(spark, build_options.warehouse, summary.run_id, output)
+        report.summary(summary, build_options, dry_run=dry_run)
+    return FINDINGS if summary.findings else DONE

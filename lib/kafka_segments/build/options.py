@@ -1,0 +1,160 @@
+"""What a build is asked for, checked before anything is touched."""
+
+import fcntl  # POSIX locks, which Java takes too
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kafka_segments.errors import UsageError
+from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
+from kafka_segments.sources.listed import join_uri
+from kafka_segments.wire.checkpoints import LOCK
+from kafka_segments.wire.names import parse_partition_folder
+from kafka_segments.wire.tiered_names import tiered_folder_of
+
+INTERVAL_IN_FINGERPRINT = r"/([0-9]+)/[0-9]+/(?:full|headers)/"
+_HADOOPS_S3 = re.compile("^s3[an]://")
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """Options of a build. URIs are absolute; ``now_ms`` is the run's clock.
+
+    Raises:
+        UsageError: sources that overlap, or a source and a target of which one lies in the other.
+    """
+
+    sources: tuple[str, ...]
+    warehouse: str
+    recovery: RecoveryOptions
+    now_ms: int
+    index_dir: str | None = None
+    in_place: bool = False
+    index_format: FormatOptions = field(default_factory=FormatOptions)
+    mode: RecoveryMode = RecoveryMode.SEGMENT
+    producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    set_aside: str | None = None
+    cluster: str | None = None
+    broker_id: int | None = None
+    full: bool = False
+    follow_links: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise UsageError("no --source given")
+        if self.in_place and self.index_dir is not None:
+            raise UsageError("--in-place writes beside the segments: leave --index-dir out")
+        self._check_format()
+        for source in self.sources:
+            for other in self.sources:
+                if source != other and _lies_in(other, source):
+                    raise UsageError(f"sources overlap: {other} lies in {source}")
+        if len(set(self.sources)) < len(self.sources):
+            raise UsageError("a source is given twice")
+        targets = {"--index-dir": self.index_dir, "--warehouse": self.warehouse}
+        for option, target in {**targets, "--set-aside": self.set_aside}.items():
+            for source in self.sources:
+                if target is not None and _lies_in(target, source):
+                    raise UsageError(f"{option} {target} lies in the source {source}")
+                if target is not None and _lies_in(source, target):
+                    raise UsageError(f"the source {source} lies in {option} {target}")
+        names = Counter(last_component(source) for source in self.sources)
+        for name, count in names.items():
+            if count > 1 and self.index_dir is not None:
+                raise UsageError(f"{count} sources end in {name}: their index files would mix")
+
+    def _check_format(self) -> None:
+        """Refuse to put files beside segments that a broker would take for its own."""
+        name = self.index_format.name
+        if name is not IndexFormat.KAFKA and self.index_dir is None:
+            raise UsageError(
+                f"--index-format {name} needs --index-dir: a broker would take such files beside"
+                " its segments for its own, and the tables hold Kafka's entries in any format"
+            )
+
+    def fingerprint_of_options(self) -> str:
+        """Name what, besides the file itself, a scan's result depends on.
+
+        ``INTERVAL_IN_FINGERPRINT`` finds the interval in it.
+        """
+        recovery = self.recovery
+        target = "in-place" if self.in_place else self.index_dir or "tables"
+        check = "full" if recovery.check_crc else "headers"
+        return "/".join(
+            (
+                str(self.index_format),
+                str(recovery.index_interval_bytes),
+                str(recovery.segment_index_bytes),
+                check,
+                self.mode,
+                target,
+            )
+        )
+
+    def scan_recovery(self) -> RecoveryOptions:
+        """Give how segments are recovered: on their own, or as parts of a load."""
+        return replace(self.recovery, is_load=self.mode != RecoveryMode.SEGMENT)
+
+    def index_output(self, run_id: str) -> IndexOutput | None:
+        """Say where index files go; None: nowhere."""
+        if self.index_dir is None and not self.in_place:
+            return None
+        return IndexOutput(
+            index_dir=self.index_dir,
+            set_aside=join_uri(self.set_aside or join_uri(self.warehouse, "_set_aside"), run_id),
+            folders=folders_below(self.sources),
+        )
+
+    def log_dir_sources(self) -> tuple[str, ...]:
+        """Give the sources as log directories: a partition's folder stands for its parent."""
+        return tuple(
+            source.rpartition("/")[0]
+            if parse_partition_folder(last_component(source)) or tiered_folder_of(source)
+            else source
+            for source in self.sources
+        )
+
+    def described(self) -> dict[str, Any]:
+        """Give the options as table ``runs`` keeps them."""
+        return {
+            "warehouse": self.warehouse,
+            "index_dir": self.index_dir,
+            "in_place": self.in_place,
+            "index_format": str(self.index_format),
+            "index_interval_bytes": self.recovery.index_interval_bytes,
+            "segment_index_bytes": self.recovery.segment_index_bytes,
+            "recovery": self.mode.value,
+            "producer_id_expiration_ms": self.producer_id_expiration_ms,
+            "check": "full" if self.recovery.check_crc else "headers",
+            "full": self.full,
+            "follow_links": self.follow_links,
+        }
+
+
+def refuse_locked(log_dirs: Iterable[str]) -> None:
+    """Refuse log directories whose lock file a running broker on this machine holds.
+
+    Raises:
+        UsageError: one is locked.
+    """
+    for log_dir in log_dirs:
+        if "://" in log_dir:
+            continue
+        descriptor = os.open(os.path.join(log_dir, LOCK), os.O_RDWR)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"{log_dir} is locked: stop its broker first") from None
+        finally:
+            os.close(descriptor)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    path, folder = (_HADOOPS_S3.sub("s3://", uri) for uri in (path, folder))
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

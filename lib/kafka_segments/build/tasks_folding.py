@@ -1,0 +1,150 @@
+"""Fold the summaries of each log's segments in the executors, and write what crosses segments.
+
+The rows come sorted, one log after another, and go through one at a time: a log of 10,000
+segments is 10,000 small rows, none of its files is read again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+
+from kafka_segments.build.decide.plan import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.index.log_recovery import RecoveryMode, Verdict
+from kafka_segments.index.producer_summary import ProducerSummary
+from kafka_segments.index.recovery import DamageKind, SegmentSummary
+from kafka_segments.tables.nested import from_nested
+from kafka_segments.tables.schemas import schema
+from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
+from kafka_segments.storage.index_files import IndexPublisher
+from kafka_segments.wire.checkpoints import EpochStart
+
+SUMMARY = (
+    "path",
+    "next_offset",
+    "producer_end_offset",
+    "valid_bytes",
+    "truncated_bytes",
+    "record_count",
+    "leader_epochs",
+    "damage",
+    "producers",
+    "transaction_steps",
+)
+FOLDED = (*SEGMENT_KEYS, *SUMMARY, "log_start_offset", "is_scanned")
+
+
+def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
+    """Fold the segments of every log and publish the files that depend on more than one.
+
+    Needs: ``FOLDED``; of each log all segments. ``is_scanned`` says that this run read the
+        segment and wrote its index files.
+    Gives: the key, ``is_scanned``, ``txn_index_entries``, and ``log_damage``: what only the log
+        shows, null where the segment keeps its index files.
+    """
+
+    def transform(segments: DataFrame) -> DataFrame:
+        fits = F.lit(True)
+        if options.mode != RecoveryMode.SEGMENT:
+            fits = ~F.col("damage.kind").eqNullSafe(DamageKind.OFFSET_OVERFLOW.value)
+        ordered = (
+            segments.select(*FOLDED)
+            .repartition(*LOG_KEYS)
+            .sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
+        )
+        damage = schema("segments.v2")["damage"].dataType
+        row_type = StructType(
+            [
+                *ordered.select(*SEGMENT_KEYS).schema.fields,
+                StructField("is_scanned", BooleanType()),
+                StructField("txn_index_entries", LongType()),
+                StructField("log_damage", damage),
+            ]
+        )
+
+        def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            publisher = None if options.output is None else IndexPublisher(options.output)
+            arrow_schema = to_arrow_schema(row_type)
+            log = None
+            for batch in batches:
+                decided: list[tuple[FoldedSegment, Verdict]] = []
+                for segment in _segments(batch, options.sources):
+                    if log is None or segment.key[:-1] != log.key:
+                        if log is not None:
+                            decided += log.finish()
+                        log = FoldedLog(options, publisher, segment)
+                    decided += log.take(segment)
+                yield _rows(decided, arrow_schema)
+            if log is not None:
+                yield _rows(log.finish(), arrow_schema)
+
+        return ordered.mapInArrow(on_task, row_type)
+
+    return transform
+
+
+def _rows(
+    decided: Iterable[tuple[FoldedSegment, Verdict]], arrow_schema: pa.Schema
+) -> pa.RecordBatch:
+    rows = [(*segment.key, segment.is_scanned, *_values(verdict)) for segment, verdict in decided]
+    columns = zip(*rows, strict=True) if rows else [()] * len(arrow_schema)
+    arrays = [
+        pa.array(values, type=field.type)
+        for values, field in zip(columns, arrow_schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
+
+
+def _values(verdict: Verdict) -> tuple[int | None, dict[str, Any] | None]:
+    damage = verdict.damage
+    if damage is not None:
+        return None, {**vars(damage), "kind": damage.kind.value}
+    return len(verdict.aborted), None
+
+
+def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[FoldedSegment]:
+    nested = ("leader_epochs", "producers", "transaction_steps")
+    tables = zip(*(from_nested(batch.column(name)) for name in nested), strict=True)
+    plain = [name for name in batch.schema.names if name not in nested]
+    rows = batch.select(plain).to_pylist()
+    for row, (epochs, producers, steps) in zip(rows, tables, strict=True):
+        base_offset = row["base_offset"]
+        source, relative_path, file = _file(row["path"], sources)
+        summary = SegmentSummary(
+            base_offset=base_offset,
+            next_offset=_known(row["next_offset"], base_offset),
+            producer_end_offset=_known(row["producer_end_offset"], base_offset),
+            valid_bytes=_known(row["valid_bytes"], 0),
+            truncated_bytes=_known(row["truncated_bytes"], 0),
+            damage_kind=None if row["damage"] is None else DamageKind(row["damage"]["kind"]),
+            leader_epochs=[EpochStart(*entry) for entry in epochs.tolist()],
+            producers=ProducerSummary(producers, steps),
+            has_wrappers=row["record_count"] is None,
+        )
+        yield FoldedSegment(
+            tuple(row[name] for name in SEGMENT_KEYS),
+            source,
+            relative_path,
+            file,
+            row["log_start_offset"] or 0,
+            row["is_scanned"],
+            summary,
+        )
+
+
+def _known(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def _file(path: str, sources: tuple[str, ...]) -> tuple[str, str, str]:
+    """Give the source that a segment lies in, its folder from there, and its name."""
+    folder, _, name = path.rpartition("/")
+    for source in sources:
+        root = source.rstrip("/")
+        if folder == root or folder.startswith(root + "/"):
+            return source, folder[len(root) + 1 :], name
+    raise ValueError(f"{path} lies in none of {', '.join(sources)}")

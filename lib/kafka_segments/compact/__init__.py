@@ -1,0 +1,1 @@
+"""Compact: index files trimmed, thinned and cleaned; tables optimized."""

@@ -1,0 +1,107 @@
+"""``compact``: trim, thin and clean index files and tables."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
+from kafka_segments.errors import UsageError
+from kafka_segments.settings import Settings
+
+_RUN_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@click.command(cls=Command)
+@click.option("--index-dir", metavar="DIR", help="Index files that builds of the warehouse wrote.")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="DIR",
+    help="A log directory whose index files lie beside the segments; needs --in-place.",
+)
+@click.option("--in-place", is_flag=True, help="Change files under --source.")
+@click.option(
+    "--index-interval-bytes",
+    type=POSITIVE_INT,
+    metavar="BYTES",
+    help="Thin entries to more than this apart; default: thin none.",
+)
+@click.option(
+    "--set-aside",
+    metavar="DIR",
+    help="Where changed and removed files are kept; default: _set_aside under --warehouse.",
+)
+@click.option("--no-tables", is_flag=True, help="Leave the tables as they are.")
+@click.option(
+    "--vacuum-hours",
+    type=INT,
+    default=168,
+    show_default=True,
+    metavar="HOURS",
+    help="Files that tables have not needed for so long go; 168 at least.",
+)
+@click.option("--undo", metavar="RUN_ID", help="Put back the index files that a run changed.")
+@shared_options
+def compact(**options: Any) -> None:
+    """Trim, thin and clean index files; OPTIMIZE and VACUUM the tables.
+
+    Index files: preallocated zeros are cut off, repeated entries dropped, files without a segment
+    and what compaction or deletion left over removed. All that is kept for --undo.
+    """
+    run(lambda: _compact(**options), verbose=options["verbose"])
+
+
+def _compact(
+    *,
+    warehouse: str,
+    index_dir: str | None,
+    sources: tuple[str, ...],
+    in_place: bool,
+    index_interval_bytes: int | None,
+    set_aside: str | None,
+    no_tables: bool,
+    vacuum_hours: int,
+    undo: str | None,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    **_: Any,
+) -> int:
+    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
+    from kafka_segments.compact import report  # noqa: PLC0415
+    from kafka_segments.compact.run import CompactOptions, run_compaction, undo_compaction  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    if sources and not (in_place or dry_run):
+        raise UsageError("--source: its files are changed only with --in-place")
+    options = CompactOptions(
+        warehouse=absolute_uri(warehouse),
+        now_ms=clock() if now_ms is None else now_ms,
+        index_dir=None if index_dir is None else absolute_uri(index_dir),
+        sources=tuple(map(absolute_uri, sources)),
+        index_interval_bytes=index_interval_bytes,
+        set_aside=None if set_aside is None else absolute_uri(set_aside),
+        compacts_tables=not no_tables,
+        vacuum_hours=vacuum_hours,
+        dry_run=dry_run,
+    )
+    if undo is not None:
+        if not _RUN_ID.fullmatch(undo):
+            raise UsageError(f"--undo {undo}: 32 hex digits expected, as compact printed them")
+        result = undo_compaction(options, undo)
+        report.undone(result)
+        return FINDINGS if result.left else DONE
+    with spark_session("kafka-segments compact", root=ROOT) as spark:
+        with progress(spark):
+            done = run_compaction(spark, options)
+        report.print_changes(done, output)
+        report.summary(done, options.set_aside_root(), dry_run=dry_run)
+    return FINDINGS if done.problems or done.waiting else DONE

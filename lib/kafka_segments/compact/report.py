@@ -1,0 +1,80 @@
+"""What ``compact`` prints."""
+
+import csv
+import json
+import sys
+from collections import Counter
+
+from rich.table import Table as RichTable
+
+from kafka_segments.compact.folder_compactor import Change
+from kafka_segments.compact.run import CompactSummary
+from kafka_segments.console.output import console
+from kafka_segments.storage.kept_files import Undone
+
+_COLUMNS = ("path", "action", "bytes_before", "bytes_after")
+
+
+def print_changes(summary: CompactSummary, output: str) -> None:
+    """Print files by action and tables, or all changed files as JSON lines or CSV."""
+    if output == "json":
+        for change in summary.changes:
+            sys.stdout.write(json.dumps(_row(change)) + "\n")
+    elif output == "csv":
+        writer = csv.DictWriter(sys.stdout, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(map(_row, summary.changes))
+    else:
+        _print_table(summary)
+
+
+def _row(change: Change) -> dict[str, str | int]:
+    return {name: getattr(change, name) for name in _COLUMNS}
+
+
+def _print_table(summary: CompactSummary) -> None:
+    table = RichTable(box=None, pad_edge=False)
+    table.add_column("what", overflow="fold")
+    for name in ("files", "to", "bytes", "to", "saved"):
+        table.add_column(name, justify="right")
+    files: Counter[str] = Counter()
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for change in summary.changes:
+        files[change.action] += 1
+        before[change.action] += change.bytes_before
+        after[change.action] += change.bytes_after
+    for action in sorted(files):
+        sizes = (before[action], after[action], before[action] - after[action])
+        table.add_row(f"index files: {action}", str(files[action]), "", *map(str, sizes))
+    for done in summary.tables:
+        counts = (done.files_before, done.files_after, done.bytes_before, done.bytes_after)
+        saved = done.bytes_before - done.bytes_after
+        table.add_row(f"table {done.table}", *map(str, counts), str(saved))
+    if table.row_count:
+        console().print(table)
+
+
+def summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> None:
+    """Say on stderr, in a few lines, what was done and how to get it back."""
+    saved = sum(change.bytes_before - change.bytes_after for change in done.changes)
+    verb = "would change" if dry_run else "changed"
+    lines = [f"{verb} {len(done.changes)} index files, {saved} bytes saved"]
+    if done.changes and not dry_run:
+        lines.append(f"kept in {set_aside}/{done.run_id}; to put back: --undo {done.run_id}")
+    if done.stale_builds:
+        lines.append(f"{len(done.stale_builds)} folders left by builds that died")
+    lines.extend(
+        f"{path}: left to the broker, which completes it at start" for path in done.waiting
+    )
+    lines.extend(f"not done: {problem}" for problem in done.problems)
+    if dry_run:
+        lines.append("tables are left out of a dry run")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def undone(result: Undone) -> None:
+    """Say on stderr what an undo put back."""
+    lines = [f"put back {result.restored} files"]
+    lines.extend(f"{path}: changed since, left as it is" for path in result.left)
+    sys.stderr.write("\n".join(lines) + "\n")

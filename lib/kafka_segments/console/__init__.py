@@ -1,0 +1,1 @@
+"""What every verb shares towards the person: options, exit status, forms of output."""

@@ -1,0 +1,155 @@
+"""What the verbs share: options, the clock, errors as one line and an exit status."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.strict_options import INT, MOMENT_MS
+from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.settings import Settings
+
+DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
+ROOT = Path(__file__).resolve().parents[3]
+_CAUSE = "Caused by: "
+_NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+_LOG = logging.getLogger(__name__)
+
+source_option = click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="URI",
+    help="A log directory, a folder of several, or one partition's folder; repeatable.",
+)
+
+follow_links_option = click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Follow symbolic links below the sources, out of them too; default: each is a row that"
+    " says where it leads.",
+)
+
+
+def index_size_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for the settings that the bytes of index files depend on."""
+    command = click.option(
+        "--segment-index-bytes", type=INT, metavar="BYTES", help="Kafka's; default 10485760."
+    )(command)
+    return click.option(
+        "--index-interval-bytes", type=INT, metavar="BYTES", help="Kafka's; default 4096."
+    )(command)
+
+
+def load_settings(conf: Path | None, pairs: Sequence[str], **flags: int | None) -> Settings:
+    """Read the settings; options of a setting's own that were given win over ``pairs``.
+
+    Raises:
+        UsageError: as ``Settings.load``.
+    """
+    return Settings.load(conf, pairs, **flags)
+
+
+def shared_options(
+    command: Callable[..., Any], *, needs_warehouse: bool = True
+) -> Callable[..., Any]:
+    """Add the options that every verb shares."""
+    for option in reversed(
+        [
+            click.option(
+                "--warehouse",
+                required=needs_warehouse,
+                metavar="URI",
+                help="Root of the Delta tables; made where it is not there.",
+            ),
+            click.option(
+                "--conf",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                metavar="FILE",
+                help="TOML file of settings: Kafka's own keys with _ for '.'.",
+            ),
+            click.option(
+                "--set",
+                "pairs",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="One setting, over --conf and the environment; repeatable.",
+            ),
+            click.option(
+                "--now-ms",
+                type=MOMENT_MS,
+                metavar="MS",
+                help="The moment to take as now, in ms since 1970; default: the clock.",
+            ),
+            click.option(
+                "--output",
+                type=click.Choice(["table", "json", "csv"]),
+                default="table",
+                show_default=True,
+                help="Form of the result on stdout; json is one object a line.",
+            ),
+            click.option("--dry-run", is_flag=True, help="Say what would be done, change nothing."),
+            click.option("--verbose", is_flag=True, help="More messages on stderr."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def clock() -> int:
+    """Read the clock, in ms since 1970; a command does so once."""
+    return time.time_ns() // 1_000_000
+
+
+def run(command: Callable[[], int], *, verbose: bool) -> None:
+    """Run a command and leave with its exit status; errors become one line on stderr."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone.
+    logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
+    try:
+        status = command()
+    except UsageError as error:
+        click.echo(f"kafka-segments: {error}", err=True)
+        status = USAGE
+    except KafkaSegmentsError as error:
+        click.echo(f"kafka-segments: {error}", err=True)
+        status = FAILED
+    except KeyboardInterrupt:
+        click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
+        status = FAILED
+    except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
+        if verbose:
+            _LOG.exception("failed")
+        click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
+        status = FAILED
+    sys.exit(status)
+
+
+def describe_failure(error: Exception) -> str:
+    """Find the line of an error that says what went wrong, in Spark's long texts too."""
+    if _NO_S3A in str(error):
+        return (
+            "Spark has no JARs for tables on S3: run `make jars-s3`, or give them to spark-submit"
+            " by --jars; docs/storage.md has more"
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if _names_a_python_error(line)] or [
+        line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)
+    ]
+    if causes:
+        return f"{causes[-1]} (--verbose shows all)"
+    return f"{type(error).__name__}: {lines[0] if lines else ''} (--verbose shows all)"
+
+
+def _names_a_python_error(line: str) -> bool:
+    name = line.partition(":")[0]
+    return name.rpartition(".")[2].endswith("Error") and " " not in name

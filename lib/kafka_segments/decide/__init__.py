@@ -1,1 +1,0 @@
-"""Decisions as DataFrame transforms: no I/O, no clock."""

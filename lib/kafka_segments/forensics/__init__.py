@@ -1,0 +1,1 @@
+"""Forensics: what the timestamps of batches tell of their producers."""

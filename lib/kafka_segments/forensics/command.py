@@ -1,0 +1,81 @@
+"""``forensics``: what is wrong with the timestamps of producers."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    follow_links_option,
+    run,
+    shared_options,
+    source_option,
+)
+from kafka_segments.console.strict_options import Command
+from kafka_segments.settings import Settings
+
+
+@click.command(cls=Command)
+@source_option
+@follow_links_option
+@click.option("--refused", is_flag=True, help="Print each batch that would be refused instead.")
+@partial(shared_options, needs_warehouse=False)
+def forensics(**options: Any) -> None:
+    """Judge the timestamps of every topic, partition and producer, from batch headers.
+
+    Unit, future, steps back and gaps, skew between both clocks, and what
+    message_timestamp_before_max_ms, _after_max_ms and KIP-32's _difference_max_ms (--set) would
+    have refused. Exit status 1: a limit would have refused some, or a unit is not ms. Nothing is
+    written.
+    """
+    run(lambda: _forensics(**options), verbose=options["verbose"])
+
+
+def _forensics(
+    *,
+    sources: tuple[str, ...],
+    refused: bool,
+    follow_links: bool,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.console.output import print_rows  # noqa: PLC0415
+    from kafka_segments.forensics.decide import Admission, timestamp_forensics  # noqa: PLC0415
+    from kafka_segments.forensics.report import print_forensics  # noqa: PLC0415
+    from kafka_segments.forensics.run import judge_sources  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    settings = Settings.load(conf, pairs)
+    admission = Admission(
+        before_ms=settings.message_timestamp_before_max_ms,
+        after_ms=settings.message_timestamp_after_max_ms,
+        difference_ms=settings.message_timestamp_difference_max_ms,
+    )
+    with spark_session("kafka-segments forensics", root=ROOT) as spark:
+        judged = judge_sources(
+            spark,
+            list(map(absolute_uri, sources)),
+            now_ms=clock() if now_ms is None else now_ms,
+            admission=admission,
+            follow_links=follow_links,
+        )
+        if refused:
+            batches = judged.where("size(refused_by) > 0")
+            order = ("topic", "partition", "segment_base_offset", "position", "path")
+            print_rows(batches.orderBy(*order), "csv" if output == "table" else output)
+            return DONE if batches.isEmpty() else FINDINGS
+        summed = judged.transform(timestamp_forensics()).persist()
+        print_forensics(summed, output)
+        is_finding = "first_refused_offset IS NOT NULL OR unit != 'ms'"
+        has_findings = not summed.where(is_finding).isEmpty()
+        summed.unpersist()
+    return FINDINGS if has_findings else DONE

@@ -1,0 +1,1 @@
+"""Lag: how far behind consumer groups are, in offsets and in time."""

@@ -1,0 +1,60 @@
+"""``lag``: how far behind consumer groups are, in offsets and in time."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.strict_options import Command
+from kafka_segments.search.command import log_options
+from kafka_segments.wire.moments import parse_point
+
+
+@click.command(cls=Command)
+@click.option(
+    "--at",
+    metavar="T",
+    help="A past moment: ms since 1970, ISO 8601 with zone, or -2h; default: now.",
+)
+@click.option("--group", "groups", multiple=True, help="Only this group; repeatable.")
+@log_options()
+def lag(**options: Any) -> None:
+    """Measure the lag of consumer groups, from the segments of __consumer_offsets.
+
+    Exit status 1: unread records of some group are gone, or its lag cannot be told.
+    """
+    run(lambda: _lag(**options), verbose=options["verbose"])
+
+
+def _lag(
+    *,
+    at: str | None,
+    groups: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    verbose: bool,
+    warehouse: str,
+    **choice: Any,
+) -> int:
+    from kafka_segments.lag.report import print_lag  # noqa: PLC0415
+    from kafka_segments.lag.run import measure_lag  # noqa: PLC0415
+    from kafka_segments.search.run import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    now = clock() if now_ms is None else now_ms
+    at_ms = None if at is None else parse_point("--at", at, now_ms=now)
+    with spark_session("kafka-segments lag", root=ROOT) as spark, ExitStack() as caches:
+        lags = measure_lag(
+            spark,
+            absolute_uri(warehouse),
+            LogChoice(**choice),
+            caches,
+            groups=groups,
+            now_ms=now,
+            at_ms=at_ms,
+        )
+        found = print_lag(lags, output)
+    return FINDINGS if found else DONE

@@ -1,0 +1,121 @@
+"""Rows of committed offsets from the records of ``__consumer_offsets``."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from kafka_segments.rows.table_reads import read_segments
+from kafka_segments.wire.consumer_offsets import (
+    CorruptCommitError,
+    parse_commit_key,
+    parse_commit_value,
+)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_COLUMNS = (
+    *("path", "partition", "offset", "timestamp_ms", "key", "value"),
+    *("is_transactional", "is_control", "producer_id", "error"),
+)
+_PARSED = StructType(
+    [
+        StructField("group_id", StringType()),
+        StructField("topic", StringType()),
+        StructField("topic_partition", IntegerType()),
+        StructField("committed_offset", LongType()),
+        StructField("commit_timestamp_ms", LongType()),
+        StructField("problem", StringType()),
+    ]
+)
+_Parsed = tuple[str | None, str | None, int | None, int | None, int | None, str | None]
+_NOTHING: _Parsed = (None, None, None, None, None, None)
+
+
+def read_commits(segments: DataFrame) -> DataFrame:
+    """Read what segments of ``__consumer_offsets`` hold.
+
+    Needs: rows of ``segments``.
+    Gives: path (of the segment), offsets_partition, position (offset of the record),
+        record_timestamp_ms, producer_id (null: not transactional), control_type (0 abort, 1 commit
+        marker, null: a commit), group_id, topic, topic_partition, committed_offset (null: a
+        tombstone), commit_timestamp_ms, problem (null: none). What cannot be
+        read has no group, and the partition of ``__consumer_offsets`` as its topic and partition.
+        Records of other kinds are left out.
+    """
+    records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
+    control_type = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
+    is_control = F.coalesce("is_control", F.lit(False))
+    is_transactional = F.coalesce("is_transactional", F.lit(False)) | is_control
+    marked = records.select(
+        "path",
+        F.col("partition").alias("offsets_partition"),
+        F.col("offset").alias("position"),
+        F.col("timestamp_ms").alias("record_timestamp_ms"),
+        F.when(is_transactional, F.col("producer_id")).alias("producer_id"),
+        F.when(is_control, control_type).alias("control_type"),
+        "key",
+        "value",
+        "error",
+    )
+    carried = marked.drop("key", "value", "error")
+    row_type = StructType([*carried.schema.fields, *_PARSED.fields])
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema, parsed_schema = to_arrow_schema(row_type), to_arrow_schema(_PARSED)
+        for batch in batches:
+            given = (batch.column(name).to_pylist() for name in _GIVEN)
+            rows = [_parse(*values) for values in zip(*given, strict=True)]
+            yield _with_parsed(batch, rows, arrow_schema, parsed_schema)
+
+    parsed = marked.mapInArrow(on_task, row_type)
+    is_problem = F.col("problem").isNotNull()
+    of_none = {
+        "group_id": F.lit(""),
+        "topic": F.lit(OFFSETS_TOPIC),
+        "topic_partition": F.col("offsets_partition"),
+    }
+    return parsed.where(
+        F.col("group_id").isNotNull() | F.col("control_type").isNotNull() | is_problem
+    ).withColumns(
+        {name: F.when(is_problem, value).otherwise(F.col(name)) for name, value in of_none.items()}
+    )
+
+
+_GIVEN = ("key", "value", "control_type", "error")
+
+
+def _parse(
+    key: bytes | None, value: bytes | None, control_type: int | None, error: str | None
+) -> _Parsed:
+    if error is not None:
+        return (*_NOTHING[:-1], error)
+    if control_type is not None or key is None:
+        return _NOTHING
+    try:
+        commit = parse_commit_key(key)
+        if commit is None:
+            return _NOTHING
+        if value is None:
+            return (*commit, None, None, None)
+        committed = parse_commit_value(value)
+    except CorruptCommitError as refusal:
+        return (*_NOTHING[:-1], str(refusal))
+    return (*commit, committed.offset, committed.commit_timestamp_ms, None)
+
+
+def _with_parsed(
+    batch: pa.RecordBatch, rows: list[Any], arrow_schema: pa.Schema, parsed_schema: pa.Schema
+) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(parsed_schema)
+    parsed = dict(zip(parsed_schema.names, columns, strict=True))
+    arrays = [
+        pa.array(parsed[field.name], type=field.type)
+        if field.name in parsed
+        else batch.column(field.name)
+        for field in arrow_schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)

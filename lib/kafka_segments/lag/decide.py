@@ -1,0 +1,134 @@
+"""Consumer lag: which commits count, and how far behind they are."""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.tables.bounded import minus
+
+Transform = Callable[[DataFrame], DataFrame]
+COMMIT_KEY = ("cluster", "group_id", "topic", "partition")
+UP_TO_DATE, BEHIND, AHEAD = "up to date", "behind", "ahead of the log's end"
+EXPIRED, COMPACTED = "unread records deleted", "unread records compacted away"
+NO_LOG, NO_COMMIT = "log not in the tables", "no commit left from that time"
+NOT_READABLE = "not readable"
+_COMMIT_MARKER = 1
+NO_OFFSET = -1
+
+
+def decide_commits(*, at_ms: int) -> Transform:
+    """Choose each group's last commit of each partition that counted at ``at_ms``.
+
+    1. A commit in a transaction counts when its producer's next marker is COMMIT; after ABORT, or
+       with no marker yet, it does not.
+    2. The last record of a key counts; a tombstone deletes the key.
+    3. A key whose records left are all later than ``at_ms`` is there without an offset:
+       compaction has removed what it had then.
+
+    4. What could not be read stays as a row with ``problem``: the commits in it are not known.
+
+    Needs: cluster and the columns of ``read_commits``.
+    Gives: cluster, group_id, topic, partition, committed_offset (null: case 3),
+        commit_timestamp_ms, problem (null: none).
+    Source: GroupMetadataManager, OffsetMetadataManager.replay.
+    """
+    following = (
+        Window.partitionBy("cluster", "offsets_partition", "producer_id")
+        .orderBy("position")
+        .rowsBetween(1, Window.unboundedFollowing)
+    )
+    key = ("cluster", "group_id", "topic", "topic_partition")
+    latest = Window.partitionBy(*key).orderBy(F.desc("_is_known"), F.desc("position"))
+    marker = F.first("control_type", ignorenulls=True).over(following)
+    is_plain = F.col("producer_id").isNull()
+    is_problem = F.col("problem").isNotNull()
+    is_known = F.coalesce("commit_timestamp_ms", "record_timestamp_ms") <= at_ms
+    is_tombstone = F.col("committed_offset").isNull() & ~is_problem
+
+    def transform(commits: DataFrame) -> DataFrame:
+        return (
+            commits.withColumn("_counts", is_plain | is_problem | (marker == _COMMIT_MARKER))
+            .where(F.col("_counts") & F.col("group_id").isNotNull())
+            .withColumn("_is_known", is_problem | is_known)
+            .withColumn("_rank", F.row_number().over(latest))
+            .where((F.col("_rank") == 1) & ~(is_tombstone & F.col("_is_known")))
+            .select(
+                "cluster",
+                "group_id",
+                "topic",
+                F.col("topic_partition").alias("partition"),
+                F.when(F.col("_is_known"), F.col("committed_offset")).alias("committed_offset"),
+                F.when(F.col("_is_known"), F.col("commit_timestamp_ms")).alias(
+                    "commit_timestamp_ms"
+                ),
+                "problem",
+            )
+        )
+
+    return transform
+
+
+def decide_lag(*, at_ms: int) -> Transform:
+    """Tell how far behind each commit is at ``at_ms``, in offsets and in time.
+
+    1. The lag in offsets is the log's end less the committed offset, below 0 where that is ahead of
+       the end; -1 is no committed offset, and has no lag.
+    2. The lag in time is ``at_ms`` less the timestamp of the first unread record.
+    3. Where records from the committed offset on are gone, the first one left is younger than
+       the first unread one was: ``is_time_lag_least`` says that the true lag in time is greater.
+
+    Needs: cluster, group_id, topic, partition, committed_offset, commit_timestamp_ms,
+        log_start_offset and end_offset (null: log not in the tables), first_unread_offset,
+        first_unread_timestamp_ms (null: none), problem.
+    Gives: cluster, group_id, topic, partition, status, committed_offset, commit_timestamp_ms,
+        log_start_offset, end_offset, offset_lag, first_unread_offset,
+        first_unread_timestamp_ms, time_lag_ms, gone_offsets, is_time_lag_least, problem.
+    Source: ConsumerGroupCommand.ConsumerGroupService.getLag.
+    """
+    committed, end = F.col("committed_offset"), F.col("end_offset")
+    unread = F.col("first_unread_offset")
+    is_read_up = committed >= end
+    has_timestamp = F.col("first_unread_timestamp_ms") >= 0
+    gone = F.when(~is_read_up, minus(F.least(F.coalesce(unread, end), end), committed))
+
+    def transform(commits: DataFrame) -> DataFrame:
+        return commits.select(
+            *COMMIT_KEY,
+            _status().alias("status"),
+            "committed_offset",
+            "commit_timestamp_ms",
+            "log_start_offset",
+            "end_offset",
+            F.when(committed != NO_OFFSET, F.try_subtract(end, committed)).alias("offset_lag"),
+            F.when(~is_read_up, unread).alias("first_unread_offset"),
+            F.when(~is_read_up, F.col("first_unread_timestamp_ms")).alias(
+                "first_unread_timestamp_ms"
+            ),
+            F.when(is_read_up, F.lit(0))
+            .when(has_timestamp, minus(at_ms, "first_unread_timestamp_ms"))
+            .cast("long")
+            .alias("time_lag_ms"),
+            F.coalesce(gone, F.lit(0)).cast("long").alias("gone_offsets"),
+            F.coalesce(gone > 0, F.lit(False)).alias("is_time_lag_least"),
+            "problem",
+        )
+
+    return transform
+
+
+def _status() -> Column:
+    committed, end = F.col("committed_offset"), F.col("end_offset")
+    return (
+        F.when(F.col("problem").isNotNull(), NOT_READABLE)
+        .when(committed.isNull(), NO_COMMIT)
+        .when(end.isNull(), NO_LOG)
+        .when(committed > end, AHEAD)
+        .when(committed == end, UP_TO_DATE)
+        .when(committed < F.col("log_start_offset"), EXPIRED)
+        .when(
+            F.col("first_unread_offset").isNull() | (F.col("first_unread_offset") > committed),
+            COMPACTED,
+        )
+        .otherwise(BEHIND)
+    )

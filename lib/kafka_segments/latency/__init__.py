@@ -1,0 +1,1 @@
+"""Latency: append time less create time, by topic and hour."""

@@ -1,0 +1,94 @@
+"""``migrate``: from clusters of 0.8 to 0.10 to what a Kafka 4 broker should find."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
+from kafka_segments.console.strict_options import Group
+from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.migrate.command_steps import COMMANDS
+from kafka_segments.retention.options import decision_options, retention_options
+
+if TYPE_CHECKING:
+    from kafka_segments.wire.kafka_configs import GoneSetting
+
+
+@click.group(cls=Group)
+def migrate() -> None:
+    """Bring log directories of old clusters to what a Kafka 4 broker should find."""
+
+
+@migrate.command()
+@click.option(
+    "--by",
+    type=click.Choice(["cluster", "topic", "partition", "segment"]),
+    default="topic",
+    show_default=True,
+    help="What the tables sum up by.",
+)
+@click.option(
+    "--rows",
+    type=click.Choice(["segments", "obstacles"]),
+    default="segments",
+    show_default=True,
+    help="Which rows json and csv print.",
+)
+@click.option(
+    "--headers-only",
+    is_flag=True,
+    help="Open no compressed messages v0 and v1: their records are not counted.",
+)
+@decision_options
+def inventory(**options: Any) -> None:
+    """Say what segments are made of, when they go, and what stands in the way of Kafka 4.
+
+    Reads the tables of `build`, and again segments of mixed formats. The result goes to tables
+    migration_inventory and migration_obstacles. Exit status 1: something stands in the way.
+    """
+    run(lambda: _inventory(**options), verbose=options["verbose"])
+
+
+for command in COMMANDS:
+    migrate.add_command(command)
+
+
+def _inventory(
+    *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
+) -> int:
+    from kafka_segments.migrate.report_inventory import print_inventory  # noqa: PLC0415
+    from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
+    asked = InventoryOptions(
+        retention=retention_options(**options),
+        gone_settings=_gone_settings(options["server_properties"], options["topic_configs"]),
+        decompresses=not headers_only,
+    )
+    with spark_session("kafka-segments migrate inventory", root=ROOT) as spark:
+        found = run_inventory(spark, asked, dry_run=dry_run)
+        print_inventory(found, output, by=by, rows=rows)
+        is_clear = found.obstacles.isEmpty()
+    return DONE if is_clear else FINDINGS
+
+
+def _gone_settings(
+    server_properties: Path | None, topic_configs: tuple[Path, ...]
+) -> tuple["GoneSetting", ...]:
+    from kafka_segments.wire import kafka_configs  # noqa: PLC0415
+
+    found = []
+    for file, find in (
+        (server_properties, kafka_configs.find_gone_in_properties),
+        *((file, kafka_configs.find_gone_in_described) for file in topic_configs),
+    ):
+        if file is None:
+            continue
+        try:
+            found += find(str(file), file.read_text("utf-8"))
+        except CorruptTextError as error:
+            raise UsageError(str(error)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file}: {error}") from None
+    return tuple(found)

@@ -1,0 +1,213 @@
+"""Decide what a migration does with each segment, and which logs it can take on."""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.build.decide.plan import LOG_KEYS
+from kafka_segments.wire.names import METADATA_TOPIC
+
+KEEP, INDEXES, CONVERT, CUT, REFUSE = "keep", "indexes", "convert", "cut", "refuse"
+STAGE, VERIFY, APPLY, ROLLBACK = "stage", "verify", "apply", "rollback"
+DONE, REFUSED, FAILED = "done", "refused", "failed"
+_INDEX_BYTES = 8 + 12  # an entry of both
+_SMALLEST_BATCH = 61
+
+
+def decide_migration(segments: DataFrame) -> DataFrame:
+    """Say what is done with each segment, why, and what to look at.
+
+    1. ``keep`` in the logs whose rules are not a topic's: KRaft's own.
+    2. ``refuse`` where there is a problem: a broker would not load the segment, or cut it.
+    3. ``convert`` where a conversion was tried and not refused.
+    4. ``cut`` where bytes stay behind that recovery would cut off.
+    5. ``indexes`` where its index files are not those it is to have, else ``keep``.
+
+    Needs: ``problem``, ``unmodelled``, ``damage``, ``conversion_refusal`` (string),
+        ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
+        ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
+        was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
+    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); no
+        topic id for logs of 1.
+    """
+    is_metadata = F.col("topic") == METADATA_TOPIC
+    metadata = F.when(is_metadata, "KRaft's own log, no topic: it has rules of its own")
+    unmodelled = F.coalesce(metadata, F.col("unmodelled"))
+    is_kept = unmodelled.isNotNull()
+    is_refused = F.col("problem").isNotNull()
+    is_converted = F.col("converted_bytes").isNotNull() & F.col("conversion_refusal").isNull()
+    is_cut = F.coalesce(F.col("cut_bytes") > 0, F.lit(False))
+    findings = F.nullif(F.array_join("index_findings", "; "), F.lit(""))
+    legacy = F.when(is_converted, "it has messages v0 or v1")
+    cut = F.when(
+        is_cut,
+        F.format_string(
+            "its last %d bytes stay behind, as recovery cuts them off: %s", "cut_bytes", "damage"
+        ),
+    )
+    found = F.nullif(F.concat_ws("; ", legacy, cut, findings), F.lit(""))
+    action = (
+        F.when(is_kept, KEEP)
+        .when(is_refused, REFUSE)
+        .when(is_converted, CONVERT)
+        .when(is_cut, CUT)
+        .when(findings.isNotNull(), INDEXES)
+        .otherwise(KEEP)
+    )
+    as_it_is = F.lit("its index files are those it is to have")
+    kept_bytes = F.col("size_bytes") - F.coalesce("cut_bytes", F.lit(0))
+    return segments.select(
+        *(name for name in segments.columns if name not in ("topic_id", "cut_bytes")),
+        F.when(~is_kept, F.col("topic_id")).alias("topic_id"),
+        F.when(~is_kept, F.col("cut_bytes")).alias("cut_bytes"),
+        action.alias("action"),
+        F.coalesce(unmodelled, "problem", found, as_it_is).alias("reason"),
+        F.when(is_kept, F.col("size_bytes"))
+        .when(is_converted, F.col("converted_bytes"))
+        .otherwise(kept_bytes)
+        .alias("expected_bytes"),
+        F.when(is_kept, F.array().cast("array<string>")).otherwise(_hazards(cut)).alias("hazards"),
+    )
+
+
+def _hazards(cut: Column) -> Column:
+    lost = F.concat(F.lit("records are lost on this replica: "), cut)
+    refusal = F.concat(F.lit("it is not converted: "), "conversion_refusal")
+    unclean = F.when(
+        ~F.col("was_clean_shutdown"),
+        "no .kafka_cleanshutdown: a broker recovers segments from the recovery point on once more",
+    )
+    stray = F.when(
+        F.col("own_topic_id").isNull() & F.col("topic_id").isNull(),
+        "no partition.metadata: a KRaft broker renames the folder to -stray and starts with an"
+        " empty log; create the topic first and plan with --topic-ids",
+    )
+    return F.concat(
+        F.array_compact(F.array(lost, refusal, unclean, stray)), F.col("conversion_hazards")
+    )
+
+
+def with_whole_logs(segments: DataFrame) -> DataFrame:
+    """Add ``is_migrated``: whether the log of a segment is migrated.
+
+    1. A log with a segment that is refused is left alone as a whole.
+    2. So is one of which every segment keeps its files, and that gets no topic id.
+    3. Its replicas in other log directories go on; their ``hazards`` name it.
+    """
+    log = Window.partitionBy(*LOG_KEYS).rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    is_given_id = F.col("topic_id").isNotNull()
+    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT, CUT) | is_given_id).over(log)
+    is_refused = F.max(F.col("action") == REFUSE).over(log)
+    is_kept_legacy = F.max(F.col("conversion_refusal").isNotNull()).over(log)
+    return (
+        segments.withColumns({"_is_refused": is_refused, "_is_kept_legacy": is_kept_legacy})
+        .withColumn("is_migrated", is_changed & ~F.col("_is_refused"))
+        .withColumn(
+            "hazards", F.when(~F.col("is_migrated"), F.col("hazards")).otherwise(_with_replicas())
+        )
+        .drop("_is_refused", "_is_kept_legacy")
+    )
+
+
+def _with_replicas() -> Column:
+    """Add to ``hazards`` what is done otherwise with replicas of a log elsewhere."""
+    replicas = Window.partitionBy("cluster", "topic", "partition").rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    where = F.format_string("broker %d, %s", "broker_id", "log_dir")
+
+    def others(flag: str, words: str) -> Column:
+        found = F.array_sort(F.collect_set(F.when(F.col(flag), where)).over(replicas))
+        said = F.concat(F.lit(words), F.array_join(found, "; "))
+        return F.when(~F.col(flag) & (F.size(found) > 0), said)
+
+    said = F.array(
+        others("_is_refused", "a replica is refused and stays as it is: "),
+        others("_is_kept_legacy", "a replica has segments that are not converted: "),
+    )
+    return F.concat("hazards", F.array_compact(said))
+
+
+def staged_bytes(index_interval_bytes: int) -> Column:
+    """Give about how many bytes staging writes for a segment; closed logs that stay are links.
+
+    Needs: action, size_bytes, expected_bytes, next_base_offset.
+    """
+    is_link = ~F.col("action").isin(CONVERT, CUT) & F.col("next_base_offset").isNotNull()
+    log = F.when(is_link, F.lit(0)).otherwise(F.col("expected_bytes"))
+    between = F.lit(max(index_interval_bytes, _SMALLEST_BATCH))
+    entries = F.floor(F.col("expected_bytes") / between) + 1
+    return log + _INDEX_BYTES * entries
+
+
+def bytes_to_stage(index_interval_bytes: int) -> Callable[[DataFrame], DataFrame]:
+    """Add up what is still to be written, by the folder it goes to.
+
+    Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
+    Gives: root, needed_bytes.
+    """
+    needed = F.sum(staged_bytes(index_interval_bytes)).alias("needed_bytes")
+    return lambda plan: plan.where("NOT is_staged").groupBy("root").agg(needed)
+
+
+def logs_of_segments(segments: DataFrame) -> DataFrame:
+    """Give one row a log: its planned segments in order, and a problem of any of them.
+
+    Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
+        topic_id, cut_bytes, problem (string, null: none), is_failed (boolean).
+    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, segments,
+        problem, is_failed.
+    """
+    segment = F.struct(
+        "base_offset",
+        "path",
+        "root",
+        "next_base_offset",
+        "size_bytes",
+        "mtime_ns",
+        "action",
+        "cut_bytes",
+    )
+    return segments.groupBy(*LOG_KEYS).agg(
+        F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
+        F.min("root").alias("root"),
+        F.count("*").alias("segment_count"),
+        F.sum("size_bytes").alias("size_bytes"),
+        F.max("log_start_offset").alias("log_start_offset"),
+        F.max("topic_id").alias("topic_id"),
+        F.sort_array(F.collect_list(segment)).alias("segments"),
+        F.min("problem").alias("problem"),
+        F.max("is_failed").alias("is_failed"),
+    )
+
+
+def with_replicas(proofs: DataFrame) -> DataFrame:
+    """Add a problem where segments of the same offsets hold other records in another log directory.
+
+    Needs: topic, partition, base_offset, log_dir, migrated_record_count, migrated_digest, problem.
+    """
+    replicas = Window.partitionBy("topic", "partition", "base_offset", "migrated_record_count")
+    whole = replicas.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    first, last = (f("migrated_digest").over(whole) for f in (F.min, F.max))
+    where = F.array_join(F.sort_array(F.collect_set("log_dir").over(whole)), ", ")
+    differs = F.when(
+        first != last, F.concat(F.lit("its replicas do not hold the same records: "), where)
+    )
+    return proofs.withColumn("problem", F.coalesce("problem", differs))
+
+
+def latest_steps(events: DataFrame) -> DataFrame:
+    """Give one row a log: the newest event's moment, status and message of each step.
+
+    Gives: the key and, named for each step, a struct or null.
+    """
+    event = F.struct("sequence", "at", "run_id", "status", "message")
+
+    def newest(step: str) -> Column:
+        return F.max(F.when(F.col("step") == step, event)).alias(step)
+
+    steps = [newest(step) for step in (STAGE, VERIFY, APPLY, ROLLBACK)]
+    return events.groupBy(*LOG_KEYS).agg(*steps)

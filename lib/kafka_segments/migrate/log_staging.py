@@ -1,0 +1,199 @@
+"""Finish the staged folder of a log: what its segments did not write, and the manifest."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.index.log_recovery import LoadOptions, LogLoad
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.transactions import encode_transaction_index
+from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
+from kafka_segments.migrate.segment_staging import check_unchanged, other_end, own_like, read_part
+from kafka_segments.migrate.staged_log import (
+    FileState,
+    FolderFiles,
+    Manifest,
+    StagedLog,
+    read_manifest,
+    state_of,
+    write_manifest,
+)
+from kafka_segments.storage.durable_files import TEMPORARY, copy_durably, write_durably
+from kafka_segments.storage.files import open_segment, place
+from kafka_segments.storage.folder_exchange import check_exchange
+from kafka_segments.storage.set_aside import sync_folder
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name, parse_segment_name
+from kafka_segments.wire.topic_ids import encode_partition_metadata
+
+_TXN_INDEX = ".txnindex"
+_OF_PRODUCERS = (_TXN_INDEX, SNAPSHOT_SUFFIX)
+
+
+class LogToStage(NamedTuple):
+    """All planned segments of a log, in order, and what is known of the log.
+
+    ``topic_id``: what its ``partition.metadata`` is to hold; None: none is made.
+    """
+
+    segments: Sequence[PlannedSegment]
+    log_start_offset: int
+    now_ms: int
+    topic_id: str | None = None
+
+    @property
+    def log(self) -> StagedLog:
+        """Give its folders."""
+        return self.segments[0].log
+
+    @property
+    def carried(self) -> list[Path]:
+        """Give the first folder's files that hold for the staged one.
+
+        Where segments are cut, their producers and transactions are others than those noted.
+        """
+        is_cut = any(segment.cut_bytes for segment in self.segments)
+        entries = sorted(self.log.folder.iterdir())
+        return [entry for entry in entries if not (is_cut and entry.name.endswith(_OF_PRODUCERS))]
+
+
+def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
+    """Make the staged folder of a log whole, and give it its name; a finished one stays.
+
+    1. Closed logs that do not change are links to the same file, all other files copies: a broker
+       writes only to the active log and to the small files.
+    2. ``.txnindex``, ``.snapshot`` and ``leader-epoch-checkpoint``, as a broker's load of the log
+       makes them, are added where the log has none of the kind, ``partition.metadata`` too. In a
+       log with segments that are cut the first two are made anew.
+    3. No staged segment has bytes that recovery would cut off: under the mark of a clean stop a
+       broker trusts the index files, and a consumer would run into those bytes. Checksums are
+       compared where index files are made, and by ``SegmentProver``.
+    4. The manifest comes before the folder has its name.
+
+    Raises:
+        SetAsideError: the log is not as planned, or a broker would not load it.
+        OSError: a step that the file system refused; run it again.
+    """
+    staged = log.log
+    if staged.other.is_dir() and staged.manifest.exists():
+        shutil.rmtree(staged.parts, ignore_errors=True)
+        return read_manifest(staged)
+    _check_folder(log)
+    check_exchange(staged.parts)
+    _remove_leftovers(staged)
+    parts = [read_part(segment) for segment in log.segments]
+    known = {file.name: file for before, _ in parts for file in before}
+    written = {file.name: file for _, files in parts for file in files}
+    _carry_over(log, written)
+    _add_state_files(log, rules)
+    own_like(staged.unfinished, staged.folder)
+    before = _folder_files(staged.folder, known)
+    carried = {name: file for name, file in known.items() if name not in written}
+    after = _folder_files(staged.unfinished, {**carried, **written})
+    for segment in log.segments:
+        check_unchanged(segment)
+    manifest = Manifest(before, after)
+    sync_folder(staged.unfinished)
+    write_manifest(staged, manifest)
+    os.replace(staged.unfinished, staged.other)
+    sync_folder(staged.root)
+    shutil.rmtree(staged.parts)
+    return manifest
+
+
+def _remove_leftovers(staged: StagedLog) -> None:
+    """Remove what runs that died left unfinished."""
+    for folder in (staged.root, staged.unfinished):
+        for entry in folder.iterdir():
+            is_ours = folder == staged.unfinished or entry.name.startswith(staged.manifest.name)
+            if is_ours and entry.name.endswith(TEMPORARY):
+                entry.unlink()
+
+
+def _check_folder(log: LogToStage) -> None:
+    folder = log.log.folder
+    planned = {segment.path.name for segment in log.segments}
+    for entry in sorted(folder.iterdir()):
+        if not entry.is_file() or entry.is_symlink():
+            raise SetAsideError(entry, "no plain file: a log's folder with such is not migrated")
+        if parse_segment_name(entry.name) is not None and entry.name not in planned:
+            raise SetAsideError(entry, "it was not there when its log was planned: plan again")
+
+
+def _carry_over(log: LogToStage, written: dict[str, FileState]) -> None:
+    staged, active = log.log, log.segments[-1].path.name
+    for entry in log.carried:
+        target = staged.unfinished / entry.name
+        if entry.name in written:
+            continue
+        if LOG_SUFFIX in entry.name and entry.name != active:
+            target.unlink(missing_ok=True)
+            os.link(entry, target)
+            continue
+        copy_durably(entry, target)
+        own_like(target, entry)
+
+
+def _add_state_files(log: LogToStage, rules: MigrationRules) -> None:
+    """Write what crosses segments, where the log has none of the kind."""
+    staged = log.log
+    names = {entry.name for entry in log.carried}
+    first = log.segments[0].path
+    has_snapshots = any(name.endswith(SNAPSHOT_SUFFIX) for name in names)
+    for name, data in _load(log, rules):
+        is_there = has_snapshots if name.endswith(SNAPSHOT_SUFFIX) else name in names
+        if not is_there:
+            write_durably(
+                staged.unfinished / name, data, finish=lambda whole: own_like(whole, first)
+            )
+
+
+def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]:
+    """Fold the staged segments as a broker's load does; gives files by name."""
+    if log.topic_id is not None:
+        yield PARTITION_METADATA, encode_partition_metadata(log.topic_id)
+    options = LoadOptions(
+        now_ms=log.now_ms,
+        expiration_ms=rules.producer_id_expiration_ms,
+        log_start_offset=log.log_start_offset,
+    )
+    fold = LogLoad(options, is_unclean=False)
+    settings = RecoveryOptions(rules.index_interval_bytes, rules.segment_index_bytes, False)
+    recoverer = SegmentRecoverer(settings)
+    for segment in log.segments:
+        staged = log.log.unfinished / segment.path.name
+        with open_segment(place(str(staged))) as opened:
+            recovery = recoverer.recover(
+                opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
+            )
+        verdict = fold.take(recovery.summary(segment.base_offset))
+        if verdict.damage is not None:
+            raise SetAsideError(segment.path, f"{verdict.damage.message}: its log is left alone")
+        if recovery.truncated_bytes:
+            raise other_end(segment, recovery.valid_bytes)
+        aborted = encode_transaction_index(verdict.aborted)
+        if aborted:
+            yield file_name(segment.base_offset, _TXN_INDEX), aborted
+        if verdict.snapshot is not None:
+            yield file_name(segment.base_offset, SNAPSHOT_SUFFIX), verdict.snapshot
+    files = fold.finish()
+    if files.refused is not None:
+        raise SetAsideError(log.log.folder, f"{files.refused.message}: its log is left alone")
+    for offset, data in files.snapshots.items():
+        yield file_name(offset, SNAPSHOT_SUFFIX), data
+    if files.leader_epochs is not None:
+        yield LEADER_EPOCHS, files.leader_epochs
+
+
+def _folder_files(folder: Path, known: dict[str, FileState]) -> FolderFiles:
+    """List a folder; ``known`` files, whose size and mtime fit, are not read again."""
+    files = []
+    for entry in sorted(folder.iterdir()):
+        stat, file = entry.stat(), known.get(entry.name)
+        if file is None or (file.size_bytes, file.mtime_ns) != (stat.st_size, stat.st_mtime_ns):
+            file = state_of(entry)
+        files.append(file)
+    return FolderFiles(folder.stat().st_ino, tuple(files))

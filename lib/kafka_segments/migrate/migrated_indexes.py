@@ -1,0 +1,44 @@
+"""The index files that a migrated segment gets."""
+
+from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.index.recovery import SegmentRecovery
+from kafka_segments.segments.format_files import Around, FormatFiles
+from kafka_segments.wire.reading import ReadInto
+
+
+class MigratedIndexes:
+    """Makes the ``.index`` and ``.timeindex`` of one segment after another.
+
+    They are those of Kafka's recovery. A closed segment in which no record has a timestamp gets
+    an empty time index from Kafka, and one entry by the rules of KIP-33's texts.
+    """
+
+    def __init__(self, rule: WithoutTimestamps) -> None:
+        self._kafka = FormatFiles(FormatOptions())
+        self._by_mtime = None
+        if rule is not WithoutTimestamps.EMPTY:
+            options = FormatOptions(IndexFormat.KIP33, without_timestamps=rule)
+            self._by_mtime = FormatFiles(options)
+
+    def make(
+        self, recovery: SegmentRecovery, read_into: ReadInto, *, base_offset: int, around: Around
+    ) -> dict[str, bytes]:
+        """Give the files by suffix; none where a broker would not load the segment.
+
+        Raises:
+            FileChangedError: the file ended before its valid bytes.
+            OSError: whatever ``read_into`` raises.
+        """
+        if self._by_mtime is not None and recovery.max_timestamp < 0:
+            made = self._by_mtime.make(
+                recovery, read_into, base_offset=base_offset, around=around
+            ).files
+            if None not in made.values():  # else the next base offset is out of an entry's reach
+                return _present(made)
+        made = self._kafka.make(recovery, read_into, base_offset=base_offset, around=around).files
+        return _present(made)
+
+
+def _present(files: dict[str, bytes | None]) -> dict[str, bytes]:
+    return {suffix: data for suffix, data in files.items() if data is not None}

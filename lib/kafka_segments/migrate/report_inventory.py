@@ -1,0 +1,154 @@
+"""What ``migrate inventory`` prints."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.migrate.decide import inventory as decided
+from kafka_segments.migrate.run_inventory import Inventory
+
+LEVELS = {
+    "cluster": ("cluster",),
+    "topic": ("cluster", "topic"),
+    "partition": ("cluster", "broker_id", "topic", "partition"),
+    "segment": ("cluster", "broker_id", "topic", "partition", "base_offset"),
+}
+SEGMENT_ROWS, OBSTACLE_ROWS = "segments", "obstacles"
+CLIENTS = {
+    decided.READS_LEGACY: "messages v0 and v1 come as they lie: a client must decode them. Every"
+    " Java client that 4.x lets in (2.1 and later) does; one that knows v2 alone does not.",
+    decided.LZ4_V0: "lz4 of v0 has a wrong header checksum by design: a client that verifies it"
+    " refuses the set.",
+    decided.NO_TIMESTAMPS: "messages without a timestamp: a search by time that meets the segment"
+    " by its mtime finds nothing there nor behind it; Kafka Streams' own extractor throws at -1.",
+    decided.V2_BESIDE_LEGACY: "batches v2 beside v0 or v1: clients before 0.11 read v2 only through"
+    " down-conversion, which 4.0 removed; it refuses all clients before 2.1.",
+}
+_NUMBERS = {"segments", "batches", "records", "bytes", "by mtime", "count", "magic"}
+
+
+def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) -> None:
+    """Print the inventory: as tables for a person, or its rows as JSON lines or CSV."""
+    if output != "table":
+        chosen = inventory.segments if rows == SEGMENT_ROWS else inventory.obstacles
+        print_rows(chosen.orderBy(*_order(rows)), output)
+        return
+    _print_formats(inventory.segments, by)
+    _print_ends(inventory.segments, by)
+    _print_clients(inventory.segments)
+    _print_obstacles(inventory.obstacles)
+
+
+def _order(rows: str) -> Sequence[str]:
+    last = ("base_offset",) if rows == SEGMENT_ROWS else ("code", "example")
+    return ("cluster", "broker_id", "log_dir", "topic", "partition", *last)
+
+
+def _print_formats(segments: DataFrame, by: str) -> None:
+    keys = LEVELS[by]
+    formats = ("magic", "codec", "timestamp_type")
+    counted = (
+        segments.select(*keys, F.inline("formats"))
+        .groupBy(*keys, *formats)
+        .agg(
+            F.count("*").alias("segments"),
+            F.sum("batch_count").alias("batches"),
+            _sum_if_known("record_count").alias("records"),
+            F.sum("bytes").alias("bytes"),
+        )
+        .orderBy(*keys, *formats)
+    )
+    names = (*keys, "magic", "codec", "timestamps", "segments", "batches", "records", "bytes")
+    _print(
+        counted,
+        names,
+        lambda row: [*(row[name] for name in (*keys, *formats)), *list(row)[-4:]],
+    )
+
+
+def _sum_if_known(name: str) -> Column:
+    return F.when(F.count(name) == F.count("*"), F.sum(name))
+
+
+def _print_ends(segments: DataFrame, by: str) -> None:
+    keys = LEVELS[by]
+    is_never = F.col("goes") == decided.NEVER
+    ends = (
+        segments.groupBy(*keys, "goes")
+        .agg(
+            F.count("*").alias("segments"),
+            F.sum("size_bytes").alias("bytes"),
+            F.count_if("relies_on_mtime").alias("by_mtime"),
+            F.min("deletes_at_ms").alias("first_ms"),
+            F.max("deletes_at_ms").alias("last_ms"),
+            F.min(F.when(is_never, F.col("reason"))).alias("reason"),
+        )
+        .orderBy(*keys, "goes")
+    )
+    names = (*keys, "goes", "segments", "bytes", "by mtime", "first (UTC)", "last (UTC)", "why not")
+    _print(
+        ends,
+        names,
+        lambda row: [
+            *(row[name] for name in (*keys, "goes", "segments", "bytes", "by_mtime")),
+            utc(row["first_ms"]),
+            utc(row["last_ms"]),
+            row["reason"] or "",
+        ],
+    )
+
+
+def _print(rows: DataFrame, names: Sequence[str], cells: Callable[[Row], Sequence[Any]]) -> None:
+    found = rows.take(MOST_ROWS_SHOWN + 1)
+    if not found:
+        return
+    table = RichTable(box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name, justify="right" if name in _NUMBERS else "left")
+    for row in found[:MOST_ROWS_SHOWN]:
+        table.add_row(*(escape("-" if cell is None else str(cell)) for cell in cells(row)))
+    console().print(table)
+    if len(found) > MOST_ROWS_SHOWN:
+        sys.stdout.write("… and more: --output csv prints them all\n")
+    sys.stdout.write("\n")
+
+
+def _print_clients(segments: DataFrame) -> None:
+    found = (
+        segments.select("size_bytes", F.explode("clients").alias("code"))
+        .groupBy("code")
+        .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("bytes"))
+        .orderBy("code")
+    )
+    for row in found.collect():
+        sys.stdout.write(
+            f"clients: {row['code']} ({row['segments']} segments, {row['bytes']} bytes)\n"
+            f"  {CLIENTS[row['code']]}\n"
+        )
+
+
+def _print_obstacles(obstacles: DataFrame) -> None:
+    found = (
+        obstacles.groupBy("is_blocking", "code", "obstacle", "action")
+        .agg(F.sum("count").alias("count"), F.min("example").alias("example"))
+        .orderBy(F.desc("is_blocking"), "code")
+        .collect()
+    )
+    if not found:
+        sys.stdout.write("nothing stands in the way of a 4.x broker\n")
+    for row in found:
+        _print_obstacle(row)
+
+
+def _print_obstacle(row: Row) -> None:
+    mark = "blocks" if row["is_blocking"] else "note"
+    sys.stdout.write(
+        f"{mark}: {row['code']} ({row['count']}, e.g. {row['example']})\n"
+        f"  {row['obstacle']}\n  action: {row['action']}\n"
+    )

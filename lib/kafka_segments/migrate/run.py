@@ -1,0 +1,256 @@
+"""Carry out a migration's plan: stage, verify, apply, roll back; and say how far it is.
+
+What is on disk decides; table ``migration_events`` says what was done when, and that a log was
+verified after it was staged. Each step passes over what it finds done, so it can be run again.
+"""
+
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from kafka_segments.errors import SetAsideError, UsageError
+from kafka_segments.migrate.decide import plan as decide
+from kafka_segments.migrate.planned_segment import MigrationRules
+from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
+from kafka_segments.migrate.steps import (
+    LogStep,
+    reached,
+    staged_log,
+    step_of,
+    tried,
+    why_unverified,
+)
+from kafka_segments.migrate.tasks import finish_logs, mark_staged, prove_segments, stage_segments
+from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.space import check_space
+from kafka_segments.tables.delta import (
+    LOG_KEYS,
+    MIGRATION_EVENTS,
+    MIGRATION_PLANS,
+    MIGRATION_PROOFS,
+    Warehouse,
+    sql_text,
+)
+from kafka_segments.tables.schemas import schema
+from kafka_segments.wire.checkpoints import LOCK
+
+
+class Migration:
+    """One plan, and the run that carries out a step of it; ``now_ms`` is the run's clock.
+
+    Raises:
+        UsageError: no such plan.
+    """
+
+    def __init__(self, spark: SparkSession, warehouse: str, plan_id: str, *, now_ms: int) -> None:
+        self._spark = spark
+        self._tables = Warehouse(spark, warehouse)
+        self._plan_id = plan_id
+        self._now_ms = now_ms
+        self._run_id = uuid.uuid4().hex
+        plans = None
+        if self._tables.version(MIGRATION_PLANS) is not None:
+            self._tables.create(MIGRATION_PLANS)
+            plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
+        first = None if plans is None else plans.select("rules").first()
+        if plans is None or first is None:
+            raise UsageError(
+                f"{warehouse} has no plan {plan_id}: run `kafka-segments migrate plan`"
+            )
+        self._plan = plans
+        self._rules = MigrationRules.of(json.loads(first["rules"]))
+
+    def stage(self) -> list[LogStep]:
+        """Write the migrated folders beside the log directories; gives one row a log.
+
+        Raises:
+            NoSpaceError: a file system has too little room; nothing is written.
+        """
+        self._check_space()
+        logs = (
+            self._segments()
+            .transform(stage_segments(self._rules))
+            .transform(decide.logs_of_segments)
+            .repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
+            .transform(finish_logs(self._rules, now_ms=self._now_ms))
+        )
+        return self._note_outcomes(decide.STAGE, logs)
+
+    def verify(self) -> list[LogStep]:
+        """Prove every staged segment; gives one row a log. The proofs are a table."""
+        with ExitStack() as caches:
+            proofs = (
+                self._segments()
+                .transform(prove_segments(self._rules))
+                .transform(decide.with_replicas)
+                .withColumn("plan_id", F.lit(self._plan_id))
+                .withColumn("run_id", F.lit(self._run_id))
+                .withColumn("verified_at", self._now())
+                .persist()
+            )
+            caches.callback(proofs.unpersist)
+            self._tables.create(MIGRATION_PROOFS)
+            where = f"plan_id = {sql_text(self._plan_id)}"
+            self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
+            problem = F.concat_ws(": ", "path", "problem")
+            named = proofs.withColumn("problem", F.when(F.col("problem").isNotNull(), problem))
+            logs = named.withColumn("is_failed", F.lit(False)).transform(decide.logs_of_segments)
+            return self._note_outcomes(decide.VERIFY, logs)
+
+    def apply(self, *, execute: bool, by_mtime: bool = False) -> Iterator[LogStep]:
+        """Swap the migrated folders in, log by log, under the lock of their log directory.
+
+        A log that was not verified, or has changed since it was staged, is refused; ``by_mtime``:
+        logs are told by size and mtime alone.
+        """
+
+        def act(log: Row) -> LogStep:
+            staged = staged_log(log)
+            refusal = why_unverified(log)
+            if refusal is not None:
+                raise SetAsideError(staged.folder, refusal)
+            if log_state(staged).side is Side.AFTER:
+                return step_of(log, "in place already")
+            if not execute:
+                return step_of(log, "would swap in")
+            put_in_place(staged, by_mtime=by_mtime)
+            return step_of(log, decide.DONE)
+
+        yield from self._refused()
+        yield from self._swap(decide.APPLY, act, execute=execute)
+
+    def roll_back(
+        self, *, execute: bool, discard: bool, by_mtime: bool = False
+    ) -> Iterator[LogStep]:
+        """Swap the first folders back in, log by log; what was never applied is passed over."""
+
+        def act(log: Row) -> LogStep:
+            staged = staged_log(log)
+            state = log_state(staged)
+            if state.side is Side.BEFORE:
+                return step_of(log, "in place already")
+            if not execute:
+                return step_of(log, "would swap back")
+            put_back(staged, discard=discard, by_mtime=by_mtime)
+            return step_of(log, decide.DONE)
+
+        return self._swap(decide.ROLLBACK, act, execute=execute)
+
+    def status(self) -> Iterator[LogStep]:
+        """Say of every log which folder is in place, and what the last steps did."""
+        yield from self._refused()
+        for log in self._planned("NOT is_migrated").orderBy(*LOG_KEYS).toLocalIterator():
+            if log["problem"] is None:
+                yield step_of(log, "left alone", "there is nothing to do")
+        for log in self._logs("is_migrated").toLocalIterator():
+            yield reached(log)
+
+    def _segments(self) -> DataFrame:
+        """Give the segments of logs that are migrated, packed into tasks by bytes."""
+        segments = self._plan.where("is_migrated")
+        totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
+        load = Load(*totals)
+        tasks = count_tasks(load, cores=self._spark.sparkContext.defaultParallelism)
+        return segments.withColumn("relative_path", F.col("path")).transform(
+            pack_segments(load, tasks=tasks)
+        )
+
+    def _check_space(self) -> None:
+        needs = mark_staged(self._plan.where("is_migrated")).transform(
+            decide.bytes_to_stage(self._rules.index_interval_bytes)
+        )
+        check_space({row["root"]: row["needed_bytes"] for row in needs.collect()})
+
+    def _refused(self) -> Iterator[LogStep]:
+        """Give the logs that the plan refuses: no step may pass over them in silence."""
+        refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
+        for log in refused.orderBy(*LOG_KEYS).toLocalIterator():
+            yield step_of(log, decide.REFUSED, f"by the plan: {log['problem']}")
+
+    def _planned(self, condition: str) -> DataFrame:
+        """Give the logs of the plan; ``problem`` is why it refuses one."""
+        refusal = F.when(F.col("action") == decide.REFUSE, F.concat_ws(": ", "path", "reason"))
+        segments = self._plan.where(condition).withColumns(
+            {"problem": refusal, "is_failed": F.lit(False)}
+        )
+        return segments.transform(decide.logs_of_segments).drop("segments")
+
+    def _logs(self, condition: str) -> DataFrame:
+        """Give the logs of the plan in order, with the newest events of each."""
+        self._tables.create(MIGRATION_EVENTS)
+        events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
+        return (
+            self._planned(condition)
+            .join(events.transform(decide.latest_steps), list(LOG_KEYS), how="left")
+            .orderBy(*LOG_KEYS)
+        )
+
+    def _swap(
+        self, step: str, act: Callable[[Row], LogStep], *, execute: bool
+    ) -> Iterator[LogStep]:
+        logs = self._logs("is_migrated").toLocalIterator()
+        for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
+            done: list[tuple[Row, LogStep]] = []
+            try:
+                with ExitStack() as lock:
+                    refusal = None
+                    try:
+                        lock.enter_context(held_lock(Path(log_dir) / LOCK))
+                    except SetAsideError as error:
+                        refusal = str(error)
+                    for log in group:
+                        outcome = tried(log, act, refusal)
+                        done.append((log, outcome))
+                        yield outcome
+            finally:
+                if execute:
+                    self._note_swaps(step, done)
+
+    def _note_swaps(self, step: str, done: Sequence[tuple[Row, LogStep]]) -> None:
+        names = (*LOG_KEYS, "folder", "root", "segment_count", "size_bytes")
+        rows = [(*(log[name] for name in names), made.status, made.message) for log, made in done]
+        columns = schema(f"{MIGRATION_EVENTS.name}.v{MIGRATION_EVENTS.version}")
+        outcome = StructType([columns[name] for name in (*names, "status", "message")])
+        self._note(step, self._spark.createDataFrame(rows, outcome))
+
+    def _note_outcomes(self, step: str, logs: DataFrame) -> list[LogStep]:
+        """Append what became of logs; gives it as it then stands, behind what the plan refuses."""
+        status = (
+            F.when(F.col("problem").isNull(), decide.DONE)
+            .when(F.col("is_failed"), decide.FAILED)
+            .otherwise(decide.REFUSED)
+        )
+        message = F.coalesce("problem", F.lit(""))
+        self._note(step, logs.withColumn("status", status).withColumn("message", message))
+        is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
+        events = self._tables.read(MIGRATION_EVENTS).where(is_this)
+        outcomes = events.orderBy(*LOG_KEYS).toLocalIterator()
+        made = [step_of(log, log["status"], log["message"]) for log in outcomes]
+        return [*self._refused(), *made]
+
+    def _note(self, step: str, outcomes: DataFrame) -> None:
+        """Append events; a log's newest of a step counts."""
+        self._tables.create(MIGRATION_EVENTS)
+        self._tables.append(
+            MIGRATION_EVENTS,
+            outcomes.withColumns(
+                {
+                    "plan_id": F.lit(self._plan_id),
+                    "sequence": F.lit(self._tables.version(MIGRATION_EVENTS)).cast("long"),
+                    "step": F.lit(step),
+                    "run_id": F.lit(self._run_id),
+                    "at": self._now(),
+                }
+            ),
+        )
+
+    def _now(self) -> Column:
+        return F.timestamp_millis(F.lit(self._now_ms))

@@ -1,0 +1,124 @@
+"""Inventory before a migration: what there is, when it goes, what stands in the way of Kafka 4."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.migrate.decide import obstacles
+from kafka_segments.migrate.decide.inventory import is_uniform, take_inventory, uniform_formats
+from kafka_segments.migrate.tasks_formats import count_formats
+from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.run import RetentionOptions, segments_to_decide
+from kafka_segments.sources.segment_files import with_segment_files
+from kafka_segments.spark.packing import Load, count_tasks
+from kafka_segments.tables.delta import (
+    LOG_DIRS,
+    LOGS,
+    MIGRATION_INVENTORY,
+    MIGRATION_OBSTACLES,
+    SEGMENT_KEYS,
+    SEGMENTS,
+    UNRECOGNIZED_FILES,
+    Table,
+    Warehouse,
+)
+from kafka_segments.wire.kafka_configs import GoneSetting
+
+_DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")
+
+
+@dataclass(frozen=True)
+class InventoryOptions:
+    """``retention`` decides what goes by itself; ``gone_settings`` are those that 4.x lacks.
+
+    ``decompresses``: compressed messages v0 and v1 are opened to count their records.
+    """
+
+    retention: RetentionOptions
+    gone_settings: Sequence[GoneSetting] = ()
+    decompresses: bool = True
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """Rows of ``migration_inventory`` and ``migration_obstacles``; both are persisted."""
+
+    segments: DataFrame
+    obstacles: DataFrame
+
+
+def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bool) -> Inventory:
+    """Take the inventory of the segments of a warehouse.
+
+    Segments of more than one format, and those whose records only decompression tells, are read
+    again where they lie; of the others the table knows all.
+
+    Raises:
+        UsageError: the warehouse has no segments.
+    """
+    tables = Warehouse(spark, options.retention.warehouse)
+    run_id = uuid.uuid4().hex
+    segments = _segments(spark, tables, options).transform(_stamped(run_id, options)).persist()
+    found = obstacles.obstacles_of_segments(segments)
+    for more in (
+        obstacles.obstacles_of_logs(tables.read(LOGS)),
+        obstacles.obstacles_of_log_dirs(tables.read(LOG_DIRS)),
+        obstacles.obstacles_of_files(tables.read(UNRECOGNIZED_FILES)),
+        obstacles.obstacles_of_settings(_settings(spark, options.gone_settings)),
+    ):
+        found = found.unionByName(more)
+    found = found.transform(_stamped(run_id, options)).persist()
+    if not dry_run:
+        _keep(tables, MIGRATION_INVENTORY, segments)
+        _keep(tables, MIGRATION_OBSTACLES, found)
+    return Inventory(segments, found)
+
+
+def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions) -> DataFrame:
+    retention = options.retention
+    decided = segments_to_decide(spark, retention).transform(
+        decide_retention(now_ms=retention.now_ms, rules=retention.rules)
+    )
+    there = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    return (
+        there.transform(lambda rows: _with_formats(rows, decompresses=options.decompresses))
+        .transform(with_segment_files)
+        .join(decided.select(*SEGMENT_KEYS, *_DECIDED), list(SEGMENT_KEYS), how="inner")
+        .transform(take_inventory)
+    )
+
+
+def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
+    """Add ``formats`` and ``uncounted``, from the table where it knows, else from the files."""
+    is_known = is_uniform() & (F.col("record_count").isNotNull() | F.lit(not decompresses))
+    is_asked = ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
+    asked = segments.where(is_asked)
+    count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
+    cores = segments.sparkSession.sparkContext.defaultParallelism
+    tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
+    counted = count_formats(asked.repartition(tasks), decompresses=decompresses)
+    is_read = F.col("valid_bytes").isNotNull()
+    return segments.join(counted, "path", how="left").withColumns(
+        {
+            "formats": F.when(is_asked, F.col("formats")).when(is_read, uniform_formats()),
+            "uncounted": F.when(is_read, F.col("uncounted")).otherwise(F.col("damage.message")),
+        }
+    )
+
+
+def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame:
+    columns = "topic string, broker_id int, key string, value string"
+    return spark.createDataFrame([tuple(found) for found in settings], columns)
+
+
+def _stamped(run_id: str, options: InventoryOptions) -> Callable[[DataFrame], DataFrame]:
+    moment = F.timestamp_millis(F.lit(options.retention.now_ms))
+    return lambda rows: rows.withColumns({"run_id": F.lit(run_id), "decided_at": moment})
+
+
+def _keep(tables: Warehouse, table: Table, rows: DataFrame) -> None:
+    tables.create(table)
+    tables.append(table, rows)

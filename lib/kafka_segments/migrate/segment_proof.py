@@ -1,0 +1,145 @@
+"""Prove of one staged segment that it holds what the first one does, and fits its index files."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kafka_segments.errors import CorruptIndexError, FileChangedError, SetAsideError
+from kafka_segments.index.offset_index import check_offset_index
+from kafka_segments.index.recovery import SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.time_index import check_time_index
+from kafka_segments.migrate.migrated_indexes import MigratedIndexes
+from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
+from kafka_segments.migrate.staged_log import (
+    FileState,
+    Side,
+    StagedLog,
+    log_state,
+    read_manifest,
+    state_of,
+)
+from kafka_segments.segments.digest import RecordDigest, RecordDigester
+from kafka_segments.storage.files import first_line, open_segment, place
+from kafka_segments.wire.names import file_name
+
+_CHECKS = {".index": check_offset_index, ".timeindex": check_time_index}
+Proof = dict[str, Any]
+
+
+class _Folders(NamedTuple):
+    before: Path
+    after: Path
+    first_files: dict[str, FileState]
+    migrated_files: dict[str, FileState]
+
+
+class SegmentProver:
+    """Proves segments one after another; what it needs is made once a task."""
+
+    def __init__(self, rules: MigrationRules) -> None:
+        self._recoverer = SegmentRecoverer(rules.recovery)
+        self._indexes = MigratedIndexes(rules.without_timestamps)
+        self._digester = RecordDigester()
+        self._logs: dict[StagedLog, _Folders] = {}
+
+    def prove(self, segment: PlannedSegment) -> Proof:
+        """Compare a segment before and after; ``problem`` says what does not hold.
+
+        1. Both logs, and the staged index files, have the bytes of the manifest.
+        2. The records of both, without their timestamps, have the same digest.
+        3. Recovery of the migrated log reaches its last byte and the same offset, and gives its
+           index files.
+        4. The index files pass Kafka's sanity checks.
+        """
+        proof: Proof = {"problem": None}
+        try:
+            self._prove(segment, proof)
+        except (SetAsideError, CorruptIndexError, OSError, FileChangedError) as error:
+            proof["problem"] = first_line(error)
+        return proof
+
+    def _prove(self, segment: PlannedSegment, proof: Proof) -> None:
+        if segment.log not in self._logs:
+            self._logs = {segment.log: _folders(segment.log)}
+        before, after, first_files, migrated_files = self._logs[segment.log]
+        name = segment.path.name
+        first = _checked(before / name, first_files)
+        migrated = _checked(after / name, migrated_files)
+        proof["migrated_size_bytes"] = migrated.size_bytes
+        self._compare_records(before / name, after / name, first.sha256 == migrated.sha256, proof)
+        if first.mtime_ns != migrated.mtime_ns:
+            raise SetAsideError(after / name, "its mtime is not the one of the first log")
+        recoveries = [self._check_indexes(segment, folder / name) for folder in (before, after)]
+        behind = recoveries[1][0].truncated_bytes
+        if behind:
+            raise SetAsideError(after / name, f"recovery would cut off its last {behind} bytes")
+        ends = [recovery.next_offset for recovery, _ in recoveries]
+        if ends[0] != ends[1]:
+            raise SetAsideError(after / name, f"it ends at offset {ends[1]}, before at {ends[0]}")
+        for suffix, data in recoveries[1][1].items():
+            index = after / file_name(segment.base_offset, suffix)
+            _checked(index, migrated_files)
+            found = index.read_bytes()
+            if found != data:
+                raise SetAsideError(index, "it is not what recovery of its log writes")
+            _CHECKS[suffix](found, base_offset=segment.base_offset)
+
+    def _compare_records(self, before: Path, after: Path, is_same: bool, proof: Proof) -> None:
+        """Compare digests; where both logs have the same bytes one of them will do."""
+        first = self._digest(before)
+        migrated = first if is_same else self._digest(after)
+        proof |= {
+            "record_count": first.record_count,
+            "digest": first.sha256,
+            "migrated_record_count": migrated.record_count,
+            "migrated_digest": migrated.sha256,
+        }
+        if is_same:
+            return
+        if first.undecodable or migrated.undecodable:
+            reason = first.undecodable or migrated.undecodable
+            raise SetAsideError(after, f"its records cannot all be compared: {reason}")
+        if first != migrated:
+            raise SetAsideError(
+                after,
+                f"its {migrated.record_count} records are not the {first.record_count} of {before}",
+            )
+
+    def _digest(self, log: Path) -> RecordDigest:
+        with open_segment(place(str(log))) as opened:
+            return self._digester.digest(opened.read_into, size_bytes=opened.size_bytes)
+
+    def _check_indexes(
+        self, segment: PlannedSegment, log: Path
+    ) -> tuple[SegmentRecovery, dict[str, bytes]]:
+        """Recover a log and make its index files."""
+        with open_segment(place(str(log))) as opened:
+            recovery = self._recoverer.recover(
+                opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
+            )
+            files = self._indexes.make(
+                recovery,
+                opened.read_into,
+                base_offset=segment.base_offset,
+                around=segment.around,
+            )
+        return recovery, files
+
+
+def _folders(log: StagedLog) -> _Folders:
+    state = log_state(log)
+    if not state.is_staged or state.side is None:
+        raise SetAsideError(log.folder, state.message)
+    manifest = read_manifest(log)
+    before, after = log.folder, log.other
+    if state.side is Side.AFTER:
+        before, after = after, before
+    known = ({file.name: file for file in side.files} for side in manifest)
+    return _Folders(before, after, *known)
+
+
+def _checked(path: Path, known: dict[str, FileState]) -> FileState:
+    """Give a file's state, which must be the one of the manifest."""
+    found = state_of(path)
+    if found != known.get(path.name):
+        raise SetAsideError(path, "it is not as the manifest says: plan again")
+    return found

@@ -1,0 +1,186 @@
+"""Write the files of one migrated segment into the folder that grows for its log."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.migrate.migrated_indexes import MigratedIndexes
+from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
+from kafka_segments.migrate.staged_log import FileState, state_of
+from kafka_segments.segments.conversion import SegmentConverter
+from kafka_segments.storage.durable_files import durable_file, write_durably
+from kafka_segments.storage.files import open_segment, place
+from kafka_segments.wire.names import LOG_SUFFIX, file_name
+
+_SUFFIXES = (LOG_SUFFIX, ".index", ".timeindex")
+Files = tuple[FileState, ...]
+
+
+class SegmentStager:
+    """Stages segments one after another; what it needs is made once a task."""
+
+    def __init__(self, rules: MigrationRules) -> None:
+        self._rules = rules
+        self._recoverer = SegmentRecoverer(rules.recovery)
+        self._indexes = MigratedIndexes(rules.without_timestamps)
+        self._converter = SegmentConverter(rules.conversion)
+
+    def stage(self, segment: PlannedSegment) -> None:
+        """Write what the segment gets, and note it; what an earlier run noted is left alone.
+
+        Raises:
+            SetAsideError: the segment is not as it was planned.
+            FileChangedError: it changed while it was read.
+            OSError: it cannot be read, or a file not written.
+        """
+        if is_staged(segment):
+            return
+        check_unchanged(segment)
+        for folder in (segment.log.unfinished, segment.log.parts):
+            folder.mkdir(parents=True, exist_ok=True)
+        before = _states(segment.path.parent, segment.base_offset)
+        written = self._write(segment) if segment.action is not Action.KEEP else ()
+        check_unchanged(segment)
+        sides = {"before": before, "written": written}
+        rows = {side: [file._asdict() for file in files] for side, files in sides.items()}
+        write_durably(_part(segment), json.dumps(rows).encode())
+
+    def _write(self, segment: PlannedSegment) -> Files:
+        log = segment.path
+        if segment.action is Action.CONVERT:
+            log = self._convert(segment)
+        elif segment.action is Action.CUT:
+            log = _cut(segment)
+        with open_segment(place(str(log))) as opened:
+            recovery = self._recoverer.recover(
+                opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
+            )
+            files = self._indexes.make(
+                recovery,
+                opened.read_into,
+                base_offset=segment.base_offset,
+                around=segment.around,
+            )
+        if recovery.truncated_bytes:
+            raise other_end(segment, recovery.valid_bytes)
+        for suffix, data in files.items():
+            target = segment.log.unfinished / file_name(segment.base_offset, suffix)
+            write_durably(target, data, finish=lambda whole: own_like(whole, segment.path))
+        return _states(segment.log.unfinished, segment.base_offset)
+
+    def _convert(self, segment: PlannedSegment) -> Path:
+        """Write the converted log, with the mtime of the first one."""
+        target = segment.log.unfinished / segment.path.name
+        with (
+            open_segment(place(str(segment.path))) as opened,
+            durable_file(
+                target,
+                size_bytes=None,
+                finish=lambda whole: _look_like_first(whole, segment),
+            ) as stream,
+        ):
+            made = self._converter.convert(
+                opened.read_into,
+                stream.write,
+                size_bytes=opened.size_bytes,
+                timestamp_ms=segment.timestamp_ms(self._rules),
+            )
+            if made.refusal is not None:
+                raise SetAsideError(segment.path, f"it cannot be converted: {made.refusal.message}")
+            if made.valid_bytes != segment.valid_bytes:
+                raise other_end(segment, made.valid_bytes)
+        return target
+
+
+def _cut(segment: PlannedSegment) -> Path:
+    """Write the log without what stays behind, with the mtime of the first one."""
+    target, size_bytes = segment.log.unfinished / segment.path.name, segment.valid_bytes
+    with (
+        segment.path.open("rb") as first,
+        durable_file(
+            target, size_bytes=size_bytes, finish=lambda whole: _look_like_first(whole, segment)
+        ) as stream,
+    ):
+        shutil.copyfileobj(first, stream)
+        stream.truncate(size_bytes)
+    return target
+
+
+def _look_like_first(path: Path, segment: PlannedSegment) -> None:
+    own_like(path, segment.path)
+    os.utime(path, ns=(segment.path.stat().st_atime_ns, segment.mtime_ns))
+
+
+def other_end(segment: PlannedSegment, valid_bytes: int) -> SetAsideError:
+    """Say that a log cannot be read as far as was planned: what is behind would come with it."""
+    return SetAsideError(
+        segment.path,
+        f"it can be read up to byte {valid_bytes}, up to {segment.valid_bytes} when it was planned:"
+        " plan again",
+    )
+
+
+def is_staged(segment: PlannedSegment) -> bool:
+    """Tell whether an earlier run has written what a segment gets."""
+    return segment.log.other.exists() or _part(segment).exists()
+
+
+def read_part(segment: PlannedSegment) -> tuple[Files, Files]:
+    """Read what staging a segment noted: its files before, and those written.
+
+    Raises:
+        SetAsideError: it has not been staged.
+    """
+    try:
+        found = json.loads(_part(segment).read_text("utf-8"))
+    except FileNotFoundError:
+        raise SetAsideError(segment.path, "it is not staged: run `migrate stage` again") from None
+    before, written = (tuple(FileState(**file) for file in found[side]) for side in found)
+    return before, written
+
+
+def check_unchanged(segment: PlannedSegment) -> None:
+    """Check that a segment's log has the size and mtime that it was planned with.
+
+    Raises:
+        SetAsideError: it has not, or is gone.
+    """
+    try:
+        stat = segment.path.stat()
+    except FileNotFoundError:
+        raise SetAsideError(segment.path, "it is gone since it was planned: plan again") from None
+    if (stat.st_size, stat.st_mtime_ns) != (segment.size_bytes, segment.mtime_ns):
+        raise SetAsideError(
+            segment.path,
+            f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {segment.size_bytes} and"
+            f" {segment.mtime_ns} when it was planned: plan again",
+        )
+
+
+def own_like(path: Path, other: Path) -> None:
+    """Give a file the owner and mode of another.
+
+    Raises:
+        SetAsideError: only the owner or root may.
+    """
+    stat, mine = other.stat(), path.stat()
+    if (stat.st_uid, stat.st_gid) != (mine.st_uid, mine.st_gid):
+        try:
+            os.chown(path, stat.st_uid, stat.st_gid)
+        except PermissionError:
+            raise SetAsideError(
+                other, f"run as its owner, uid {stat.st_uid}, or as root: a broker must own it"
+            ) from None
+    path.chmod(stat.st_mode & 0o7777)
+
+
+def _part(segment: PlannedSegment) -> Path:
+    return segment.log.parts / f"{segment.base_offset}.json"
+
+
+def _states(folder: Path, base_offset: int) -> Files:
+    paths = (folder / file_name(base_offset, suffix) for suffix in _SUFFIXES)
+    return tuple(state_of(path) for path in paths if path.is_file())

@@ -1,0 +1,103 @@
+"""What a step of a migration did with one log, and what stands in the way of the next."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Row
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.migrate.decide import plan as decide
+from kafka_segments.migrate.staged_log import LogState, Side, StagedLog, log_state
+
+
+@dataclass(frozen=True)
+class LogStep:
+    """What a step did, or would do, with one log, and which folder is in place after it.
+
+    ``log``: its folder in the log directory.
+    """
+
+    cluster: str
+    broker_id: int
+    log_dir: str
+    topic: str
+    partition: int
+    log: str
+    segments: int
+    bytes: int
+    status: str
+    in_place: str
+    message: str
+
+
+def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
+    """Do a step with a log; a refusal and what the machine does not let are outcomes too."""
+    if refusal is not None:
+        return step_of(log, decide.REFUSED, refusal)
+    try:
+        return act(log)
+    except SetAsideError as error:
+        return step_of(log, decide.REFUSED, str(error))
+    except OSError as error:
+        return step_of(log, decide.FAILED, str(error))
+
+
+def why_not_done(log: Row) -> str | None:
+    """Say what staging or verifying a log was refused for, by its newest events."""
+    for step in (decide.STAGE, decide.VERIFY):
+        found = log[step]
+        if found is not None and found["status"] != decide.DONE:
+            return f"`migrate {step}` {found['status']}: {found['message']}"
+    return None
+
+
+def why_unverified(log: Row) -> str | None:
+    """Say why a log may not be applied; None: it may."""
+    never = "it is not verified: run `migrate verify`" if log[decide.VERIFY] is None else None
+    return why_not_done(log) or never
+
+
+def reached(log: Row) -> LogStep:
+    """Say which step is the last that still holds, and why the next one does not."""
+    state = log_state(staged_log(log))
+    refusal = why_not_done(log) if state.side is Side.BEFORE else None
+    return step_of(log, _last_step(log, state), refusal)
+
+
+def _last_step(log: Row, state: LogState) -> str:
+    if state.side is Side.AFTER:
+        return "applied"
+    if not state.is_staged:
+        return "planned"
+    if log["apply"] is not None and log["rollback"] is not None:
+        return "rolled back"
+    return "verified" if log["verify"] and log["verify"]["status"] == decide.DONE else "staged"
+
+
+def staged_log(log: Row) -> StagedLog:
+    """Give the folders of a log of a plan."""
+    return StagedLog(Path(log["folder"]), Path(log["root"]))
+
+
+def step_of(log: Row, status: str, message: str | None = None) -> LogStep:
+    """Say what became of a log, and which folder is in place now."""
+    try:
+        state = log_state(staged_log(log))
+    except (SetAsideError, OSError) as error:
+        state = LogState(None, False, str(error))
+    in_place = "unknown" if state.side is None else state.side.value
+    said = state.message if message is None else message
+    return LogStep(
+        cluster=log["cluster"],
+        broker_id=log["broker_id"],
+        log_dir=log["log_dir"],
+        topic=log["topic"],
+        partition=log["partition"],
+        log=log["folder"],
+        segments=log["segment_count"],
+        bytes=log["size_bytes"],
+        status=status,
+        in_place=in_place,
+        message=said,
+    )

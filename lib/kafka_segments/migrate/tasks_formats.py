@@ -1,0 +1,53 @@
+"""Count the formats of segments in the executors: paths in, rows out."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.migrate.format_counter import FormatCounter
+from kafka_segments.storage.files import first_line, open_segment, place
+from kafka_segments.tables.schemas import schema
+
+_ROWS_A_BATCH = 1_000
+
+
+def count_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
+    """Read segments again for what table ``segments`` does not tell.
+
+    Needs: path, valid_bytes.
+    Gives: path, formats (null where the file cannot be read), and why not in ``uncounted``.
+    """
+    formats = schema("migration_inventory.v1")["formats"].dataType
+    row_type = StructType(
+        [
+            StructField("path", StringType()),
+            StructField("formats", formats),
+            StructField("uncounted", StringType()),
+        ]
+    )
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(row_type)
+        counter = FormatCounter(decompresses=decompresses)
+        for batch in batches:
+            for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+                asked = batch.slice(first, _ROWS_A_BATCH).to_pylist()
+                rows = [_count(counter, row["path"], row["valid_bytes"]) for row in asked]
+                yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
+
+    return segments.select("path", "valid_bytes").mapInArrow(on_task, row_type)
+
+
+def _count(counter: FormatCounter, path: str, valid_bytes: int) -> dict[str, Any]:
+    try:
+        with open_segment(place(path)) as file:
+            found = counter.count(file.read_into, valid_bytes=valid_bytes)
+            file.check_unchanged()
+    except (OSError, FileChangedError) as error:
+        return {"path": path, "formats": None, "uncounted": first_line(error)}
+    return {"path": path, "formats": [one._asdict() for one in found], "uncounted": None}

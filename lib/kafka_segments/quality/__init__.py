@@ -1,1 +1,0 @@
-"""Expectations over the tables: what is measured, what must hold, Great Expectations to ask it."""

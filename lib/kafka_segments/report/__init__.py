@@ -1,0 +1,1 @@
+"""Report: one HTML page about a warehouse."""

@@ -1,0 +1,49 @@
+"""``report``: one HTML page about a warehouse."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, ROOT, clock, run
+from kafka_segments.console.strict_options import MOMENT_MS, Command
+
+
+@click.command(cls=Command)
+@click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
+@click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
+@click.option(
+    "--now-ms",
+    type=MOMENT_MS,
+    metavar="MS",
+    help="The moment to take as now, in ms since 1970; default: the clock.",
+)
+@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+def report(**options: Any) -> None:
+    """Write one self-contained HTML page: spans, disk, damage, timestamps, indexes, retention.
+
+    The forecast and what retention blocks come from the last run of `kafka-segments retention`.
+    The page loads nothing from elsewhere.
+    """
+    run(lambda: _report(**options), verbose=options["verbose"])
+
+
+def _report(*, warehouse: str, out: str, now_ms: int | None, **_: Any) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.report.page import render_report  # noqa: PLC0415
+    from kafka_segments.report.run import Report, ReportLimits  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
+    from kafka_segments.storage.publishing import publish  # noqa: PLC0415
+
+    target = absolute_uri(out)
+    with spark_session("kafka-segments report", root=ROOT) as spark, progress(spark):
+        data = Report(
+            spark,
+            warehouse=absolute_uri(warehouse),
+            now_ms=clock() if now_ms is None else now_ms,
+            limits=ReportLimits(),
+        ).gather()
+    page = render_report(data).encode("utf-8")
+    publish(place(target), page)
+    click.echo(f"{target} ({len(page)} bytes)")
+    return DONE

@@ -1,0 +1,236 @@
+"""Report: what one page shows of a warehouse, gathered by Spark in sums and bounded samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.report import decide as overview
+from kafka_segments.report.decide import DAY_MS, LOG
+from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Warehouse
+from kafka_segments.tables.views import published
+
+_INFLOW_DAYS = 7
+_MOST_PERIODS = 100
+
+
+class ReportLimits(NamedTuple):
+    """How much a report holds at most, whatever the warehouse holds."""
+
+    lanes: int = 10_000
+    detailed_lanes: int = 100
+    spans_of_detailed_lane: int = 80
+    spans_of_other_lanes: int = 16_000
+    rows: int = 100
+    history_bins: int = 300
+    forecast_days: int = 90
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What retention frees: at ``decided_at_ms``, then in each day after it.
+
+    ``inflow`` is bytes a day of the last week by the time in ms that they are kept (None: for
+    ever).
+    """
+
+    decided_at_ms: int
+    freed_bytes: list[int]
+    inflow: list[tuple[int | None, float]]
+    blocked: list[Row]
+    blocked_segments: int
+    blocked_bytes: int
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """What the page shows; times in ms since 1970, sizes in bytes."""
+
+    warehouse: str
+    now_ms: int
+    last_run_ms: int | None
+    totals: Row
+    lanes: list[Row]
+    spans: list[Row]
+    history_from_ms: int
+    history_width_ms: int
+    history_bytes: list[int]
+    damage_kinds: list[Row]
+    damaged: list[Row]
+    oddity_kinds: list[Row]
+    odd: list[Row]
+    offset_index_density: list[Row]
+    time_index_density: list[Row]
+    forecast: Forecast | None
+
+
+class Report:
+    """One run of ``report``; every query ends in an aggregate or a limit."""
+
+    def __init__(
+        self, spark: SparkSession, *, warehouse: str, now_ms: int, limits: ReportLimits
+    ) -> None:
+        self._spark = spark
+        self._warehouse = Warehouse(spark, warehouse)
+        self._now_ms = now_ms
+        self._limits = limits
+        history = published(self._warehouse, SEGMENTS.name)
+        self._history = history.transform(overview.with_written_ms(now_ms=now_ms))
+        self._segments = self._history.where(F.col("vanished_at").isNull())
+
+    def gather(self) -> ReportData:
+        """Gather what the page shows.
+
+        Raises:
+            UsageError: the warehouse has no segments.
+        """
+        now_ms = self._now_ms
+        logs = self._segments.transform(overview.summarize_logs(now_ms=now_ms)).persist()
+        totals = _totals(logs)
+        lanes = logs.orderBy(F.desc("size_bytes"), *LOG).take(self._limits.lanes)
+        logs.unpersist()
+        from_ms, width_ms, disk = self._disk_history()
+        damaged = self._segments.where(F.col("damage").isNotNull())
+        odd = self._segments.transform(overview.find_oddities(now_ms=now_ms))
+        return ReportData(
+            warehouse=self._warehouse.root,
+            now_ms=now_ms,
+            last_run_ms=self._last_run_ms(),
+            totals=totals,
+            lanes=lanes,
+            spans=self._spans(lanes),
+            history_from_ms=from_ms,
+            history_width_ms=width_ms,
+            history_bytes=disk,
+            damage_kinds=_count_by(damaged, F.col("damage.kind")),
+            damaged=self._sample(damaged.select(*LOG, "base_offset", "damage.*")),
+            oddity_kinds=_count_by(odd, F.explode("oddities")),
+            odd=self._sample(odd),
+            offset_index_density=self._density("index_entries"),
+            time_index_density=self._density("time_index_entries"),
+            forecast=self._forecast(),
+        )
+
+    def _sample(self, rows: DataFrame) -> list[Row]:
+        return rows.orderBy(*LOG, "base_offset").take(self._limits.rows)
+
+    def _density(self, entries: str) -> list[Row]:
+        return self._segments.transform(overview.count_density(entries)).collect()
+
+    def _last_run_ms(self) -> int | None:
+        runs = self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at")))
+        last_ms: int | None = _first(runs)[0]
+        return last_ms
+
+    def _spans(self, lanes: Sequence[Row]) -> list[Row]:
+        if not lanes:
+            return []
+        limits = self._limits
+        other = max(1, min(limits.spans_of_other_lanes // len(lanes), 40))
+        numbered = [
+            (
+                *(lane[key] for key in LOG),
+                number,
+                limits.spans_of_detailed_lane if number < limits.detailed_lanes else other,
+            )
+            for number, lane in enumerate(lanes)
+        ]
+        frame = self._spark.createDataFrame(
+            numbered,
+            "cluster string, broker_id int, log_dir string, topic string, partition int,"
+            " lane int, spans int",
+        )
+        return self._segments.transform(overview.draw_spans(frame, now_ms=self._now_ms)).collect()
+
+    def _disk_history(self) -> tuple[int, int, list[int]]:
+        """Give the first bin's start, the bins' width and the bytes on disk at each bin's end."""
+        bins = self._limits.history_bins
+        first = _first(self._history.agg(F.min("written_ms")))[0]
+        from_ms = self._now_ms if first is None else first
+        width_ms = max(1, -(-(self._now_ms + 1 - from_ms) // bins))
+        vanished = self._history.withColumn("gone_ms", F.unix_millis("vanished_at"))
+        changes = [0] * bins
+        for sign, rows, column in ((1, self._history, "written_ms"), (-1, vanished, "gone_ms")):
+            into_bins = overview.sum_by_bin(column, from_ms=from_ms, width_ms=width_ms, bins=bins)
+            for row in rows.transform(into_bins).collect():
+                changes[row["bin"]] += sign * row["size_bytes"]
+        return from_ms, width_ms, _running_sum(changes)
+
+    # -- retention ---------------------------------------------------------------------------
+
+    def _forecast(self) -> Forecast | None:
+        """Read the last decisions of retention; None where there are none."""
+        if not self._warehouse.version(RETENTION_DECISIONS):
+            return None
+        decisions = published(self._warehouse, RETENTION_DECISIONS.name)
+        last = _first(decisions.agg(F.max(F.struct("decided_at", "run_id")).alias("last")))["last"]
+        if last is None:
+            return None
+        of_run = decisions.where(F.col("run_id") == last["run_id"])
+        decided_at_ms = _first(of_run.agg(F.unix_millis(F.max("decided_at"))))[0]
+        days = self._limits.forecast_days
+        freed = of_run.transform(
+            overview.sum_by_bin(
+                "frees_disk_at_ms",
+                from_ms=decided_at_ms - DAY_MS + 1,
+                width_ms=DAY_MS,
+                bins=days + 2,
+            )
+        )
+        freed_by_day = {row["bin"]: row["size_bytes"] for row in freed.collect()}
+        blocked = of_run.transform(overview.find_blocked(now_ms=decided_at_ms))
+        of_all = _first(blocked.agg(F.sum("segments"), F.sum("size_bytes")))
+        return Forecast(
+            decided_at_ms=decided_at_ms,
+            freed_bytes=[freed_by_day.get(day, 0) for day in range(days + 1)],
+            inflow=self._inflow(of_run),
+            blocked=blocked.orderBy(F.desc("size_bytes"), *LOG).take(self._limits.rows),
+            blocked_segments=of_all[0] or 0,
+            blocked_bytes=of_all[1] or 0,
+        )
+
+    def _inflow(self, decisions: DataFrame) -> list[tuple[int | None, float]]:
+        recent = self._segments.where(F.col("written_ms") > self._now_ms - _INFLOW_DAYS * DAY_MS)
+        kept_ms = minus("expires_at_ms", "s.largest_timestamp_ms")
+        on_key = [*LOG, "base_offset"]
+        by_time = (
+            recent.select(*on_key, "largest_timestamp_ms", F.col("size_bytes").alias("written"))
+            .alias("s")
+            .join(decisions.select(*on_key, "expires_at_ms"), on_key, how="inner")
+            .groupBy(kept_ms.alias("kept_ms"))
+            .agg(F.sum("written").alias("written"))
+            .orderBy(F.desc("written"), "kept_ms")
+        )
+        return [
+            (row["kept_ms"], row["written"] / _INFLOW_DAYS) for row in by_time.take(_MOST_PERIODS)
+        ]
+
+
+def _totals(logs: DataFrame) -> Row:
+    names = ("segments", "size_bytes", "damaged", "in_future", "by_mtime")
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names]
+    return _first(logs.agg(F.count("*").alias("logs"), *sums))
+
+
+def _count_by(rows: DataFrame, kind: Column) -> list[Row]:
+    counted = (
+        rows.select(kind.alias("kind"), "size_bytes")
+        .groupBy("kind")
+        .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("size_bytes"))
+    )
+    return counted.orderBy(F.desc("segments"), "kind").take(_MOST_PERIODS)
+
+
+def _first(rows: DataFrame) -> Row:
+    return rows.collect()[0]
+
+
+def _running_sum(changes: Sequence[int]) -> list[int]:
+    total, sums = 0, []
+    for change in changes:
+        total += change
+        sums.append(total)
+    return sums

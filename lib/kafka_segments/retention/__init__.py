@@ -1,0 +1,1 @@
+"""Retention: what a broker deletes at a moment, and why the rest stays."""

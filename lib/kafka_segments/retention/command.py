@@ -1,0 +1,95 @@
+"""``retention``: decide what a broker deletes, and why the rest stays."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, ROOT, run
+from kafka_segments.console.strict_options import Group
+from kafka_segments.errors import UsageError
+from kafka_segments.retention.command_plan import apply, plan, rollback
+from kafka_segments.retention.options import decision_options, retention_options
+
+
+class _DecideByDefault(Group):
+    """A group whose call without a subcommand decides."""
+
+    default = "decide"
+
+
+@click.group(cls=_DecideByDefault)
+def retention() -> None:
+    """Decide what retention deletes now, and why the rest stays.
+
+    Without a subcommand it decides: `retention decide --help` has the options.
+    """
+
+
+@retention.command()
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="KEY=VALUES",
+    help="Show what other settings keep, per topic; values with commas and several keys make a"
+    " grid. Repeatable.",
+)
+@decision_options
+def decide(**options: Any) -> None:
+    """Decide for every segment; the default.
+
+    The result is one row a segment, and table retention_decisions; with --what-if one row a
+    topic and setting.
+    """
+    run(lambda: _decide(**options), verbose=options["verbose"])
+
+
+@retention.command()
+@click.argument("log", metavar="TOPIC-PARTITION")
+@decision_options
+def explain(**options: Any) -> None:
+    """Say for each segment of one log why it goes or stays, and what would free it."""
+    run(lambda: _explain(**options), verbose=options["verbose"])
+
+
+for command in (plan, apply, rollback):
+    retention.add_command(command)
+
+
+def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
+    from kafka_segments.retention import report  # noqa: PLC0415
+    from kafka_segments.retention.run import compare_settings, run_retention  # noqa: PLC0415
+    from kafka_segments.settings import settings_grid  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
+    asked = retention_options(**options)
+    grid = settings_grid(what_if)
+    with spark_session("kafka-segments retention", root=ROOT) as spark:
+        if grid:
+            report.print_comparison(compare_settings(spark, asked, grid), output)
+        else:
+            report.print_decisions(run_retention(spark, asked, dry_run=dry_run), output)
+    return DONE
+
+
+def _explain(*, log: str, output: str, **options: Any) -> int:
+    from kafka_segments.console.output import print_rows  # noqa: PLC0415
+    from kafka_segments.retention import report_explain as report  # noqa: PLC0415
+    from kafka_segments.retention.run import explain_log  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.wire.names import parse_partition_folder  # noqa: PLC0415
+
+    folder = parse_partition_folder(log)
+    if folder is None:
+        raise UsageError(f"{log}: topic-partition expected, such as orders-0")
+    asked = retention_options(**options)
+    with spark_session("kafka-segments retention explain", root=ROOT) as spark:
+        decided = explain_log(spark, asked, topic=folder.topic, partition=folder.partition)
+        if output != "table":
+            print_rows(decided, output)
+            return DONE
+        found = decided.take(report.MOST_SEGMENTS + 1)
+        if not found:
+            raise UsageError(f"{asked.warehouse} has no segments of {log}")
+        report.print_explanation(found, asked.configs, now_ms=asked.now_ms)
+    return DONE

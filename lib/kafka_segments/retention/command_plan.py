@@ -1,0 +1,106 @@
+"""``retention plan``, ``apply``, ``rollback``: move what retention deletes, and bring it back."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
+from kafka_segments.console.strict_options import Command
+from kafka_segments.retention.options import decision_options, retention_options
+
+
+def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--verbose", is_flag=True, help="More messages on stderr."),
+        click.option(
+            "--output",
+            type=click.Choice(["table", "json", "csv"]),
+            default="table",
+            show_default=True,
+            help="Form of the result on stdout; json is one object a line.",
+        ),
+        click.option("--execute", is_flag=True, help="Move the files; without it nothing moves."),
+        click.option(
+            "--set-aside",
+            "aside",
+            type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
+            metavar="DIR",
+            help="Where the files go; default: <log directory>.set-aside, beside it.",
+        ),
+        click.option("--plan", "plan_id", required=True, metavar="ID", help="The plan's id."),
+        click.option("--warehouse", required=True, metavar="URI", help="Where the plan is."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=Command)
+@click.option(
+    "--digests",
+    "has_digests",
+    is_flag=True,
+    help="Keep the sha256 of every file in the plan and hold apply to it; reads them all.",
+)
+@decision_options
+def plan(**options: Any) -> None:
+    """Write what retention deletes into table retention_plans; nothing is moved.
+
+    An active segment is left to the broker, which rolls it first. Exit status 1: some segments
+    have changed since build read them, their logs will be refused.
+    """
+    run(lambda: _plan(**options), verbose=options["verbose"])
+
+
+@click.command(cls=Command)
+@_plan_options
+def apply(**options: Any) -> None:
+    """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
+
+    A log directory whose .lock is held is refused, and a log whose files are not as planned (by
+    size and mtime, and by sha256 after `plan --digests`); exit status 1. Run again after a crash,
+    it goes on; what has been moved is left alone.
+    """
+    run(lambda: _move("apply_plan", **options), verbose=options["verbose"])
+
+
+@click.command(cls=Command)
+@_plan_options
+def rollback(**options: Any) -> None:
+    """Bring back what apply has moved, byte for byte and with its mtimes."""
+    run(lambda: _move("roll_plan_back", **options), verbose=options["verbose"])
+
+
+def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
+    from kafka_segments.retention.report_plan import print_plan  # noqa: PLC0415
+    from kafka_segments.retention.run_plan import plan_retention  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
+    asked = retention_options(**options)
+    with spark_session("kafka-segments retention plan", root=ROOT) as spark:
+        plan_id, planned = plan_retention(spark, asked, dry_run=dry_run, has_digests=has_digests)
+        problems = print_plan(plan_id, planned, output, dry_run=dry_run)
+    return FINDINGS if problems else DONE
+
+
+def _move(
+    action: str,
+    *,
+    warehouse: str,
+    plan_id: str,
+    aside: Path | None,
+    execute: bool,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.retention import run_plan as retention_plan  # noqa: PLC0415
+    from kafka_segments.retention.report_plan import print_moves  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    act = getattr(retention_plan, action)
+    with spark_session("kafka-segments retention", root=ROOT) as spark:
+        moves = act(spark, absolute_uri(warehouse), plan_id, aside=aside, execute=execute)
+        refused = print_moves(moves, output, execute=execute)
+    return FINDINGS if refused else DONE

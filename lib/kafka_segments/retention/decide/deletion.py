@@ -1,0 +1,149 @@
+"""Decide which segments a broker's retention deletes now, and say why the rest stays."""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.retention.decide import reasons
+from kafka_segments.retention.decide.passes import LOG, in_order, mark_deleted, whole_log
+from kafka_segments.retention.decide.passes import up_to_here as so_far
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.timestamps import guess_unit
+
+DELETE, KEEP = "delete", "keep"
+_NEVER = 2**63 - 1
+
+
+def decide_retention(*, now_ms: int, rules: RetentionRules) -> Callable[[DataFrame], DataFrame]:
+    """Decide what retention deletes at ``now_ms``, and who is to blame for what stays.
+
+    1. What goes, by which rule: see ``mark_deleted``.
+    2. A segment goes by time when it and every older segment has expired, as the log and its
+       settings are now; the high watermark and the upload are taken to keep up. What is held
+       by something else than time goes never.
+    3. To blame is the older segment that goes last, the oldest of equals, if it goes later
+       than the segment itself would; else the segment itself.
+
+    Needs: what ``mark_deleted`` needs, max_timestamp_ms, offset_of_max_timestamp (long),
+        largest_timestamp_source (record, last_modified).
+    Gives: the key of a segment, decision (delete, keep), rule, reason_code, reason, remedy,
+        expires_at_ms, deletes_at_ms, frees_disk_at_ms (null: never), rolls,
+        blocked_by_base_offset, pinned_by_offset, pinned_by_timestamp_ms, waiting_bytes,
+        timestamp_unit, largest_timestamp_ms, size_bytes, retention_ms, retention_bytes
+        (in force), cleanup_policy.
+    """
+
+    def transform(segments: DataFrame) -> DataFrame:
+        return (
+            segments.transform(mark_deleted(now_ms=now_ms, rules=rules))
+            .withColumns(_clock(now_ms, rules))
+            .withColumns(_moments(now_ms))
+            .withColumns(_blame())
+            .withColumn("reason_code", reasons.code())
+            .withColumn("_waiting", F.when(F.col("_waits"), _size()))
+            .transform(_with_waiting_bytes)
+            .select(*LOG, "base_offset", *_decision(now_ms))
+        )
+
+    return transform
+
+
+def _size() -> Column:
+    return F.col("size_bytes")
+
+
+def _clock(now_ms: int, rules: RetentionRules) -> dict[str, Column]:
+    """Say what a segment's clock is, and whether a copy has reset it."""
+    record = F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))
+    beside = F.coalesce(
+        F.lead(record).over(in_order(LOG)),
+        F.lag(record).over(in_order(LOG)),
+        F.max(record).over(whole_log(LOG)),
+    )
+    from_record = F.col("largest_timestamp_source") == "record"
+    neighbour = F.coalesce(record, beside) if rules.by_mtime else beside
+    return {
+        "timestamp_unit": guess_unit(F.col("max_timestamp_ms")),
+        "by_record": F.lit(False) if rules.by_mtime else from_record,
+        "is_copied": F.coalesce(
+            F.try_subtract("last_modified_ms", neighbour) > reasons.DAY_MS, F.lit(False)
+        ),
+        "is_future": F.col("clock_ms") > now_ms,
+    }
+
+
+def _moments(now_ms: int) -> dict[str, Column]:
+    by_time = F.col("by_limits") & (F.col("limit_ms") >= 0)
+    expires = F.when(by_time, F.try_add(F.try_add("clock_ms", "limit_ms"), F.lit(1).cast("long")))
+    may_go = F.col("is_committed") & F.col("is_uploaded")
+    could_go = F.col("is_expired") | F.col("is_beyond_size")
+    is_held = F.col("is_empty_active") | ~F.col("is_readable") | (could_go & ~may_go)
+    own = F.when(F.col("rule").isNotNull(), now_ms).when(~is_held, expires)
+    return {
+        "expires_at_ms": expires,
+        "_goes_at": F.coalesce(own, F.lit(_NEVER)),
+        "_waits": F.col("rule").isNull() & could_go & ~is_held,
+    }
+
+
+def _blame() -> dict[str, Column]:
+    """Find the older segment that goes last."""
+    older = in_order(LOG).rowsBetween(Window.unboundedPreceding, -1)
+    offset = F.when(F.col("by_record"), F.col("offset_of_max_timestamp"))
+    kept = F.when(
+        F.col("rule").isNull(),
+        F.struct(
+            "_goes_at",
+            minus(0, "base_offset").alias("order"),
+            offset.alias("offset"),
+            F.col("clock_ms").alias("timestamp"),
+        ),
+    )
+    last = F.max(kept).over(older)
+    is_later = F.col("_waits") | (last["_goes_at"] > F.col("_goes_at"))
+    is_other = F.col("rule").isNull() & F.coalesce(is_later, F.lit(False))
+    return {
+        "blocked_by_base_offset": F.when(is_other, -last["order"]),
+        "pinned_by_offset": F.when(is_other, last["offset"]).otherwise(offset),
+        "pinned_by_timestamp_ms": F.when(is_other, last["timestamp"]).otherwise(F.col("clock_ms")),
+        "_blocked_until": F.when(is_other, last["_goes_at"]),
+    }
+
+
+def _with_waiting_bytes(frame: DataFrame) -> DataFrame:
+    """Add up the younger segments that could go but for older ones; null where nothing waits."""
+    waiting = F.sum("_waiting").over(whole_log(LOG)) - F.coalesce(
+        F.sum("_waiting").over(so_far(LOG)), F.lit(0)
+    )
+    return frame.withColumn(
+        "waiting_bytes", F.when(F.col("rule").isNull(), F.coalesce(waiting, F.lit(0)))
+    )
+
+
+def _decision(now_ms: int) -> list[Column]:
+    kept = F.col("rule").isNull()
+    moment = F.greatest("_goes_at", "_blocked_until")
+    deletes_at = F.when(moment < _NEVER, moment)
+    return [
+        F.when(kept, KEEP).otherwise(DELETE).alias("decision"),
+        F.col("rule"),
+        F.col("reason_code"),
+        reasons.words().alias("reason"),
+        reasons.remedy().alias("remedy"),
+        F.col("expires_at_ms"),
+        deletes_at.alias("deletes_at_ms"),
+        F.try_add(deletes_at, "file_delete_delay_ms").alias("frees_disk_at_ms"),
+        F.col("rolls"),
+        F.col("blocked_by_base_offset"),
+        F.when(kept, F.col("pinned_by_offset")).alias("pinned_by_offset"),
+        F.when(kept, F.col("pinned_by_timestamp_ms")).alias("pinned_by_timestamp_ms"),
+        F.col("waiting_bytes"),
+        F.col("timestamp_unit"),
+        F.col("clock_ms").alias("largest_timestamp_ms"),
+        _size(),
+        F.col("limit_ms").alias("retention_ms"),
+        F.col("limit_bytes").alias("retention_bytes"),
+        F.col("cleanup_policy"),
+    ]

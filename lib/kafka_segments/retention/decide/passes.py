@@ -1,0 +1,160 @@
+"""The passes of retention over a log's segments, as columns."""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from kafka_segments.retention.decide.other_rules import with_other_rules
+from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME, RetentionRules
+from kafka_segments.tables.bounded import minus
+
+LOG = ("cluster", "broker_id", "log_dir", "topic", "partition")
+INHERITED = -2  # a local.retention.* that takes the value of retention.*
+
+
+def whole_log(log: tuple[str, ...]) -> WindowSpec:
+    """Give the window of all segments of a log."""
+    return Window.partitionBy(*log).rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+
+
+def up_to_here(log: tuple[str, ...]) -> WindowSpec:
+    """Give the window of a segment and all older ones."""
+    return in_order(log).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def in_order(log: tuple[str, ...]) -> WindowSpec:
+    """Give the window of a log's segments, oldest first, for lead and lag."""
+    return Window.partitionBy(*log).orderBy("base_offset")
+
+
+def _all_so_far(condition: Column, log: tuple[str, ...]) -> Column:
+    """Tell whether this and every older segment may go: deletion stops at the first that stays."""
+    return F.min(condition.cast("int")).over(up_to_here(log)) == 1
+
+
+def mark_deleted(
+    *, now_ms: int, rules: RetentionRules, log: tuple[str, ...] = LOG
+) -> Callable[[DataFrame], DataFrame]:
+    """Mark the segments that retention deletes at ``now_ms``.
+
+    1. The passes run oldest segment first, in the release's order; each ends at the first
+       segment that stays and acts on what the pass before it left.
+    2. Log start offset: the next segment begins at or below it.
+    3. Size: without this segment the log still holds ``retention_bytes``.
+    4. Time: ``now_ms - clock_ms > retention_ms``.
+    5. A segment stays that reaches above the high watermark, that is not yet in the remote
+       storage of a tiered topic, that could not be read; so does an empty active one.
+    6. An active segment that goes, or waits for its upload alone, is rolled first; a later
+       pass then sees a next segment, which begins at the log's end.
+    7. What falls under ``OTHER_RULES`` stays, whatever its age.
+
+    ``log`` names the columns of a log. Needs: those, base_offset, size_bytes, next_offset,
+        largest_timestamp_ms, last_modified_ms (long; next_offset null: not read),
+        high_watermark, log_start_offset, highest_remote_offset (long, null: not known), path
+        (string; see ``with_other_rules``), and the columns of ``TopicConfig``.
+    Gives: its input and other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
+        is_empty_active, is_readable, is_committed, is_uploaded, is_expired, is_beyond_size, rule
+        (null: it stays), rolls.
+    Source: UnifiedLog.deleteOldSegments, deletableSegments, isSegmentEligibleForDeletion.
+    """
+
+    def transform(segments: DataFrame) -> DataFrame:
+        frame = (
+            segments.transform(with_other_rules)
+            .withColumns(_limits(rules))
+            .withColumns(_bounds(rules, log))
+        )
+        frame = frame.withColumns(_conditions(rules, now_ms))
+        may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
+        frame = frame.withColumn("_may_go", may_go & F.col("other_rules").isNull())
+        gone, rule = F.lit(False), F.lit(None).cast("string")
+        rolled = F.lit(False)  # the active segment, which then has a next one at the log's end
+        for number, name in enumerate(rules.passes):
+            frame = frame.withColumn(f"_meets_{number}", _predicate(name, gone, log))
+            breached = F.col(f"_meets_{number}") & F.col("_may_go")
+            is_uploaded = F.col("is_uploaded") | (rolled & F.col("_starts_at_end"))
+            goes = gone | (breached & is_uploaded)
+            frame = frame.withColumn(f"_gone_{number}", _all_so_far(goes, log))
+            older = F.coalesce(F.lag(f"_gone_{number}").over(in_order(log)), F.lit(True))
+            gone = F.col(f"_gone_{number}")
+            waits = F.col("_tiered") & breached & older
+            rolls = rolled | (F.col("_next_base").isNull() & (gone | waits))
+            frame = frame.withColumn(f"_rolls_{number}", rolls)
+            rolled = F.col(f"_rolls_{number}")
+            rule = F.coalesce(rule, F.when(gone, name))
+        return (
+            frame.withColumn("rule", rule)
+            .withColumn("rolls", rolled)
+            .withColumn(
+                "is_beyond_size", F.col(f"_meets_{rules.passes.index(SIZE)}") & F.col("by_limits")
+            )
+            .drop(*(name for name in frame.columns if name.startswith("_")))
+        )
+
+    return transform
+
+
+def _limits(rules: RetentionRules) -> dict[str, Column]:
+    policy = F.split("cleanup_policy", ",")
+    deletes, compacts = F.array_contains(policy, "delete"), F.array_contains(policy, "compact")
+    tiered = F.lit(rules.is_tiered) & F.col("remote_storage_enable") & ~compacts
+    copies = tiered & ~F.col("remote_log_copy_disable")
+
+    def in_force(name: str) -> Column:
+        local = F.col(f"local_{name}")
+        return F.when(copies & (local != INHERITED), local).otherwise(F.col(name))
+
+    empty_runs_all = F.lit(rules.empty_policy_is_tiered) & (F.col("cleanup_policy") == "") & copies
+    return {
+        "limit_ms": in_force("retention_ms"),
+        "limit_bytes": in_force("retention_bytes"),
+        "clock_ms": F.col("last_modified_ms" if rules.by_mtime else "largest_timestamp_ms"),
+        "by_limits": (deletes | empty_runs_all) & F.col("other_rules").isNull(),
+        "_deletes": deletes | F.lit(rules.starts_without_delete),
+        "_tiered": tiered,
+        "_copies": copies,
+    }
+
+
+def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
+    next_base = F.lead("base_offset").over(in_order(log))
+    upper = F.coalesce(next_base, F.col("next_offset"))
+    log_start = F.coalesce("log_start_offset", F.lit(0))
+    committed = F.lit(True)
+    if rules.heeds_high_watermark:
+        above_start = F.greatest(F.col("high_watermark"), log_start)
+        known = F.when(F.col("high_watermark").isNotNull(), above_start >= upper)
+        committed = F.coalesce(known, F.lit(not rules.needs_high_watermark))
+    is_remote = (upper > 0) & (minus(upper, 1) <= F.col("highest_remote_offset"))
+    starts_later = next_base <= log_start
+    return {
+        "_next_base": next_base,
+        "is_readable": F.col("next_offset").isNotNull(),
+        "is_committed": committed,
+        "is_empty_active": next_base.isNull() & (F.col("size_bytes") == 0),
+        "_starts_at_end": F.coalesce(F.col("next_offset") <= log_start, F.lit(False)),
+        "is_uploaded": ~F.col("_copies")
+        | F.coalesce(is_remote, F.lit(False))
+        | F.coalesce(starts_later, F.lit(False)),
+    }
+
+
+def _conditions(rules: RetentionRules, now_ms: int) -> dict[str, Column]:
+    limited = F.lit(True) if not rules.negative_is_unlimited else F.col("limit_ms") >= 0
+    age = minus(now_ms, "clock_ms")
+    return {"is_expired": F.col("by_limits") & limited & (age > F.col("limit_ms"))}
+
+
+def _predicate(name: str, gone: Column, log: tuple[str, ...]) -> Column:
+    if name == LOG_START_OFFSET:
+        starts_later = F.col("_next_base") <= F.coalesce("log_start_offset", F.lit(0))
+        return F.col("_deletes") & F.coalesce(starts_later, F.lit(False))
+    if name == TIME:
+        return F.col("is_expired")
+    left = F.when(gone, 0).otherwise(F.col("size_bytes"))
+    excess = minus(F.sum(left).over(whole_log(log)), "limit_bytes")
+    fits = minus(excess, F.sum(left).over(up_to_here(log))) >= 0
+    return F.col("by_limits") & (F.col("limit_bytes") >= 0) & fits

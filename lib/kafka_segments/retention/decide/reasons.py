@@ -1,0 +1,211 @@
+"""Why a segment goes or stays, and what would free it: codes, and words for each."""
+
+from typing import NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from kafka_segments.retention.decide.other_rules import OTHER_RULES
+from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME
+
+BLOCKED, NOT_EXPIRED, NO_LIMIT = "blocked", "not_expired", "no_limit"
+WITHIN_SIZE, POLICY = "within_size", "cleanup_policy"
+HIGH_WATERMARK, NO_HIGH_WATERMARK = "high_watermark", "high_watermark_unknown"
+EMPTY_ACTIVE, UNREADABLE = "active_empty", "unreadable"
+NOT_UPLOADED, UPLOAD_UNKNOWN = "not_uploaded", "upload_unknown"
+FUTURE, WRONG_UNIT = "future_timestamp", "wrong_unit"
+NO_TIMESTAMP, COPIED = "no_timestamp", "mtime_reset"
+DAY_MS = 86_400_000
+UNIT_NAMES = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
+
+
+class Reason(NamedTuple):
+    """A reason: when it holds (the first that does counts), in words, and the way out."""
+
+    code: str
+    holds: Column
+    words: Column
+    remedy: Column
+
+
+def _text(template: str, *columns: str) -> Column:
+    return F.format_string(template, *(F.col(column) for column in columns))
+
+
+def _unit() -> Column:
+    name = F.lit(None).cast("string")
+    for unit, words in UNIT_NAMES.items():
+        name = F.when(F.col("timestamp_unit") == unit, words).otherwise(name)
+    return name
+
+
+def code() -> Column:
+    """Give the first reason that holds."""
+    return F.coalesce(*(F.when(reason.holds, reason.code) for reason in _reasons()))
+
+
+def words() -> Column:
+    """Give the reason in words."""
+    return F.coalesce(*(F.when(reason.holds, reason.words) for reason in _reasons()))
+
+
+def remedy() -> Column:
+    """Give the setting or action that would free the segment; null where it goes."""
+    ways = (F.when(reason.holds, reason.remedy) for reason in (*_of_held(), *_of_young()))
+    return F.when(F.col("rule").isNull(), F.coalesce(*ways))
+
+
+def _reasons() -> list[Reason]:
+    return [*_of_deleted(), *_of_held(), *_of_young()]
+
+
+def _of_deleted() -> list[Reason]:
+    nothing = F.lit(None).cast("string")
+    by_time = F.when(
+        F.col("timestamp_unit") == "s",
+        "older than retention.ms by a timestamp that looks like seconds, not ms",
+    ).otherwise("older than retention.ms")
+    return [
+        Reason(
+            LOG_START_OFFSET,
+            F.col("rule") == LOG_START_OFFSET,
+            F.lit("below the log start offset"),
+            nothing,
+        ),
+        Reason(
+            SIZE,
+            F.col("rule") == SIZE,
+            F.lit("the log holds retention.bytes without it"),
+            nothing,
+        ),
+        Reason(
+            TIME,
+            F.col("rule") == TIME,
+            F.concat(by_time, F.when(F.col("rolls"), "; rolled first, being active").otherwise("")),
+            nothing,
+        ),
+    ]
+
+
+def _of_held() -> list[Reason]:
+    """Give reasons that hold a segment whatever its age, or hold one that could go by age."""
+    could_go = F.col("is_expired") | F.col("is_beyond_size")
+    uncommitted, unsent = could_go & ~F.col("is_committed"), could_go & ~F.col("is_uploaded")
+    policy = F.when(F.col("cleanup_policy") == "", "cleanup.policy is empty").otherwise(
+        F.concat(F.lit("cleanup.policy is "), F.col("cleanup_policy"))
+    )
+    return [
+        *(
+            Reason(
+                rules.code,
+                F.col("other_rules") == rules.code,
+                F.lit(rules.words),
+                F.lit(rules.remedy),
+            )
+            for rules in OTHER_RULES
+        ),
+        Reason(
+            UNREADABLE,
+            ~F.col("is_readable"),
+            F.lit("it could not be read: where it ends is not known"),
+            F.lit("see column damage of table segments, then build again"),
+        ),
+        Reason(
+            EMPTY_ACTIVE,
+            F.col("is_empty_active"),
+            F.lit("an empty active segment never goes"),
+            F.lit("none needed: it holds nothing"),
+        ),
+        Reason(
+            POLICY,
+            ~F.col("by_limits"),
+            F.concat(policy, F.lit(": nothing goes by time or size")),
+            F.lit("cleanup.policy with delete"),
+        ),
+        Reason(
+            NO_HIGH_WATERMARK,
+            uncommitted & F.col("high_watermark").isNull(),
+            F.lit("the high watermark is not known"),
+            F.lit("take replication-offset-checkpoint along in the copy"),
+        ),
+        Reason(
+            HIGH_WATERMARK,
+            uncommitted,
+            _text("past its limits, but it reaches above the high watermark %d", "high_watermark"),
+            F.lit("let the followers of the partition catch up"),
+        ),
+        Reason(
+            UPLOAD_UNKNOWN,
+            unsent & F.col("highest_remote_offset").isNull(),
+            F.lit("past its local limits, but what the remote storage holds is not known"),
+            F.lit("--remote-offsets: what kafka-get-offsets --time latest-tiered prints"),
+        ),
+        Reason(
+            NOT_UPLOADED,
+            unsent,
+            F.concat(
+                _text(
+                    "past its local limits, but the remote storage holds only up to offset %d",
+                    "highest_remote_offset",
+                ),
+                F.when(F.col("rolls"), "; rolled now, being active").otherwise(""),
+            ),
+            F.lit("let the upload catch up: see RemoteCopyLagBytes and its errors"),
+        ),
+        Reason(
+            BLOCKED,
+            could_go,
+            _text("expired, but the older segment %d stays", "blocked_by_base_offset"),
+            _text("free segment %d first", "blocked_by_base_offset"),
+        ),
+    ]
+
+
+def _of_young() -> list[Reason]:
+    """Give reasons of a segment that no limit has reached."""
+    unlimited, timeless = F.col("limit_ms") < 0, ~F.col("by_record")
+    is_future = F.col("is_future")
+    return [
+        Reason(
+            NO_LIMIT,
+            unlimited & (F.col("limit_bytes") < 0),
+            F.lit("no limit by time or size"),
+            F.lit("set retention.ms or retention.bytes"),
+        ),
+        Reason(
+            WITHIN_SIZE,
+            unlimited,
+            F.lit("no limit by time; without it the log is smaller than retention.bytes"),
+            F.lit("lower retention.bytes, or set retention.ms"),
+        ),
+        Reason(
+            COPIED,
+            timeless & F.col("is_copied"),
+            F.lit("no timestamp to go by but its mtime, which a copy has reset"),
+            F.lit("set the .log's mtime back: touch -d, or copy with cp -p or rsync -t"),
+        ),
+        Reason(
+            WRONG_UNIT,
+            is_future & _unit().isNotNull(),
+            F.format_string("its timestamp looks like %s, not ms: it lies in the future", _unit()),
+            F.lit("have the producer send ms; free it by retention.bytes or kafka-delete-records"),
+        ),
+        Reason(
+            FUTURE,
+            is_future,
+            F.lit("its greatest timestamp lies in the future"),
+            F.lit("retention.bytes or kafka-delete-records; message.timestamp.after.max.ms"),
+        ),
+        Reason(
+            NO_TIMESTAMP,
+            timeless,
+            F.lit("no timestamp to go by but its mtime, which is younger than retention.ms"),
+            F.lit("wait, or lower retention.ms"),
+        ),
+        Reason(
+            NOT_EXPIRED,
+            F.lit(True),
+            F.lit("younger than retention.ms, and the log is not too large"),
+            F.lit("wait, or lower retention.ms or retention.bytes"),
+        ),
+    ]

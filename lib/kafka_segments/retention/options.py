@@ -1,0 +1,115 @@
+"""Options that a retention decision takes, read into ``RetentionOptions``."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafka_segments.console.options import clock, shared_options
+from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.retention.decide.rules import LATEST
+from kafka_segments.settings import Settings
+
+if TYPE_CHECKING:
+    from kafka_segments.retention.run import RetentionOptions
+    from kafka_segments.topic_configs import TopicConfigs
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name files with configurations of brokers and topics."""
+    command = click.option(
+        "--server-properties",
+        type=_FILE,
+        metavar="FILE",
+        help="The brokers' server.properties, for the topics' defaults.",
+    )(command)
+    return click.option(
+        "--topic-configs",
+        type=_FILE,
+        multiple=True,
+        metavar="FILE",
+        help="What `kafka-configs --describe` printed of topics and brokers; repeatable.",
+    )(command)
+
+
+def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every retention decision takes."""
+    command = click.option(
+        "--kafka-version",
+        default=LATEST,
+        show_default=True,
+        metavar="VERSION",
+        help="The release whose rules hold, 0.8 and later.",
+    )(shared_options(command))
+    command = click.option(
+        "--remote-offsets",
+        type=_FILE,
+        metavar="FILE",
+        help="What `kafka-get-offsets --time latest-tiered` printed, for tiered topics.",
+    )(command)
+    return config_file_options(command)
+
+
+def load_configs(
+    settings: Settings, *, topic_configs: Sequence[Path], server_properties: Path | None
+) -> "TopicConfigs":
+    """Read the files of ``config_file_options``, and say on stderr how much they tell of.
+
+    Raises:
+        UsageError: as ``TopicConfigs.load``.
+    """
+    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
+
+    configs = TopicConfigs.load(
+        settings, topic_configs=topic_configs, server_properties=server_properties
+    )
+    if topic_configs:
+        click.echo(
+            f"settings of {configs.described_topics} topics and {configs.described_brokers}"
+            f" brokers{' and of the cluster' if configs.cluster else ''} read from"
+            f" {', '.join(map(str, topic_configs))}",
+            err=True,
+        )
+    return configs
+
+
+def retention_options(
+    *,
+    warehouse: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    topic_configs: Sequence[Path],
+    server_properties: Path | None,
+    remote_offsets: Path | None,
+    kafka_version: str,
+    **_: Any,
+) -> "RetentionOptions":
+    """Read what was given into ``RetentionOptions``."""
+    from kafka_segments.retention.decide.rules import RetentionRules  # noqa: PLC0415
+    from kafka_segments.retention.run import RetentionOptions  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.wire.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
+
+    offsets = []
+    if remote_offsets is not None:
+        try:
+            offsets = parse_tiered_offsets(str(remote_offsets), remote_offsets.read_text("utf-8"))
+        except CorruptTextError as error:
+            raise UsageError(str(error)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{remote_offsets}: {error}") from None
+    return RetentionOptions(
+        warehouse=absolute_uri(warehouse),
+        configs=load_configs(
+            Settings.load(conf, pairs),
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+        ),
+        rules=RetentionRules.of(kafka_version),
+        now_ms=clock() if now_ms is None else now_ms,
+        remote_offsets=tuple(offsets),
+    )

@@ -1,0 +1,98 @@
+"""What ``retention explain`` prints of one log."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Row
+from rich.markup import escape
+
+from kafka_segments.console.output import console, utc
+from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
+from kafka_segments.retention.report import duration, moment
+from kafka_segments.topic_configs import Setting, TopicConfigs
+
+MOST_SEGMENTS = 200
+_IN_MS = frozenset({"retention_ms", "local_retention_ms", "file_delete_delay_ms"})
+_OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)
+_TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
+
+
+def print_explanation(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) -> None:
+    """Print a log's settings, each segment's fate, and who is to blame for what stays.
+
+    ``rows`` are decisions, oldest first, with high_watermark and log_start_offset; of more
+    than ``MOST_SEGMENTS`` those are shown. A log of several brokers is shown for each.
+    """
+    out = console()
+    shown = None
+    for row in rows[:MOST_SEGMENTS]:
+        if shown != (row["cluster"], row["broker_id"], row["log_dir"]):
+            shown = (row["cluster"], row["broker_id"], row["log_dir"])
+            settings = configs.resolve(row["topic"], row["broker_id"])
+            for line in _log(row, settings, now_ms):
+                out.print(escape(line))
+        out.print("")
+        for line in _segment(row, now_ms):
+            out.print(escape(line))
+    if len(rows) > MOST_SEGMENTS:
+        out.print("\n… and more: --output csv prints them all")
+
+
+def _log(row: Row, settings: Mapping[str, Setting], now_ms: int) -> list[str]:
+    head = f"{row['topic']}-{row['partition']} in {row['log_dir']}, {utc(now_ms)} UTC"
+    if row["reason_code"] == METADATA_LOG:
+        return [head, "  a topic's settings do not hold for it"]
+    tiered = settings["remote_storage_enable"].value
+    watermark, start = row["high_watermark"], row["log_start_offset"]
+    return [
+        head,
+        *(
+            f"  {key.replace('_', '.')} = {_value(key, setting)}"
+            for key, setting in settings.items()
+            if tiered or key not in _TIERED
+        ),
+        f"  high watermark: {'not known, taken as the end' if watermark is None else watermark}",
+        f"  log start offset: {'its first segment' if start is None else start}",
+    ]
+
+
+def _value(key: str, setting: Setting) -> str:
+    value = setting.value
+    if isinstance(value, bool):
+        value = str(value).lower()
+    elif key in _IN_MS and value > 0:
+        value = f"{value} ({duration(value)})"
+    elif key == "cleanup_policy" and not value:
+        value = "(empty)"
+    return f"{value}   [{setting.level}]"
+
+
+def _segment(row: Row, now_ms: int) -> list[str]:
+    lines = [
+        f"segment {row['base_offset']}: {row['decision']}, {row['size_bytes']} bytes,"
+        f" its time is {utc(row['largest_timestamp_ms'])} ({row['largest_timestamp_ms']})",
+        f"  why: {row['reason']} [{row['reason_code']}]",
+    ]
+    if row["decision"] == "delete":
+        lines.append(f"  its files are removed {utc(row['frees_disk_at_ms'])}")
+        return lines
+    if row["reason_code"] in _OTHER_RULES:
+        lines.append(f"  to free it: {row['remedy']}")
+        return lines
+    offset, pin = row["pinned_by_offset"], row["pinned_by_timestamp_ms"]
+    by = "its mtime" if offset is None else f"its offset {offset}"
+    if row["blocked_by_base_offset"] is not None:
+        lines.append(
+            f"  held by: segment {row['blocked_by_base_offset']}, by {by} of {utc(pin)} ({pin})"
+        )
+    else:
+        lines.append(f"  pinned by: {by}")
+    if row["waiting_bytes"]:
+        lines.append(f"  {row['waiting_bytes']} bytes of younger segments wait behind it")
+    goes = row["deletes_at_ms"]
+    lines.append(
+        "  goes: never, as the log and its settings are"
+        if goes is None
+        else f"  goes: {moment(goes)}, in {duration(goes - now_ms)}"
+    )
+    lines.append(f"  to free it: {row['remedy']}")
+    return lines

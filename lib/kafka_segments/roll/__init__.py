@@ -1,0 +1,1 @@
+"""Roll: which active segments roll, and what other settings would have given."""

@@ -1,0 +1,1 @@
+"""Decide what rolls, and where other settings would have cut; no I/O, no clock."""

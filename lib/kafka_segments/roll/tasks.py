@@ -1,0 +1,56 @@
+"""The index entries of active segments, counted in the executors."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
+from kafka_segments.tables.delta import SEGMENT_KEYS
+
+_COUNTS = "index_entries long, time_index_entries long, index_source string"
+_BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entries")
+_INTERVALS = ("built_interval_bytes", "index_interval_bytes")
+
+
+def with_index_entries(*, tasks: int) -> Callable[[DataFrame], DataFrame]:
+    """Put the entries that a broker would have in the place of those that a build counted.
+
+    Needs: the key of a segment, path, size_bytes, index_entries, time_index_entries,
+        built_interval_bytes (of the build, null: not known), index_interval_bytes (the topic's).
+    Gives: the same with index_source, one of ``IndexSource``.
+    """
+
+    def transform(segments: DataFrame) -> DataFrame:
+        asked = segments.select(*dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS)))
+        keys = asked.select(*SEGMENT_KEYS).schema
+        columns = ", ".join(f"{key.name} {key.dataType.simpleString()}" for key in keys)
+        counted = asked.repartition(tasks).mapInArrow(_count, f"{columns}, {_COUNTS}")
+        kept = segments.drop("index_entries", "time_index_entries")
+        return kept.join(counted, list(SEGMENT_KEYS), how="inner")
+
+    return transform
+
+
+def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        counts = [_counted(row) for row in batch.to_pylist()]
+        columns = {
+            "index_entries": pa.array([count.offset_entries for count in counts], pa.int64()),
+            "time_index_entries": pa.array([count.time_entries for count in counts], pa.int64()),
+            "index_source": pa.array([count.source for count in counts], pa.string()),
+        }
+        yield pa.RecordBatch.from_pydict({**{key: batch[key] for key in SEGMENT_KEYS}, **columns})
+
+
+def _counted(row: dict[str, Any]) -> EntryCounts:
+    built = BuiltIndexes(
+        path=row["path"],
+        base_offset=row["base_offset"],
+        size_bytes=row["size_bytes"],
+        offset_entries=row["index_entries"],
+        time_entries=row["time_index_entries"],
+        interval_bytes=row["built_interval_bytes"],
+    )
+    return count_entries(built, interval_bytes=row["index_interval_bytes"])

@@ -1,0 +1,1 @@
+"""Batches and records of raw segments as rows: the data source ``kafka_segments``."""

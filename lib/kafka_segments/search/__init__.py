@@ -1,0 +1,1 @@
+"""Search: offsets for times, Kafka's answer beside the true one."""

@@ -1,0 +1,1 @@
+"""Decide where to look, and what the answer is; no I/O, no clock."""

@@ -1,0 +1,128 @@
+"""Read single records of logs in the executors: where the indexes point, and no further."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.search.first_record import FirstRecordFinder
+from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
+from kafka_segments.wire.codecs import DecompressionError
+
+_FOUND = StructType(
+    [
+        StructField("found_offset", LongType()),
+        StructField("found_timestamp_ms", LongType()),
+        StructField("found_leader_epoch", IntegerType()),
+        StructField("found_position", LongType()),
+        StructField("found_batch_offset", LongType()),
+        StructField("bytes_read", LongType(), False),
+        StructField("problem", StringType()),
+    ]
+)
+_SEARCH = ("path", "start_position", "valid_bytes", "least_timestamp_ms", "least_offset")
+_NOT_FOUND = (None,) * 5
+_Search = tuple[str | None, int, int | None, int | None, int | None]
+
+
+class LogReads:
+    """Answers searches one after another; a segment stays open while searches go on in it."""
+
+    def __init__(self) -> None:
+        self._finder = FirstRecordFinder()
+        self._files = ExitStack()
+        self._path: str | None = None
+        self._segment: OpenSegment | None = None
+        self._last: tuple[_Search, tuple[Any, ...]] | None = None
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._files.close()
+
+    def answer(self, search: _Search) -> tuple[Any, ...]:
+        """Give the values of the found columns; what cannot be read is a problem, not an error."""
+        if self._last is not None and self._last[0] == search:
+            return (*self._last[1][:-2], 0, self._last[1][-1])
+        path, start, end, least_timestamp_ms, least_offset = search
+        if path is None or least_timestamp_ms is None or least_offset is None:
+            return (*_NOT_FOUND, 0, None)
+        before = self._finder.bytes_read
+        found, problem = None, None
+        try:
+            found = self._find(path, start, end, least_timestamp_ms, least_offset)
+        except FileNotFoundError:
+            problem = "the segment is gone since the build: run `kafka-segments build` again"
+        except FileChangedError as error:
+            problem = f"{error}, the tables expect more: run `kafka-segments build` again"
+        except DecompressionError as error:
+            problem = f"a batch that may hold the record cannot be decoded: {error}"
+        except OSError as error:
+            problem = first_line(error)
+        bytes_read = self._finder.bytes_read - before
+        answer = (*(found or _NOT_FOUND), bytes_read, problem and f"{path}: {problem}")
+        self._last = (search, answer)
+        return answer
+
+    def _find(
+        self, path: str, start: int, end: int | None, least_timestamp_ms: int, least_offset: int
+    ) -> tuple[int, ...] | None:
+        if end is None:
+            raise OSError("the build could not read this segment: column damage of table segments")
+        segment, bytes_read = self._open(path), self._finder.bytes_read
+        found = self._finder.find(
+            segment.read_into,
+            start=start,
+            end=end,
+            least_timestamp_ms=least_timestamp_ms,
+            least_offset=least_offset,
+        )
+        if self._finder.bytes_read > bytes_read:
+            segment.check_unchanged()
+        return found
+
+    def _open(self, path: str) -> OpenSegment:
+        if self._segment is None or self._path != path:
+            self._files.close()
+            self._segment = None
+            self._finder.forget()
+            folder, _, name = path.rpartition("/")
+            self._segment = self._files.enter_context(open_segment(place(folder).child(name)))
+            self._path = path
+        return self._segment
+
+
+def find_first_records(located: DataFrame) -> DataFrame:
+    """Find each search's first record, reading the log from the position that the indexes give.
+
+    Needs: path (null: nothing to search), start_position, valid_bytes (null: not readable),
+        least_timestamp_ms, least_offset (long); any other columns.
+    Gives: all of these and found_offset, found_timestamp_ms, found_leader_epoch, found_position,
+        found_batch_offset (its batch's first offset), all null where this segment has no such
+        record; bytes_read, problem (null: none).
+    """
+    row_type = StructType([*located.schema.fields, *_FOUND.fields])
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(row_type, timezone="UTC")
+        found_schema = to_arrow_schema(_FOUND)
+        reads = LogReads()
+        try:
+            for batch in batches:
+                searches = zip(*(batch.column(name).to_pylist() for name in _SEARCH), strict=True)
+                rows = [reads.answer(search) for search in searches]
+                columns = list(zip(*rows, strict=True)) if rows else [()] * len(found_schema)
+                found = [
+                    pa.array(values, type=field.type)
+                    for values, field in zip(columns, found_schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays([*batch.columns, *found], schema=arrow_schema)
+        finally:
+            reads.close()
+
+    ordered = located.sortWithinPartitions("path", "start_position", "least_timestamp_ms")
+    return ordered.mapInArrow(on_task, row_type)

@@ -1,0 +1,1 @@
+"""Segments read and written anew, batch by batch. No Spark."""

@@ -1,0 +1,189 @@
+"""Read a segment's batches chunk by chunk, in bounded memory whatever its length fields say."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.segments.bounds import Bounds
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
+from kafka_segments.wire.ends import BAD_CRC, BAD_SIZE, HEADER_BYTES, describe_end
+from kafka_segments.wire.reading import ReadInto
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_HEADERS_CHUNK_BYTES = 64 * 1024
+_MOST_BATCHES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class ChunkOptions:
+    """How batches are read.
+
+    ``needs_body``: a batch's bytes come with its header. ``check_crc``: checksums are verified,
+    so every byte is read; else what only headers are needed of is jumped over.
+    """
+
+    needs_body: bool
+    check_crc: bool = True
+    max_batch_bytes: int = 256 * 1024 * 1024
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some batches of a segment, in order.
+
+    ``batches`` has a column a batch (see ``wire.batches``). ``data`` holds them, its first byte at
+    ``data_position`` of the file; it is None where bodies are not needed, or for a single batch
+    above ``max_batch_bytes``. Both hold until the next chunk. ``end_reason``, in a segment's last
+    chunk, says why the walk ended at ``end_position``, before the file did.
+    """
+
+    batches: wire.Batches
+    data: wire.Bytes | None = None
+    data_position: int = 0
+    end_reason: str | None = None
+    end_position: int = 0
+
+
+class ChunkReader:
+    """Reads segments one after another, with buffers that are made once."""
+
+    def __init__(self, options: ChunkOptions) -> None:
+        self._options = options
+        whole = options.needs_body or options.check_crc
+        self._buffer = np.empty(_CHUNK_BYTES if whole else _HEADERS_CHUNK_BYTES, dtype=np.uint8)
+        self._batches = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
+        self._count = 0
+
+    def read(self, read_into: ReadInto, *, size_bytes: int) -> Iterator[Chunk]:
+        """Give the batches that recovery would keep and the bounds let through.
+
+        Zero bytes from the last batch to the end, as preallocation leaves them, are a normal end.
+
+        Raises:
+            FileChangedError: the file ended before ``size_bytes``.
+            OSError: whatever ``read_into`` raises.
+        """
+        if size_bytes > wire.MAX_FILE_BYTES:
+            reason = f"{size_bytes} bytes, Kafka opens at most {wire.MAX_FILE_BYTES}"
+            yield Chunk(self._batches[:, :0], end_reason=reason)
+            return
+        walk = self._new_walk(size_bytes)
+        self._count = 0
+        try:
+            yield from self._walk(read_into, walk)
+        except (OSError, FileChangedError):
+            yield from self._given_away()
+            raise
+        yield from self._given_away()
+        if not self._is_preallocated(read_into, walk):
+            yield self._end(walk)
+
+    def _walk(self, read_into: ReadInto, walk: wire.Walk) -> Iterator[Chunk]:
+        """Walk to the end; where bodies are not needed the last batches are still to be given."""
+        buffer, size_bytes = self._buffer, int(walk[wire.END])
+        while True:
+            position = int(walk[wire.NEXT_POSITION])
+            length = min(len(buffer), size_bytes - position)
+            _fill(read_into, position, buffer[:length], size_bytes)
+            walk[wire.STATUS] = wire.ROOM_FULL
+            while walk[wire.STATUS] == wire.ROOM_FULL:
+                self._count = wire.walk_batches(
+                    buffer, length, position, self._batches, self._count, walk
+                )
+                if self._options.needs_body or walk[wire.STATUS] == wire.ROOM_FULL:
+                    yield from self._given_away(buffer[:length], position)
+            if walk[wire.STATUS] != wire.WANTS_BYTES:
+                return
+            wanted = int(walk[wire.FOUND])
+            if wanted <= len(buffer):
+                continue
+            if wanted <= self._most_bytes():
+                buffer = np.empty(wanted, dtype=np.uint8)
+                continue
+            yield from self._given_away()
+            yield from self._pass_over(read_into, walk, wanted)
+            if walk[wire.STATUS] == BAD_CRC:
+                return
+
+    def _new_walk(self, size_bytes: int) -> wire.Walk:
+        options, bounds = self._options, self._options.bounds
+        walk = wire.new_walk(
+            size_bytes=size_bytes, check_crc=options.check_crc, needs_body=options.needs_body
+        )
+        walk[wire.LOW_OFFSET], walk[wire.HIGH_OFFSET] = bounds.low_offset, bounds.high_offset
+        walk[wire.LOW_TIMESTAMP] = bounds.low_timestamp
+        walk[wire.HIGH_TIMESTAMP] = bounds.high_timestamp
+        return walk
+
+    def _most_bytes(self) -> int:
+        return self._options.max_batch_bytes if self._options.needs_body else len(self._buffer)
+
+    def _given_away(self, data: wire.Bytes | None = None, position: int = 0) -> Iterator[Chunk]:
+        """Give the batches found so far, if any, and begin anew."""
+        count, self._count = self._count, 0
+        if count:
+            yield Chunk(
+                self._batches[:, :count], data if self._options.needs_body else None, position
+            )
+
+    def _end(self, walk: wire.Walk) -> Chunk:
+        position = int(walk[wire.NEXT_POSITION])
+        reason = describe_end(
+            int(walk[wire.STATUS]),
+            found=int(walk[wire.FOUND]),
+            expected=int(walk[wire.EXPECTED]),
+            left=int(walk[wire.END]) - position,
+        )
+        return Chunk(self._batches[:, :0], end_reason=reason, end_position=position)
+
+    def _pass_over(self, read_into: ReadInto, walk: wire.Walk, batch_bytes: int) -> Iterator[Chunk]:
+        """Give a batch too large for memory by its header; verify its checksum in pieces."""
+        position, size_bytes = int(walk[wire.NEXT_POSITION]), int(walk[wire.END])
+        header = np.empty(min(HEADER_BYTES, batch_bytes), dtype=np.uint8)
+        _fill(read_into, position, header, size_bytes)
+        alone = walk.copy()
+        alone[wire.CHECK_CRC] = alone[wire.NEEDS_BODY] = 0
+        batches = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
+        count = wire.walk_batches(header, len(header), position, batches, 0, alone)
+        if self._options.check_crc:
+            is_v2 = bool(header[16] < 128 and header[16] >= 2)
+            stored = int.from_bytes(header[17:21] if is_v2 else header[12:16], "big")
+            start = position + (21 if is_v2 else 16)
+            crc = self._crc(read_into, start, position + batch_bytes, is_v2)
+            if crc != stored:
+                walk[wire.STATUS], walk[wire.FOUND] = BAD_CRC, crc
+                walk[wire.EXPECTED] = stored
+                return
+        walk[wire.NEXT_POSITION] = position + batch_bytes
+        if count:
+            yield Chunk(batches)
+
+    def _crc(self, read_into: ReadInto, start: int, end: int, is_v2: bool) -> int:
+        crc = CRC_START
+        for position in range(start, end, len(self._buffer)):
+            piece = self._buffer[: end - position]
+            _fill(read_into, position, piece, end)
+            crc = int(wire.crc_piece(piece, 0, len(piece), crc, is_v2, HAS_CPU_CRC))
+        return crc ^ CRC_START
+
+    def _is_preallocated(self, read_into: ReadInto, walk: wire.Walk) -> bool:
+        """Tell whether a walk that ended at a size of 0 ended at zeros only."""
+        if walk[wire.STATUS] != BAD_SIZE or walk[wire.FOUND] != 0:
+            return False
+        end = int(walk[wire.END])
+        for position in range(int(walk[wire.NEXT_POSITION]), end, len(self._buffer)):
+            piece = self._buffer[: end - position]
+            _fill(read_into, position, piece, end)
+            if piece.any():
+                return False
+        return True
+
+
+def _fill(read_into: ReadInto, position: int, piece: wire.Bytes, size_bytes: int) -> None:
+    read = read_into(position, memoryview(piece)) if len(piece) else 0
+    if read < len(piece):
+        raise FileChangedError(position + read, size_bytes)

@@ -1,0 +1,71 @@
+"""What a log directory holds beside its partitions' folders: the broker's checkpoint files."""
+
+from functools import partial
+from typing import Any
+
+from kafka_segments.sources.listed import LOG_DIR, BrokerFiles, Listed
+from kafka_segments.storage.files import Place
+from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.wire import checkpoints
+from kafka_segments.wire.names import FolderState, parse_partition_folder
+
+_OFFSET_FILES = {
+    "recovery_point": checkpoints.RECOVERY_POINT,
+    "log_start_offset": checkpoints.LOG_START_OFFSET,
+    "high_watermark": checkpoints.HIGH_WATERMARK,
+    "cleaner_offset": checkpoints.CLEANER_OFFSET,
+}
+_LOG_DIR_FILES = {*_OFFSET_FILES.values(), checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN}
+
+
+def is_log_dir(entries: list[FileEntry]) -> bool:
+    """Say whether a folder has folders of partitions or a broker's checkpoint files."""
+    return any(
+        parse_partition_folder(entry.name) is not None
+        if entry.is_folder
+        else entry.name in _LOG_DIR_FILES
+        for entry in entries
+    )
+
+
+def same_partitions(folders: list[FileEntry]) -> dict[str, str]:
+    """Name the folders that mean a partition another one means too, such as t-1 and t-01."""
+    first: dict[tuple[str, int], str] = {}
+    doubles: dict[str, str] = {}
+    live_first = sorted(folders, key=lambda entry: (len(entry.name), entry.name))
+    for entry in live_first:
+        parsed = parse_partition_folder(entry.name)
+        if parsed is None or parsed.state in (FolderState.DELETE, FolderState.STRAY):
+            continue
+        key = (parsed.topic, parsed.partition)
+        if first.setdefault(key, entry.name) != entry.name:
+            doubles[entry.name] = first[key]
+    return doubles
+
+
+def list_log_dir(
+    folder: Place, source: str, relative_path: str, uri: str, entries: list[FileEntry]
+) -> Listed:
+    """Make the row of a log directory: what its broker wrote down, of each log of it too."""
+    files = BrokerFiles(folder, entries)
+    properties = files.parse(checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties)
+    meta: dict[str, Any] = {
+        "was_clean_shutdown": checkpoints.CLEAN_SHUTDOWN in files,
+        "has_lock_file": checkpoints.LOCK in files,
+        **(properties._asdict() if properties else {}),
+    }
+    offsets: dict[tuple[str, int], dict[str, Any]] = {}
+    for column, name in _OFFSET_FILES.items():
+        found = files.parse(name, partial(checkpoints.parse_offset_checkpoint, name))
+        for topic, partition, offset in found or []:
+            row = offsets.setdefault((topic, partition), {"topic": topic, "partition": partition})
+            row[column] = offset
+    return Listed(
+        LOG_DIR,
+        source,
+        relative_path,
+        log_dir=uri,
+        meta=meta,
+        offsets=list(offsets.values()),
+        reason=files.problems,
+    )

@@ -1,0 +1,155 @@
+"""What a partition's folder holds: its segments, and the files a broker keeps beside them."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
+
+from kafka_segments.sources.listed import LOG, SEGMENT, BrokerFiles, Listed, join_uri, unrecognized
+from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
+from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place
+from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.wire import checkpoints
+from kafka_segments.wire.names import (
+    LOG_SUFFIX,
+    FolderState,
+    PartitionFolder,
+    file_name,
+    parse_segment_name,
+)
+from kafka_segments.wire.tiered_names import TieredFolder, parse_name_with_id
+
+_LEFT_OVER = "left over from compaction, a split or a deletion; a broker resolves it at start"
+
+
+class LogFolder(NamedTuple):
+    """A partition's folder below a source; ``log_dir`` is the URI of the folder above it."""
+
+    place: Place
+    source: str
+    relative_path: str
+    log_dir: str
+    partition: PartitionFolder
+
+
+def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
+    """List a partition's folder: its segments in order, what is none, and then the log."""
+    state = folder.partition.state
+    gone = state in (FolderState.DELETE, FolderState.STRAY)
+    are_plain = any(parse_segment_name(entry.name) is not None for entry in entries)
+    parse_name = parse_segment_name if are_plain else parse_name_with_id
+    copies = {} if are_plain else _copies(entries, parse_name)
+    segments: list[tuple[int, FileEntry]] = []
+    for entry in entries:
+        reason = copies.get(entry.name) or _why_unrecognized(entry, parse_name)
+        base_offset = None if entry.is_folder else parse_name(entry.name)
+        is_left_over = reason == _LEFT_OVER
+        if base_offset is not None and gone and reason is None:
+            reason = f"the folder is marked -{state.value}, a broker does not serve it"
+            is_left_over = state == FolderState.DELETE  # -stray is for a person to decide
+        if reason is not None:
+            yield unrecognized(
+                folder.source, folder.relative_path, entry, reason, is_left_over=is_left_over
+            )
+        elif base_offset is not None:
+            segments.append((base_offset, entry))
+    if gone:
+        return
+    common = {
+        "log_dir": folder.log_dir,
+        "topic": folder.partition.topic,
+        "partition": folder.partition.partition,
+        "folder_state": state.value,
+    }
+    next_bases = [base_offset for base_offset, _ in segments[1:]]
+    for (base_offset, entry), next_base in zip_longest(segments, next_bases):
+        yield Listed(
+            SEGMENT,
+            folder.source,
+            folder.relative_path,
+            name=entry.name,
+            base_offset=base_offset,
+            size_bytes=entry.size_bytes,
+            mtime_ns=entry.mtime_ns,
+            is_active=next_base is None,
+            next_base_offset=next_base,
+            **common,  # type: ignore[arg-type]
+        )
+    files = BrokerFiles(folder.place, entries)
+    topic_id = files.parse(checkpoints.PARTITION_METADATA, checkpoints.parse_partition_metadata)
+    leader_epochs = files.parse(checkpoints.LEADER_EPOCHS, checkpoints.parse_leader_epochs)
+    yield Listed(
+        LOG,
+        folder.source,
+        folder.relative_path,
+        topic_id=topic_id,
+        leader_epochs=leader_epochs,
+        reason=files.problems,
+        **common,  # type: ignore[arg-type]
+    )
+
+
+def list_tiered_log(
+    folder: Place, source: str, relative_path: str, named: TieredFolder, entries: list[FileEntry]
+) -> Iterator[Listed]:
+    """List a partition's folder in Aiven's layout; only segments that were rolled get there."""
+    objects = sort_objects(folder, entries)
+    log = Listed(
+        LOG,
+        source,
+        relative_path,
+        log_dir=join_uri(source, relative_path).rpartition("/")[0],
+        topic=topic_of(folder, objects, named.topic),
+        partition=named.partition,
+        folder_state=FolderState.LIVE.value,
+        topic_id=named.topic_id,
+    )
+    segments = [found for found in objects if found.role == Role.SEGMENT]
+    next_bases = [found.base_offset for found in segments[1:]]
+    for found, next_base in zip_longest(segments, next_bases):
+        yield log._replace(
+            kind=SEGMENT,
+            name=found.entry.name,
+            base_offset=found.base_offset,
+            size_bytes=found.entry.size_bytes,
+            mtime_ns=found.entry.mtime_ns,
+            next_base_offset=next_base,
+            topic_id=None,
+        )
+    for found in objects:
+        if found.role != Role.SEGMENT:
+            yield unrecognized(source, relative_path, found.entry, found.reason)
+    yield log
+
+
+def _copies(entries: list[FileEntry], parse_name: Callable[[str], int | None]) -> dict[str, str]:
+    """Say of segments that begin at the same offset, named with ids, which one is taken."""
+    named = [(parse_name(entry.name), entry) for entry in entries]
+    logs = sorted(
+        (
+            (base_offset, entry.mtime_ns, entry.name)
+            for base_offset, entry in named
+            if base_offset is not None and not entry.is_folder and entry.oddity is None
+        ),
+    )
+    return {
+        older[2]: f"another copy from offset {older[0]}: the row is {newer[2]}, the last upload"
+        for older, newer in pairwise(logs)
+        if older[0] == newer[0]
+    }
+
+
+def _why_unrecognized(entry: FileEntry, parse_name: Callable[[str], int | None]) -> str | None:
+    if entry.is_folder:
+        return "a folder inside a partition's folder"
+    if entry.oddity is not None:
+        return entry.oddity
+    if entry.name.endswith((".cleaned", ".swap", ".deleted")):
+        return _LEFT_OVER
+    if entry.name.endswith(TEMPORARY_SUFFIX):
+        return "unfinished file of a kafka-segments run that was stopped; may be removed"
+    if not entry.name.endswith(LOG_SUFFIX) or parse_name(entry.name) is not None:
+        return None
+    number = entry.name.partition(".")[0]
+    if number.isascii() and number.isdigit() and int(number) < 2**63:
+        return f"no segment name: a broker would open {file_name(int(number), LOG_SUFFIX)} instead"
+    return "no segment name: 20 digits and .log expected; a broker would not start"

@@ -1,0 +1,90 @@
+"""What one folder below a source holds, and the folders to go on with.
+
+A source is a log directory, a folder of several, or one partition's folder, on a broker's disk or
+as tiered storage keeps it (``storage.tiered_folder``). A folder with segments is a partition's; a
+folder of such folders, or with a broker's checkpoint files, is a log directory.
+"""
+
+from collections.abc import Iterator
+
+from kafka_segments.errors import SourceError
+from kafka_segments.sources.listed import (
+    FOLDER,
+    MOST_LEVELS,
+    UNLISTED,
+    Listed,
+    join_uri,
+    unrecognized,
+)
+from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir, same_partitions
+from kafka_segments.sources.log_folder import LogFolder, list_log, list_tiered_log
+from kafka_segments.sources.tiered_folder import is_tiered
+from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.links import with_links_judged
+from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.wire.names import LOG_SUFFIX, parse_partition_folder
+from kafka_segments.wire.tiered_names import tiered_folder_of
+
+# Keys of object stores may have them; what is written for them would lie elsewhere.
+_NO_FOLDERS = ("", ".", "..")
+
+
+def entries_of(source: str, relative_path: str, *, follow_links: bool = False) -> list[FileEntry]:
+    """List the names in a folder below a source; links that are not followed are oddities.
+
+    Raises:
+        SourceError: it cannot be listed.
+    """
+    entries = list_folder(place(source).child(relative_path))
+    return with_links_judged(source, relative_path, entries, follow=follow_links)
+
+
+def list_source_folder(
+    source: str, relative_path: str, *, follow_links: bool = False
+) -> Iterator[Listed]:
+    """List one folder below a source: its rows, and the folders to go on with.
+
+    A folder that cannot be listed, or lies too deep, is a row of kind ``unlisted``.
+    """
+    folder = place(source).child(relative_path)
+    try:
+        entries = entries_of(source, relative_path, follow_links=follow_links)
+    except SourceError as error:
+        yield Listed(UNLISTED, source, relative_path, reason=error.reason)
+        return
+    uri = join_uri(source, relative_path)
+    parent, _, name = uri.rpartition("/")
+    tiered = tiered_folder_of(uri)
+    if tiered is not None and is_tiered(entries):
+        yield from list_tiered_log(folder, source, relative_path, tiered, entries)
+        return
+    here = parse_partition_folder(name)
+    folders = [entry for entry in entries if entry.is_folder]
+    has_logs = any(entry.name.endswith(LOG_SUFFIX) for entry in entries if not entry.is_folder)
+    if here is not None and (has_logs or not folders):
+        yield from list_log(LogFolder(folder, source, relative_path, parent, here), entries)
+        return
+    for entry in entries:
+        if entry.oddity is not None:
+            yield unrecognized(source, relative_path, entry, entry.oddity)
+        elif not entry.is_folder and entry.name.endswith(LOG_SUFFIX):
+            reason = f"its folder's name, {name}, is no <topic>-<partition>"
+            yield unrecognized(source, relative_path, entry, reason)
+    if is_log_dir(entries):
+        yield list_log_dir(folder, source, relative_path, uri, entries)
+    doubles = same_partitions(folders)
+    for entry in folders:
+        if entry.name in doubles:
+            reason = f"the same partition as {doubles[entry.name]}; a broker would not start"
+            yield unrecognized(source, relative_path, entry, reason)
+            continue
+        if entry.name in _NO_FOLDERS:
+            reason = f"objects lie below the name {entry.name!r}, no folder's; it was not entered"
+            yield unrecognized(source, relative_path, entry, reason)
+            continue
+        below = join_uri(relative_path, entry.name)
+        if below.count("/") < MOST_LEVELS - 1:
+            yield Listed(FOLDER, source, below, name=entry.name)
+        else:
+            reason = f"it lies {MOST_LEVELS} levels below its source, too deep"
+            yield Listed(UNLISTED, source, below, reason=reason)

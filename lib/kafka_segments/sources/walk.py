@@ -1,0 +1,168 @@
+"""Find every segment below a source, in the driver."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from kafka_segments.errors import SourceError
+from kafka_segments.sources.listed import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED, Listed, join_uri
+from kafka_segments.sources.source_folder import list_source_folder
+from kafka_segments.storage.stores import REQUESTS_AT_ONCE
+from kafka_segments.wire.names import FolderState, parse_partition_folder, parse_segment_name
+
+# Folders listed at a time; on object stores most of it is waiting. A task is one of many.
+_LISTERS = REQUESTS_AT_ONCE
+_LISTERS_A_TASK = 8
+
+
+class SegmentFile(NamedTuple):
+    """A segment as its folder lists it.
+
+    ``next_base_offset`` is the next segment's in the same folder, None for the last one.
+    """
+
+    source: str
+    relative_path: str
+    name: str
+    topic: str
+    partition: int
+    base_offset: int
+    next_base_offset: int | None
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Where the .log lies, as a path or URI."""
+        return join_uri(self.source, self.relative_path, self.name)
+
+
+class UnlistedFolder(NamedTuple):
+    """A folder below a source that could not be listed, or a segment's or a log's link."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    reason: str
+
+
+class FoundSegments(NamedTuple):
+    """What a walk found, sorted by folder and base offset."""
+
+    segments: list[SegmentFile]
+    unlisted: list[UnlistedFolder]
+
+
+def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> FoundSegments:
+    """List sources (as ``absolute_uri`` gives them) down to their partitions' folders.
+
+    Folders marked -delete and -stray are passed over, as a broker does not serve them. So are
+    -future ones, second copies of live partitions, unless one is a source itself.
+
+    Raises:
+        SourceError: a source itself cannot be listed.
+    """
+    walked = walk_folders(((source, "") for source in sources), follow_links=follow_links)
+    found = FoundSegments([], [])
+    for rows in walked.folders:
+        found.segments.extend(_segments(rows))
+        found.unlisted.extend(_unseen(rows))
+    found.segments.sort()
+    return found
+
+
+class Walked(NamedTuple):
+    """Rows of the folders that a walk listed, and the folders that it left."""
+
+    folders: list[list[Listed]]
+    left: list[Listed]
+
+
+def walk_folders(
+    folders: Iterable[tuple[str, str]],
+    *,
+    most_rows: float = float("inf"),
+    follow_links: bool = False,
+) -> Walked:
+    """List folders, given as (source, relative path), and all below, nearest first.
+
+    The walk ends when it has found ``most_rows`` rows, or a little more. What is left are rows
+    of kind ``folder``; no such rows are among the others.
+    """
+    walked, count = Walked([], []), 0
+    list_rows = partial(_list_rows, follow_links=follow_links)
+    waiting = deque(folders)
+    with ThreadPoolExecutor(_LISTERS) as pool:
+        while waiting and count < most_rows:
+            chunk = [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
+            for listed in pool.map(list_rows, chunk):
+                waiting.extend(
+                    (row.source, row.relative_path) for row in listed if row.kind == FOLDER
+                )
+                rows = [row for row in listed if row.kind != FOLDER]
+                walked.folders.append(rows)
+                count += len(rows)
+    walked.left.extend(Listed(FOLDER, source, path) for source, path in waiting)
+    return walked
+
+
+def list_folders(
+    folders: Iterable[tuple[str, str]], *, follow_links: bool = False
+) -> Iterator[Listed]:
+    """List folders, given as (source, relative path), some at a time; not what lies below."""
+    waiting = iter(folders)
+    list_rows = partial(_list_rows, follow_links=follow_links)
+    with ThreadPoolExecutor(_LISTERS_A_TASK) as pool:
+        while chunk := list(islice(waiting, _LISTERS_A_TASK)):
+            for rows in pool.map(list_rows, chunk):
+                yield from rows
+
+
+def _list_rows(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
+    return list(list_source_folder(*folder, follow_links=follow_links))
+
+
+def _segments(rows: list[Listed]) -> list[SegmentFile]:
+    rows = [row for row in rows if row.kind == SEGMENT]
+    if not rows or (rows[0].folder_state == FolderState.FUTURE and rows[0].relative_path):
+        return []
+    next_base_offsets = [*(row.base_offset for row in rows[1:]), None]
+    return [
+        SegmentFile(
+            row.source,
+            row.relative_path,
+            row.name,
+            row.topic or "",
+            row.partition or 0,
+            row.base_offset or 0,
+            next_base_offset,
+            row.size_bytes or 0,
+        )
+        for row, next_base_offset in zip(rows, next_base_offsets, strict=True)
+    ]
+
+
+def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
+    """Name the folders that could not be listed, and links where segments or logs would be."""
+    for row in rows:
+        if row.kind == UNLISTED:
+            yield _unlisted(row)
+        elif row.kind == NOT_FOLLOWED:
+            path = join_uri(row.source, row.relative_path, row.name)
+            is_segment = parse_segment_name(row.name) is not None
+            folder = parse_partition_folder(path.split("/")[-2 if is_segment else -1])
+            if folder is not None:
+                reason = row.reason or "not followed"
+                yield UnlistedFolder(path, folder.topic, folder.partition, reason)
+
+
+def _unlisted(row: Listed) -> UnlistedFolder:
+    reason = row.reason or "unknown reason"
+    if not row.relative_path:
+        raise SourceError(row.source, reason)
+    path = join_uri(row.source, row.relative_path)
+    folder = parse_partition_folder(path.rpartition("/")[2])
+    topic, partition = (folder.topic, folder.partition) if folder else (None, None)
+    return UnlistedFolder(path, topic, partition, f"cannot list the folder: {reason}")

@@ -1,0 +1,1 @@
+"""Sql: one query over the tables of a warehouse."""

@@ -1,0 +1,53 @@
+"""``sql``: one query over a warehouse's tables, for a quick look."""
+
+import logging
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, ROOT, clock, run
+from kafka_segments.console.strict_options import MOMENT_MS, Command
+
+
+@click.command(cls=Command)
+@click.argument("query")
+@click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
+@click.option(
+    "--now-ms",
+    type=MOMENT_MS,
+    metavar="MS",
+    help="What now_ms in the query stands for, in ms since 1970; default: the clock.",
+)
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Form of the result on stdout; json is one object a line.",
+)
+@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+def sql(**options: Any) -> None:
+    """Run one query over the warehouse's tables, and no others; nothing is changed.
+
+    SHOW TABLES lists them, DESCRIBE <table> their columns. Columns of ms since 1970 have a
+    TIMESTAMP column beside them (largest_timestamp_ms, largest_timestamp). segments holds the
+    present ones, segments_history vanished ones too.
+    """
+    run(lambda: _sql(**options), verbose=options["verbose"])
+
+
+def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.sql.report import print_result  # noqa: PLC0415
+    from kafka_segments.sql.run import run_query  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.tables.views import register_views  # noqa: PLC0415
+
+    if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
+        logging.getLogger("SQLQueryContextLogger").disabled = True
+    now = clock() if now_ms is None else now_ms
+    with spark_session("kafka-segments sql", root=ROOT) as spark, progress(spark):
+        register_views(spark, absolute_uri(warehouse))
+        print_result(run_query(spark, query, now_ms=now), output)
+    return DONE

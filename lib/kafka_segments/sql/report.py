@@ -1,0 +1,79 @@
+"""What ``sql`` prints."""
+
+import sys
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
+from rich.cells import cell_len
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from kafka_segments.console.output import console, print_rows
+
+MOST_ROWS_SHOWN = 1000
+_GAP = 2
+
+
+def print_result(rows: DataFrame, output: str) -> None:
+    """Print the rows of a query; as a table one row a line, or one value a line where too wide."""
+    if output == "json":
+        print_rows(rows, output)
+        return
+    texts = _as_text(rows)
+    if output == "csv":
+        print_rows(texts, output)
+        return
+    shown = [[_printable(value) for value in row] for row in texts.take(MOST_ROWS_SHOWN + 1)]
+    is_cut = len(shown) > MOST_ROWS_SHOWN
+    shown = shown[:MOST_ROWS_SHOWN]
+    widths = [
+        max(map(cell_len, column), default=0) for column in zip(rows.columns, *shown, strict=True)
+    ]
+    if sum(widths) + _GAP * len(widths) <= console().width or not shown:
+        _print_lines(rows, shown)
+    else:
+        _print_records(rows.columns, shown)
+    if is_cut:
+        sys.stdout.write("… and more: --output csv prints them all\n")
+
+
+def _print_lines(rows: DataFrame, shown: list[list[str]]) -> None:
+    table = RichTable(box=None, pad_edge=False)
+    for field in rows.schema:
+        is_number = isinstance(field.dataType, NumericType)
+        table.add_column(Text(field.name), justify="right" if is_number else "left")
+    for row in shown:
+        table.add_row(*map(Text, row))
+    console().print(table)
+
+
+def _print_records(names: list[str], shown: list[list[str]]) -> None:
+    width = max(map(cell_len, names))
+    for number, row in enumerate(shown, start=1):
+        sys.stdout.write(f"-- row {number}\n")
+        for name, value in zip(names, row, strict=True):
+            sys.stdout.write(f"{name.ljust(width)}  {value}\n".rstrip(" "))
+
+
+def _as_text(rows: DataFrame) -> DataFrame:
+    """Write every value as Spark does, in the session's time zone, whatever Python can hold."""
+    places = [f"c{place}" for place in range(len(rows.columns))]
+    columns = [
+        _text(F.col(place), field.dataType).alias(field.name)
+        for place, field in zip(places, rows.schema, strict=True)
+    ]
+    return rows.toDF(*places).select(*columns)  # a query may give two columns one name
+
+
+def _text(column: Column, kind: DataType) -> Column:
+    if isinstance(kind, ArrayType | MapType | StructType):
+        return F.to_json(column, {"ignoreNullFields": "false"})
+    return column.cast("string")
+
+
+def _printable(value: str | None) -> str:
+    """Give a value as one line that cannot steer a terminal."""
+    if value is None:
+        return ""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in value)

@@ -1,0 +1,1 @@
+"""The Delta tables of a warehouse: schemas, keys, writes, views."""

@@ -1,0 +1,70 @@
+"""Views for analysts: the warehouse's tables under their names, with real timestamps."""
+
+import re
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField
+
+from kafka_segments.errors import UsageError
+from kafka_segments.storage.files import list_folder, place
+from kafka_segments.tables.delta import SEGMENTS, Table, Warehouse
+
+HISTORY = f"{SEGMENTS.name}_history"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_MOMENT = re.compile(r"((?:.*_)?(?:timestamp|last_modified|at))_ms")
+_YEAR_10000_MS = 253_402_300_800_000
+
+
+def register_views(spark: SparkSession, warehouse: str) -> list[str]:
+    """Make a session's temporary view of every table of a warehouse; gives their names, sorted.
+
+    ``segments`` holds those that the last listing found, ``segments_history`` vanished ones too.
+    Every column of ms since 1970 gets a TIMESTAMP column beside it, named without ``_ms``: null
+    where the value is negative (Kafka's -1: none) or beyond the year 9999. The column in ms is
+    the one that Delta can skip files by.
+
+    Raises:
+        UsageError: the warehouse has no tables.
+    """
+    tables = Warehouse(spark, warehouse)
+    names = sorted(
+        entry.name
+        for entry in list_folder(place(warehouse))
+        if entry.is_folder
+        and _NAME.fullmatch(entry.name)
+        and tables.version(Table(entry.name, 1, ())) is not None
+    )
+    if not names:
+        raise UsageError(f"{warehouse} has no tables: run `kafka-segments build`")
+    views = {name: with_timestamps(published(tables, name)) for name in names}
+    if SEGMENTS.name in views:
+        views[HISTORY] = views[SEGMENTS.name]
+        views[SEGMENTS.name] = views[HISTORY].where(F.col("vanished_at").isNull())
+    for name, rows in views.items():
+        rows.createOrReplaceTempView(name)
+    return sorted(views)
+
+
+def published(warehouse: Warehouse, name: str) -> DataFrame:
+    """Read what analysts may see of a table."""
+    return warehouse.read_published(Table(name, 1, ()))
+
+
+def with_timestamps(rows: DataFrame) -> DataFrame:
+    """Add a TIMESTAMP column beside every column that holds a moment in ms since 1970."""
+    columns = []
+    for field in rows.schema:
+        columns.append(F.col(field.name))
+        found = _MOMENT.fullmatch(field.name)
+        if found and isinstance(field.dataType, LongType) and found[1] not in rows.columns:
+            ms = F.col(field.name)
+            fits = F.when((ms >= 0) & (ms < _YEAR_10000_MS), ms)
+            moment = F.timestamp_millis(fits)
+            columns.append(moment.alias(found[1], metadata={"comment": _comment(field)}))
+    return rows.select(*columns)
+
+
+def _comment(field: StructField) -> str:
+    about = field.metadata.get("comment", "")
+    return f"{field.name} as a timestamp; null where no calendar has it. {about}"

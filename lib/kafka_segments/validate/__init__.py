@@ -1,0 +1,1 @@
+"""Validate: what must hold of the tables, asked through Great Expectations."""

@@ -1,0 +1,79 @@
+"""``validate``: expectations over the tables, Data Docs."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.console.strict_options import Command
+from kafka_segments.settings import Settings
+
+_SEVERITIES = ("fatal", "warning", "info")
+
+
+@click.command(cls=Command)
+@click.option(
+    "--docs-dir",
+    metavar="DIR",
+    help="Local folder for the Data Docs; default: _data_docs under a local --warehouse.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(_SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="Least severity of a failed expectation that gives exit status 1.",
+)
+@shared_options
+def validate(**options: Any) -> None:
+    """Hold every table against what is expected of it.
+
+    Failed expectations are printed with examples; results go to table validation_results.
+    Segments that fail a fatal one go to table quarantined_segments and are not published.
+    """
+    run(lambda: _validate(**options), verbose=options["verbose"])
+
+
+def _validate(
+    *,
+    warehouse: str,
+    docs_dir: str | None,
+    fail_on: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    **_: Any,
+) -> int:
+    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
+    from kafka_segments.storage.publishing import publish  # noqa: PLC0415
+    from kafka_segments.validate import report  # noqa: PLC0415
+    from kafka_segments.validate.checks import Severity  # noqa: PLC0415
+    from kafka_segments.validate.page import PAGE, render_validation  # noqa: PLC0415
+    from kafka_segments.validate.run import run_validation  # noqa: PLC0415
+
+    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    with spark_session("kafka-segments validate", root=ROOT) as spark:
+        with progress(spark):
+            validation = run_validation(
+                spark,
+                warehouse=root,
+                now_ms=moment,
+                docs_folder=None if docs_dir is None else absolute_uri(docs_dir),
+                dry_run=dry_run,
+            )
+        report.print_results(validation, output)
+        page = None
+        if validation.docs_folder is not None:
+            page = os.path.join(validation.docs_folder, PAGE)
+            publish(place(page), render_validation(validation, root, moment).encode("utf-8"))
+        report.summary(validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run)
+    worst = validation.worst()
+    counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
+    return FINDINGS if counts else DONE

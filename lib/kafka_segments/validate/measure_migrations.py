@@ -1,0 +1,85 @@
+"""Measure a migration's plans, proofs and events: numbers that checks bound."""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from kafka_segments.migrate.decide.plan import (
+    APPLY,
+    CONVERT,
+    CUT,
+    DONE,
+    FAILED,
+    REFUSE,
+    REFUSED,
+    VERIFY,
+)
+from kafka_segments.tables.delta import LOG_KEYS, SEGMENT_KEYS
+
+Transform = Callable[[DataFrame], DataFrame]
+
+
+def _log_of_plan() -> WindowSpec:
+    return Window.partitionBy("plan_id", *LOG_KEYS)
+
+
+def _whole_log() -> WindowSpec:
+    return _log_of_plan().rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+
+
+def measure_plans(plans: DataFrame) -> DataFrame:
+    """Measure rows of ``migration_plans``.
+
+    Gives: plan_id, the key, and one column a check.
+    """
+    behind = _log_of_plan().orderBy("base_offset").rangeBetween(1, Window.unboundedFollowing)
+    is_refused = F.max(F.col("action") == REFUSE).over(_whole_log())
+    is_migrated = F.col("is_migrated")
+    is_mixed = F.min(is_migrated).over(_whole_log()) != F.max(is_migrated).over(_whole_log())
+    is_kept = ~F.col("action").isin(CONVERT, CUT)
+    resized = F.abs(F.col("expected_bytes") - F.col("size_bytes"))
+    is_next = F.col("next_base_offset").eqNullSafe(F.min("base_offset").over(behind))
+    return plans.select(
+        "plan_id",
+        *SEGMENT_KEYS,
+        ((is_refused & is_migrated) | is_mixed).cast("int").alias("log_torn"),
+        F.when(is_kept, resized).alias("resized_bytes"),
+        (~is_next).cast("int").alias("next_base_conflict"),
+    )
+
+
+def measure_proofs(plans: DataFrame) -> Transform:
+    """Measure rows of ``migration_proofs``; ``plans``: rows of ``migration_plans``."""
+    is_same = F.col("record_count").eqNullSafe(F.col("migrated_record_count")) & F.col(
+        "digest"
+    ).eqNullSafe(F.col("migrated_digest"))
+    has_problem = F.col("problem").isNotNull()
+    keys = ["plan_id", *SEGMENT_KEYS]
+    planned = plans.select(*keys).distinct()
+
+    def transform(proofs: DataFrame) -> DataFrame:
+        return proofs.join(planned.withColumn("_planned", F.lit(True)), keys, how="left").select(
+            *keys,
+            (~has_problem & ~is_same).cast("int").alias("records_differ"),
+            has_problem.cast("int").alias("has_problem"),
+            F.col("_planned").isNull().cast("int").alias("is_unplanned"),
+        )
+
+    return transform
+
+
+def measure_events(events: DataFrame) -> DataFrame:
+    """Measure rows of ``migration_events``."""
+    in_order = _log_of_plan().orderBy("sequence")
+    earlier = in_order.rangeBetween(Window.unboundedPreceding, -1)
+    is_done = F.col("status") == DONE
+    was_verified = F.max((F.col("step") == VERIFY) & is_done).over(earlier)
+    is_applied = (F.col("step") == APPLY) & is_done
+    is_last = F.col("sequence") == F.max("sequence").over(_whole_log())
+    return events.select(
+        "run_id",
+        *LOG_KEYS,
+        (is_applied & ~F.coalesce(was_verified, F.lit(False))).cast("int").alias("is_unverified"),
+        (is_last & F.col("status").isin(REFUSED, FAILED)).cast("int").alias("is_refused"),
+    )
