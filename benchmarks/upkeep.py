@@ -11,7 +11,8 @@ from sections import ROOT, Section
 from kafka_segments.compact.run import CompactOptions, run_compaction
 from kafka_segments.spark.session import spark_session
 from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import SEGMENT_KEYS, Table, Warehouse
+from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.run import run_validation
 

@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.folding import rejudged, segments_to_fold
-from kafka_segments.build.decide.plan import RETOUCH, SAME, SCAN, lies_below, plan_scan
+from kafka_segments.build.decide.plan import RETOUCH, SAME, SCAN, plan_scan
+from kafka_segments.sources.broker_identity import lies_below
 from rows_of import frame
 
 FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"

@@ -17,6 +17,7 @@ from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.kept_files import undo
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
 NOW_MS = 1_800_000_000_000
 
@@ -147,5 +148,5 @@ def test_a_build_and_a_compaction_at_the_same_time_lose_nothing(
     assert _rows(root.read(tables.OFFSET_INDEX)) == rows
     assert (
         root.read(tables.SEGMENTS).count()
-        == root.read(tables.SEGMENTS).dropDuplicates(list(tables.SEGMENT_KEYS)).count()
+        == root.read(tables.SEGMENTS).dropDuplicates(list(SEGMENT_KEYS)).count()
     )

@@ -12,6 +12,7 @@ from kafka_segments.failover import decide as plans
 from kafka_segments.forensics import decide as forensics
 from kafka_segments.lag import decide as lag
 from kafka_segments.report import decide as overview
+from kafka_segments.sources import broker_identity
 from kafka_segments.tables.as_of import last_at_or_below
 from kafka_segments.tables.timestamps import guess_unit
 
@@ -272,7 +273,7 @@ def test_what_lies_below_a_source(
         [(path,) for path in ("/a/b", "/a/b/c", "/a/bc", "/x/y", "/z")], "path string"
     )
 
-    found = paths.where(build_plan.lies_below(F.col("path"), sources))
+    found = paths.where(broker_identity.lies_below(F.col("path"), sources))
 
     assert [row[0] for row in _values(found, "path")] == below
 

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import SEGMENT_KEYS, Table, Warehouse
+from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.checkpoint import run_checkpoint
 from kafka_segments.validate.checks import KEYS_UNIQUE, SUITES, Severity

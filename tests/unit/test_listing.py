@@ -8,9 +8,9 @@ import pytest
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import listed as listing
 from kafka_segments.sources import source_folder
-from kafka_segments.sources.listed import join_uri
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import file_name
 

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
-from kafka_segments.build.decide.plan import SEGMENT_KEYS
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.latency.tasks import WrapperTimes
 from kafka_segments.migrate.format_counter import FormatCounter
@@ -20,6 +19,7 @@ from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage import files
 from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from strategies import stamped_wrapper
 
 REPLACED = "it was replaced while it was read: "

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from kafka_segments.audit.consequences import Consequence, is_finding
 from kafka_segments.audit.judgement import Judgement
-from kafka_segments.sources.listed import join_uri
+from kafka_segments.storage.uris import join_uri
 
 Row = dict[str, Any]
 LOG_COLUMNS = ("cluster", "broker_id", "log_dir", "topic", "partition", "source", "relative_path")

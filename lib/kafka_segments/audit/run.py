@@ -12,10 +12,10 @@ from kafka_segments.audit.judgement import Version
 from kafka_segments.audit.tasks import AuditScope, audit_segments
 from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions
-from kafka_segments.build.decide.plan import with_broker
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.sources import listed as listing
+from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.tables.delta import INDEX_AUDITS, Warehouse

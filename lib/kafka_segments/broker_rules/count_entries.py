@@ -8,9 +8,9 @@ from kafka_segments.index.every_n_index import EveryNIndexBuilder, EveryNRule
 from kafka_segments.index.minute_index import MINUTE_MS, FirstOfEach
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.sources.listed import join_uri
 from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage.files import absolute_uri, open_segment, place
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.record_times import RecordTimesReader
 
 _SECOND_MS = 1_000

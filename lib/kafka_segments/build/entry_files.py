@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.build.decide.plan import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.index.recovery import Entries
 from kafka_segments.tables.schemas import schema
 from kafka_segments.storage.files import place
-from kafka_segments.sources.listed import join_uri
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
 

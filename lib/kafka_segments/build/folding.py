@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import folding as log_folding
-from kafka_segments.build.decide.plan import LOG_KEYS, file_path
+from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.index.log_recovery import RecoveryMode
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.tasks_folding import SUMMARY, fold_logs

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.build.decide.plan import file_path, has_segment_id
+from kafka_segments.sources.broker_identity import file_path, has_segment_id
 from kafka_segments.errors import UsageError
 from kafka_segments.build.options import refuse_locked
 from kafka_segments.sources import listed as listing

@@ -13,7 +13,7 @@ from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
-from kafka_segments.sources.listed import join_uri
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of

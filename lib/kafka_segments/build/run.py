@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.sources import broker_identity
 from kafka_segments import __version__
 from kafka_segments.build.decide import plan as build_plan, folding as log_folding
 from kafka_segments.errors import SourceError
@@ -33,7 +34,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.sources import listed as listing
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
-from kafka_segments.sources.listed import join_uri
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.storage.publishing import remove_folder
 
 _LOG = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ class Build:
         if listing.UNLISTED in listed_loads:
             self._refuse_missing_sources(listed)
         known = self._known()
-        identify = build_plan.with_broker(
+        identify = broker_identity.with_broker(
             listed, cluster=options.cluster, broker_id=options.broker_id
         )
         found = listed.where(F.col("kind") == listing.SEGMENT).transform(identify)
@@ -195,7 +196,7 @@ class Build:
         if not self._warehouse.version(tables.SEGMENTS):
             return None
         known = self._warehouse.read(tables.SEGMENTS).where(
-            build_plan.lies_below(F.col("path"), self._options.sources)
+            broker_identity.lies_below(F.col("path"), self._options.sources)
         )
         return None if known.isEmpty() else known
 

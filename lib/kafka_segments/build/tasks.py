@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.build.decide.plan import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
-from kafka_segments.build.decide.plan import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.index.log_recovery import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.recovery import DamageKind, SegmentSummary

@@ -1,5 +1,6 @@
 """What a build writes into the tables, and in which order."""
 
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
@@ -73,7 +74,7 @@ class BuildTables:
             for table in (tables.OFFSET_INDEX, tables.TIME_INDEX):
                 rows_of_table = entries[table.name]
                 if folded is not None and folded.withheld is not None:
-                    keys = list(tables.SEGMENT_KEYS)
+                    keys = list(SEGMENT_KEYS)
                     withheld = F.broadcast(folded.withheld)
                     rows_of_table = rows_of_table.join(withheld, keys, how="left_anti")
                 futures.append(
@@ -120,7 +121,7 @@ class BuildTables:
         rejudged = known.transform(log_folding.rejudged(folded.verdicts))
         if not self._work.retouched:
             return [rejudged]
-        keys = list(tables.SEGMENT_KEYS)
+        keys = list(SEGMENT_KEYS)
         return [
             retouched.transform(log_folding.with_new_verdicts(folded.verdicts)),
             rejudged.join(retouched.select(*keys), keys, how="left_anti"),
@@ -141,13 +142,13 @@ class BuildTables:
         if self._work.rescanned or withheld is not None:
             rescanned = self._work.planned.where(
                 F.col("is_known") & (F.col("plan") == build_plan.SCAN)
-            ).select(*tables.SEGMENT_KEYS)
+            ).select(*SEGMENT_KEYS)
             if withheld is not None:
                 rescanned = rescanned.union(withheld).distinct()
             before = self._warehouse.read(table)
             gone = (
                 (before if where is None else before.alias("t").where(where))
-                .join(rescanned, list(tables.SEGMENT_KEYS), "left_semi")
+                .join(rescanned, list(SEGMENT_KEYS), "left_semi")
                 .join(entries, list(table.keys), "left_anti")
             )
             entries = entries.unionByName(gone.withColumn("is_gone", F.lit(True)))

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from kafka_segments.build.options import refuse_locked
 from kafka_segments.compact.folder_compactor import Change, FolderCompactor
 from kafka_segments.errors import UsageError
-from kafka_segments.sources.listed import join_uri
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -26,6 +25,7 @@ from kafka_segments.storage.kept_files import SetAside, Undone, read_manifest, u
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Table, Warehouse
 from kafka_segments.wire.checkpoints import LOCK

@@ -93,3 +93,19 @@ def utc(ms: int | None) -> str:
 def console() -> Console:
     """Give the console for stdout; wide where stdout is a file or a pipe."""
     return Console(width=None if sys.stdout.isatty() else _WIDE, soft_wrap=True)
+
+
+def duration(ms: int | None) -> str:
+    """Write a span of time in its two greatest units."""
+    if ms is None:
+        return "-"
+    if ms < _MINUTE_MS:
+        return f"{ms / 1000:.3f} s"
+    if ms < _HOUR_MS:
+        return f"{ms // _MINUTE_MS} min {ms % _MINUTE_MS // 1000} s"
+    if ms < _DAY_MS:
+        return f"{ms // _HOUR_MS} h {ms % _HOUR_MS // _MINUTE_MS} min"
+    return f"{ms // _DAY_MS} d {ms % _DAY_MS // _HOUR_MS} h"
+
+
+_DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000

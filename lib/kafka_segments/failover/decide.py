@@ -1,16 +1,13 @@
 """Plans made of searches: where to go on in another cluster, where to cut for a restore."""
 
-from collections.abc import Callable
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.search.decide.locate import TRUE
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
-Transform = Callable[[DataFrame], DataFrame]
 PARTITION = ("topic", "partition")
 _KRAFTS_OWN = "KRaft's own log: kept whole, a cluster's metadata is not cut by time"
 
@@ -66,17 +63,17 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
     )
 
     def transform(found: DataFrame) -> DataFrame:
-        cuts = found.groupBy(*LOG).agg(
+        cuts = found.groupBy(*LOG_KEYS).agg(
             F.min(F.when(is_true, record)).alias("_cut"), F.max("problem").alias("problem")
         )
         is_needed = F.col("_cut").isNull() | (F.col("base_offset") <= F.col("_cut.segment"))
         is_cut = F.coalesce(F.col("base_offset") == F.col("_cut.segment"), F.lit(False))
         kept = F.when(is_cut, F.col("_cut.position")).otherwise(F.col("valid_bytes"))
         needed = is_needed & (kept > 0)
-        bounds = logs.select(*LOG, "log_start_offset", "log_end_offset")
+        bounds = logs.select(*LOG_KEYS, "log_start_offset", "log_end_offset")
         planned = (
-            segments.join(cuts, list(LOG), how="left")
-            .groupBy(*LOG)
+            segments.join(cuts, list(LOG_KEYS), how="left")
+            .groupBy(*LOG_KEYS)
             .agg(
                 F.first("_cut").alias("_cut"),
                 F.first("problem").alias("problem"),
@@ -86,11 +83,11 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
                     "file"
                 ),
             )
-            .join(bounds, list(LOG), how="inner")
+            .join(bounds, list(LOG_KEYS), how="inner")
         )
         end = F.coalesce("_cut.batch_offset", "log_end_offset")
         return planned.select(
-            *LOG,
+            *LOG_KEYS,
             F.when(end > F.col("log_start_offset"), minus(end, 1)).alias("last_offset_kept"),
             "file",
             F.col("_cut.position").alias("cut_position"),

@@ -6,20 +6,20 @@ from pyspark.sql import functions as F
 from kafka_segments.failover.decide import PARTITION, aim_failover, plan_restore
 from kafka_segments.lag.decide import COMMIT_KEY
 from kafka_segments.lag.run import committed_offsets, one_replica
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.search.decide import locate
 from kafka_segments.search.run import LogTables, search
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS
 
 _LATEST_KAFKA = (4, 3)
 
 
 def restore_plan(tables: LogTables, *, at_ms: int) -> DataFrame:
     """Plan the cut of every log to a moment; gives the columns of ``plan_restore``."""
-    asked = tables.logs.select(*LOG, F.col("log_start_offset").alias("least_offset")).withColumn(
-        "least_timestamp_ms", F.lit(at_ms + 1).cast("long")
-    )
+    asked = tables.logs.select(
+        *LOG_KEYS, F.col("log_start_offset").alias("least_offset")
+    ).withColumn("least_timestamp_ms", F.lit(at_ms + 1).cast("long"))
     found = tables.find(asked.transform(locate.choose_by_timestamp(tables.segments())))
     return found.transform(plan_restore(tables.segments_as_built(), tables.logs))
 
@@ -74,7 +74,7 @@ def _timestamps(here: LogTables, commits: DataFrame) -> DataFrame:
     removed the last message, the last one before it in these segments stands for it.
     """
     segments = here.segments_as_built().join(
-        commits.select(*LOG, "committed_offset"), list(LOG), how="inner"
+        commits.select(*LOG_KEYS, "committed_offset"), list(LOG_KEYS), how="inner"
     )
     unread = segments.where(F.col("next_offset") >= F.col("committed_offset"))
     records = unread.transform(
@@ -88,8 +88,8 @@ def _timestamps(here: LogTables, commits: DataFrame) -> DataFrame:
     is_record = F.col("error").isNull()
     is_unread = is_record & ~is_consumed & (F.col("timestamp_ms") >= 0)
     by_log = (
-        records.join(unread.select(*LOG, "path", "committed_offset"), "path", how="inner")
-        .groupBy(*LOG)
+        records.join(unread.select(*LOG_KEYS, "path", "committed_offset"), "path", how="inner")
+        .groupBy(*LOG_KEYS)
         .agg(
             F.max_by(
                 F.when(is_record & is_consumed, F.col("timestamp_ms")),
@@ -98,7 +98,7 @@ def _timestamps(here: LogTables, commits: DataFrame) -> DataFrame:
             F.min(F.when(is_unread, F.col("timestamp_ms"))).alias("least_unread_timestamp_ms"),
         )
     )
-    return commits.join(by_log, list(LOG), how="left").select(
+    return commits.join(by_log, list(LOG_KEYS), how="left").select(
         *PARTITION, "committed_offset", "last_timestamp_ms", "least_unread_timestamp_ms"
     )
 

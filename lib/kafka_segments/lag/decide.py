@@ -1,13 +1,11 @@
 """Consumer lag: which commits count, and how far behind they are."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import Transform
 
-Transform = Callable[[DataFrame], DataFrame]
 COMMIT_KEY = ("cluster", "group_id", "topic", "partition")
 UP_TO_DATE, BEHIND, AHEAD = "up to date", "behind", "ahead of the log's end"
 EXPIRED, COMPACTED = "unread records deleted", "unread records compacted away"

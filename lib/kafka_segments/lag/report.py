@@ -7,9 +7,8 @@ from pyspark.sql import functions as F
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.console.output import MOST_ROWS_SHOWN, console, duration, print_rows
 from kafka_segments.lag.decide import BEHIND, UP_TO_DATE
-from kafka_segments.retention.report import duration
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 from kafka_segments.lag.commits import OFFSETS_TOPIC, read_commits
 from kafka_segments.lag.decide import decide_commits, decide_lag
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.search.decide import locate
 from kafka_segments.search.run import LogChoice, LogTables, search
+from kafka_segments.tables.keys import LOG_KEYS
 
 
 def one_replica(logs: DataFrame) -> DataFrame:
@@ -36,8 +36,8 @@ def committed_offsets(
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
     tables = LogTables(spark, warehouse, choice, caches)
-    logs = one_replica(tables.logs).select(*LOG)
-    segments = tables.segments_as_built().join(logs, list(LOG), how="left_semi")
+    logs = one_replica(tables.logs).select(*LOG_KEYS)
+    segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="left_semi")
     if segments.isEmpty():
         raise UsageError(
             f"{warehouse} has no segments of {OFFSETS_TOPIC}: give `kafka-segments build` the"
@@ -73,12 +73,12 @@ def measure_lag(
         commits = commits.where(F.col("group_id").isin(*groups, ""))
     known = commits.join(logs, ["cluster", "topic", "partition"], how="left")
     unread = _first_unread(tables, known)
-    ends = logs.select(*LOG, F.col("log_end_offset").alias("end_offset"))
+    ends = logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"))
     if at_ms is not None:
         ends = _ends_at(tables, logs, at_ms)
     return (
-        known.join(unread, [*LOG, "committed_offset"], how="left")
-        .join(ends, list(LOG), how="left")
+        known.join(unread, [*LOG_KEYS, "committed_offset"], how="left")
+        .join(ends, list(LOG_KEYS), how="left")
         .withColumn("problem", F.coalesce("problem", "unread_problem"))
         .transform(decide_lag(at_ms=moment))
     )
@@ -89,7 +89,7 @@ def _first_unread(tables: LogTables, commits: DataFrame) -> DataFrame:
     asked = (
         commits.where(F.col("committed_offset") < F.col("log_end_offset"))
         .select(
-            *LOG,
+            *LOG_KEYS,
             "committed_offset",
             F.greatest("committed_offset", "log_start_offset").alias("least_offset"),
         )
@@ -98,13 +98,13 @@ def _first_unread(tables: LogTables, commits: DataFrame) -> DataFrame:
     found = tables.find(asked.transform(locate.choose_by_offset(tables.segments())))
     record = F.struct("found_offset", "found_timestamp_ms")
     return (
-        found.groupBy(*LOG, "committed_offset")
+        found.groupBy(*LOG_KEYS, "committed_offset")
         .agg(
             F.min(F.when(F.col("found_offset").isNotNull(), record)).alias("_first"),
             F.max("problem").alias("unread_problem"),
         )
         .select(
-            *LOG,
+            *LOG_KEYS,
             "committed_offset",
             F.col("_first.found_offset").alias("first_unread_offset"),
             F.col("_first.found_timestamp_ms").alias("first_unread_timestamp_ms"),
@@ -119,4 +119,6 @@ def _ends_at(tables: LogTables, logs: DataFrame, at_ms: int) -> DataFrame:
         "target_ms", F.lit(at_ms + 1).cast("long")
     )
     answers = search(tables, asked, kafka_version=(4, 3))
-    return answers.select(*LOG, F.coalesce("true_offset", "log_end_offset").alias("end_offset"))
+    return answers.select(
+        *LOG_KEYS, F.coalesce("true_offset", "log_end_offset").alias("end_offset")
+    )

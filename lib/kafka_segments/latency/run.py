@@ -8,9 +8,9 @@ from pyspark.sql import functions as F
 from kafka_segments.lag.run import one_replica
 from kafka_segments.latency.decide import decide_latency
 from kafka_segments.latency.tasks import read_wrapper_times
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.search.run import LogChoice, LogTables
+from kafka_segments.tables.keys import LOG_KEYS
 
 _COLUMNS = (
     *("path", "topic", "magic", "timestamp_type", "is_control", "has_delete_horizon"),
@@ -27,11 +27,11 @@ def measure_latency(
     replica of each partition.
     """
     tables = LogTables(spark, warehouse, choice, caches)
-    replicas = one_replica(tables.logs).select(*LOG)
+    replicas = one_replica(tables.logs).select(*LOG_KEYS)
     segments = (
         tables.segments_as_built()
         .where(F.array_contains("timestamp_types", "LogAppendTime"))
-        .join(replicas, list(LOG), how="left_semi")
+        .join(replicas, list(LOG_KEYS), how="left_semi")
     )
     batches = segments.transform(read_segments(rows="batches", columns=_COLUMNS, check="headers"))
     is_wrapped = F.array_contains("magics", 1) & F.exists("codecs", lambda codec: codec != "none")

@@ -32,13 +32,13 @@ from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.storage.set_aside import held_lock
 from kafka_segments.storage.space import check_space
 from kafka_segments.tables.delta import (
-    LOG_KEYS,
     MIGRATION_EVENTS,
     MIGRATION_PLANS,
     MIGRATION_PROOFS,
     Warehouse,
     sql_text,
 )
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.wire.checkpoints import LOCK
 

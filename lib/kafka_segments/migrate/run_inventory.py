@@ -19,12 +19,12 @@ from kafka_segments.tables.delta import (
     LOGS,
     MIGRATION_INVENTORY,
     MIGRATION_OBSTACLES,
-    SEGMENT_KEYS,
     SEGMENTS,
     UNRECOGNIZED_FILES,
     Table,
     Warehouse,
 )
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.kafka_configs import GoneSetting
 
 _DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")

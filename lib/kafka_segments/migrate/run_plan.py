@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.decide.plan import file_path, has_segment_id, with_broker
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
 from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.tasks import survey_segments
 from kafka_segments.sources import listed as listing
+from kafka_segments.sources.broker_identity import file_path, has_segment_id, with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.delta import MIGRATION_PLANS, Warehouse
 from kafka_segments.tables.schemas import schema
 from kafka_segments.wire.names import FolderState
@@ -132,7 +133,7 @@ def _planned(
 def _name_unseen(listed: DataFrame) -> None:
     """Name the folders that could not be listed, and links; refuse a source that could not."""
     for row in listed.where(F.col("kind").isin(*listing.UNSEEN)).toLocalIterator():
-        path = listing.join_uri(row["source"], row["relative_path"], row["name"])
+        path = join_uri(row["source"], row["relative_path"], row["name"])
         if row["kind"] == listing.NOT_FOLLOWED:
             _LOG.warning("%s is not in the plan, it is %s", path, row["reason"].partition(";")[0])
             continue

@@ -18,13 +18,13 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.build.decide.plan import SEGMENT_KEYS
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_proof import SegmentProver
 from kafka_segments.migrate.segment_staging import SegmentStager, is_staged
 from kafka_segments.migrate.segment_survey import SegmentSurveyor
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
 Row = dict[str, Any]
 SURVEYED = (

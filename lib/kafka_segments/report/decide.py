@@ -1,20 +1,16 @@
 """A warehouse at a glance: sums and samples whose size does not grow with the segments."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 
-LOG = ("cluster", "broker_id", "log_dir", "topic", "partition")
 YEAR_2000_MS, YEAR_10000_MS = 946_684_800_000, 253_402_300_800_000
 KAFKA_0_8_MS = 1_325_376_000_000
 DAY_MS = 86_400_000
 SOUND, BY_MTIME, IN_FUTURE, DAMAGED = KINDS = ("sound", "by_mtime", "in_future", "damaged")
 _STEPS_PER_DOUBLING = 4
-
-Transform = Callable[[DataFrame], DataFrame]
 
 
 def is_in_future(now_ms: int) -> Column:
@@ -36,7 +32,7 @@ def summarize_logs(*, now_ms: int) -> Transform:
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        return segments.groupBy(*LOG).agg(
+        return segments.groupBy(*LOG_KEYS).agg(
             F.count("*").alias("segments"),
             F.sum("size_bytes").alias("size_bytes"),
             F.count("damage").alias("damaged"),
@@ -75,7 +71,7 @@ def draw_spans(lanes: DataFrame, *, now_ms: int) -> Transform:
         least = F.col("min_timestamp_ms")
         start = F.least(F.when(least >= 0, _on_calendar(least)).otherwise(end), end)
         return (
-            segments.join(F.broadcast(lanes), list(LOG), how="inner")
+            segments.join(F.broadcast(lanes), list(LOG_KEYS), how="inner")
             .withColumn("_span", F.floor(place * F.least(F.col("spans"), count) / count))
             .withColumn("kind", _kind(now_ms))
             .groupBy("lane", "_span", "kind")
@@ -150,7 +146,9 @@ def find_oddities(*, now_ms: int) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         largest = F.col("largest_timestamp_ms")
-        before = F.lag("largest_timestamp_ms").over(Window.partitionBy(*LOG).orderBy("base_offset"))
+        before = F.lag("largest_timestamp_ms").over(
+            Window.partitionBy(*LOG_KEYS).orderBy("base_offset")
+        )
         odd = {
             "in the future": is_in_future(now_ms),
             "older than Kafka 0.8 (2012)": largest < KAFKA_0_8_MS,
@@ -161,7 +159,7 @@ def find_oddities(*, now_ms: int) -> Transform:
         return (
             segments.withColumn("oddities", found)
             .where(F.size("oddities") > 0)
-            .select(*LOG, "base_offset", "size_bytes", "largest_timestamp_ms", "oddities")
+            .select(*LOG_KEYS, "base_offset", "size_bytes", "largest_timestamp_ms", "oddities")
         )
 
     return transform
@@ -197,7 +195,7 @@ def find_blocked(*, now_ms: int) -> Transform:
         is_blocked = (F.col("decision") == "keep") & F.col("blocked_by_base_offset").isNotNull()
         return (
             decisions.where(is_blocked & (F.col("expires_at_ms") <= now_ms))
-            .groupBy(*LOG, "blocked_by_base_offset")
+            .groupBy(*LOG_KEYS, "blocked_by_base_offset")
             .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("size_bytes"))
         )
 

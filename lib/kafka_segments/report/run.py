@@ -8,9 +8,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.report import decide as overview
-from kafka_segments.report.decide import DAY_MS, LOG
+from kafka_segments.report.decide import DAY_MS
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
@@ -90,7 +91,7 @@ class Report:
         now_ms = self._now_ms
         logs = self._segments.transform(overview.summarize_logs(now_ms=now_ms)).persist()
         totals = _totals(logs)
-        lanes = logs.orderBy(F.desc("size_bytes"), *LOG).take(self._limits.lanes)
+        lanes = logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.lanes)
         logs.unpersist()
         from_ms, width_ms, disk = self._disk_history()
         damaged = self._segments.where(F.col("damage").isNotNull())
@@ -106,7 +107,7 @@ class Report:
             history_width_ms=width_ms,
             history_bytes=disk,
             damage_kinds=_count_by(damaged, F.col("damage.kind")),
-            damaged=self._sample(damaged.select(*LOG, "base_offset", "damage.*")),
+            damaged=self._sample(damaged.select(*LOG_KEYS, "base_offset", "damage.*")),
             oddity_kinds=_count_by(odd, F.explode("oddities")),
             odd=self._sample(odd),
             offset_index_density=self._density("index_entries"),
@@ -115,7 +116,7 @@ class Report:
         )
 
     def _sample(self, rows: DataFrame) -> list[Row]:
-        return rows.orderBy(*LOG, "base_offset").take(self._limits.rows)
+        return rows.orderBy(*LOG_KEYS, "base_offset").take(self._limits.rows)
 
     def _density(self, entries: str) -> list[Row]:
         return self._segments.transform(overview.count_density(entries)).collect()
@@ -132,7 +133,7 @@ class Report:
         other = max(1, min(limits.spans_of_other_lanes // len(lanes), 40))
         numbered = [
             (
-                *(lane[key] for key in LOG),
+                *(lane[key] for key in LOG_KEYS),
                 number,
                 limits.spans_of_detailed_lane if number < limits.detailed_lanes else other,
             )
@@ -187,7 +188,7 @@ class Report:
             decided_at_ms=decided_at_ms,
             freed_bytes=[freed_by_day.get(day, 0) for day in range(days + 1)],
             inflow=self._inflow(of_run),
-            blocked=blocked.orderBy(F.desc("size_bytes"), *LOG).take(self._limits.rows),
+            blocked=blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.rows),
             blocked_segments=of_all[0] or 0,
             blocked_bytes=of_all[1] or 0,
         )
@@ -195,7 +196,7 @@ class Report:
     def _inflow(self, decisions: DataFrame) -> list[tuple[int | None, float]]:
         recent = self._segments.where(F.col("written_ms") > self._now_ms - _INFLOW_DAYS * DAY_MS)
         kept_ms = minus("expires_at_ms", "s.largest_timestamp_ms")
-        on_key = [*LOG, "base_offset"]
+        on_key = [*LOG_KEYS, "base_offset"]
         by_time = (
             recent.select(*on_key, "largest_timestamp_ms", F.col("size_bytes").alias("written"))
             .alias("s")

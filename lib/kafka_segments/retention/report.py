@@ -6,10 +6,9 @@ from pyspark.sql import DataFrame, Row
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.console.output import MOST_ROWS_SHOWN, console, duration, print_rows, utc
 
 _YEAR_10000_MS = 253_402_300_800_000
-_DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 
 
 def print_decisions(decisions: DataFrame, output: str) -> None:
@@ -70,19 +69,6 @@ def moment(ms: int | None) -> str:
     if ms is None:
         return "never"
     return utc(ms) if ms < _YEAR_10000_MS else "after the year 9999"
-
-
-def duration(ms: int | None) -> str:
-    """Write a span of time in its two greatest units."""
-    if ms is None:
-        return "-"
-    if ms < _MINUTE_MS:
-        return f"{ms / 1000:.3f} s"
-    if ms < _HOUR_MS:
-        return f"{ms // _MINUTE_MS} min {ms % _MINUTE_MS // 1000} s"
-    if ms < _DAY_MS:
-        return f"{ms // _HOUR_MS} h {ms % _HOUR_MS // _MINUTE_MS} min"
-    return f"{ms // _DAY_MS} d {ms % _DAY_MS // _HOUR_MS} h"
 
 
 def made_table(*names: str) -> RichTable:

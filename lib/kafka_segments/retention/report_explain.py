@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Row
 from rich.markup import escape
 
-from kafka_segments.console.output import console, utc
+from kafka_segments.console.output import console, duration, utc
 from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
-from kafka_segments.retention.report import duration, moment
+from kafka_segments.retention.report import moment
 from kafka_segments.topic_configs import Setting, TopicConfigs
 
 MOST_SEGMENTS = 200

@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from kafka_segments.retention.decide.deletion import decide_retention
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import TODAY, compare_retention
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import LOGS, RETENTION_DECISIONS, SEGMENTS, Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.checkpoints import PartitionOffset
 
@@ -59,7 +59,7 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
         UsageError: the warehouse has no segments.
     """
     tables = Warehouse(spark, options.warehouse)
-    logs = tables.read(LOGS).select(*LOG, "high_watermark", "log_start_offset")
+    logs = tables.read(LOGS).select(*LOG_KEYS, "high_watermark", "log_start_offset")
     remote = spark.createDataFrame(
         [tuple(found) for found in options.remote_offsets],
         "topic string, partition int, highest_remote_offset long",
@@ -69,7 +69,7 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
         tables.read(SEGMENTS)
         .where(F.col("vanished_at").isNull())
         .withColumn("size_bytes", F.when(F.col("is_active"), valid).otherwise(F.col("size_bytes")))
-        .join(logs, list(LOG), how="left")
+        .join(logs, list(LOG_KEYS), how="left")
         .join(F.broadcast(remote), ["topic", "partition"], how="left")
         .transform(with_topic_configs(spark, options.configs))
     )
@@ -111,6 +111,8 @@ def explain_log(
     known = ("high_watermark", "log_start_offset", "largest_timestamp_source")
     return (
         of_log.transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
-        .join(of_log.select(*LOG, "base_offset", *known), [*LOG, "base_offset"], how="inner")
-        .orderBy(*LOG, "base_offset")
+        .join(
+            of_log.select(*LOG_KEYS, "base_offset", *known), [*LOG_KEYS, "base_offset"], how="inner"
+        )
+        .orderBy(*LOG_KEYS, "base_offset")
     )

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.retention.decide.deletion import DELETE, decide_retention
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
 from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -63,10 +63,10 @@ def plan_retention(
     """
     plan_id = uuid.uuid4().hex[:12]
     segments = segments_to_decide(spark, options)
-    known = segments.select(*LOG, "base_offset", "path", "last_modified_ms")
+    known = segments.select(*LOG_KEYS, "base_offset", "path", "last_modified_ms")
     decided = segments.transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
     doomed = decided.where((F.col("decision") == DELETE) & ~F.col("rolls")).join(
-        known, [*LOG, "base_offset"], how="inner"
+        known, [*LOG_KEYS, "base_offset"], how="inner"
     )
     elsewhere = doomed.where(F.col("path").contains("://")).first()
     if elsewhere is not None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
-from kafka_segments.tables.delta import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
 _COUNTS = "index_entries long, time_index_entries long, index_source string"
 _BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entries")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.search.decide import locate
 from kafka_segments.search.decide.answers import Version, answer_named, compare_answers
 from kafka_segments.search.decide.stable_offsets import first_unstable_offsets
 from kafka_segments.search.decide.unread import say_unread
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.tables.delta import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table, Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.moments import MAX_TIMESTAMP
 
 
@@ -76,7 +76,7 @@ class LogTables:
         visible_end = _visible_end(has_checkpointed_end)
         if is_read_committed:
             unstable = self.segments_as_built().transform(first_unstable_offsets())
-            logs = logs.join(unstable, list(LOG), how="left")
+            logs = logs.join(unstable, list(LOG_KEYS), how="left")
             visible_end = _stable_end()
         self.logs = self.keep(
             logs.withColumn("last_visible_offset", visible_end).drop("first_unstable_offset")
@@ -97,8 +97,8 @@ class LogTables:
 
     def segments(self) -> DataFrame:
         """Read the same with the log start offset of their log."""
-        starts = self.logs.select(*LOG, "log_start_offset")
-        return self.segments_as_built().join(starts, list(LOG), how="inner")
+        starts = self.logs.select(*LOG_KEYS, "log_start_offset")
+        return self.segments_as_built().join(starts, list(LOG_KEYS), how="inner")
 
     def ask_all(self, moments: Sequence[tuple[str, int]]) -> DataFrame:
         """Give a question for every log and moment, given as (text, target_ms)."""

@@ -53,11 +53,6 @@ class Listed(NamedTuple):
     offsets: list[dict[str, Any]] | None = None
 
 
-def join_uri(*parts: str) -> str:
-    """Join a URI and relative paths; empty ones are left out."""
-    return "/".join(part.rstrip("/") if part != "/" else "" for part in parts if part)
-
-
 def unrecognized(
     source: str, relative_path: str, entry: FileEntry, reason: str, *, is_left_over: bool = False
 ) -> Listed:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from kafka_segments.sources.listed import LOG, SEGMENT, BrokerFiles, Listed, join_uri, unrecognized
+from kafka_segments.sources.listed import LOG, SEGMENT, BrokerFiles, Listed, unrecognized
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
 from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place
 from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import (
     LOG_SUFFIX,

@@ -8,20 +8,14 @@ folder of such folders, or with a broker's checkpoint files, is a log directory.
 from collections.abc import Iterator
 
 from kafka_segments.errors import SourceError
-from kafka_segments.sources.listed import (
-    FOLDER,
-    MOST_LEVELS,
-    UNLISTED,
-    Listed,
-    join_uri,
-    unrecognized,
-)
+from kafka_segments.sources.listed import FOLDER, MOST_LEVELS, UNLISTED, Listed, unrecognized
 from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir, same_partitions
 from kafka_segments.sources.log_folder import LogFolder, list_log, list_tiered_log
 from kafka_segments.sources.tiered_folder import is_tiered
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.links import with_links_judged
 from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import LOG_SUFFIX, parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
-from kafka_segments.sources.listed import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED, Listed, join_uri
+from kafka_segments.sources.listed import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED, Listed
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import FolderState, parse_partition_folder, parse_segment_name
 
 # Folders listed at a time; on object stores most of it is waiting. A task is one of many.

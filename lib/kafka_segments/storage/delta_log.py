@@ -3,10 +3,10 @@
 import re
 
 from kafka_segments.errors import SourceError
-from kafka_segments.sources.listed import join_uri
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
+from kafka_segments.storage.uris import join_uri
 
 _COMMIT = re.compile(r"[0-9]{20}\.json")
 _OF_NO_COMMIT = (".", "_staged_commits")

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from pyarrow import fs
 
-from kafka_segments.sources.listed import join_uri
 from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.publishing import make_folder, publish
 from kafka_segments.storage.read_ahead import read_range
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import file_name
 
 

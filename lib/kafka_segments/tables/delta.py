@@ -9,10 +9,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafka_segments.errors import UsageError
-from kafka_segments.sources.listed import join_uri
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri
+from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.tables.upgrades import (
     SCHEMA_VERSION,
@@ -22,8 +23,6 @@ from kafka_segments.tables.upgrades import (
 )
 
 _LOG = logging.getLogger(__name__)
-LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
-SEGMENT_KEYS = (*LOG_KEYS, "base_offset")
 _MOST_TRIES = 5
 _CONFLICTS = (
     "ConcurrentAppendException",

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from kafka_segments.tables import delta as tables
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 
 SUITES_VERSION = 2
 KEYS_UNIQUE = "keys_unique"
@@ -121,11 +122,11 @@ _ENTRY_CHECKS = (
     ),
 )
 SUITES = (
-    Suite("segments", tables.SEGMENT_KEYS, SEGMENT_CHECKS, has_measured_keys=True),
-    Suite("offset_index", tables.SEGMENT_KEYS, _ENTRY_CHECKS, has_measured_keys=True),
+    Suite("segments", SEGMENT_KEYS, SEGMENT_CHECKS, has_measured_keys=True),
+    Suite("offset_index", SEGMENT_KEYS, _ENTRY_CHECKS, has_measured_keys=True),
     Suite(
         "time_index",
-        tables.SEGMENT_KEYS,
+        SEGMENT_KEYS,
         (
             *_ENTRY_CHECKS,
             Check(
@@ -139,7 +140,7 @@ SUITES = (
     ),
     Suite(
         "logs",
-        tables.LOG_KEYS,
+        LOG_KEYS,
         (
             Check("log_files_readable", "has_problem", _WARNING, "a broker's files were read"),
             Check("epochs_rise", "epochs_out_of_order", _WARNING, "leader epochs and offsets rise"),

@@ -15,7 +15,7 @@ from kafka_segments.migrate.decide.plan import (
     REFUSED,
     VERIFY,
 )
-from kafka_segments.tables.delta import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 
 Transform = Callable[[DataFrame], DataFrame]
 

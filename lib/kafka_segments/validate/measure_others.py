@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.delta import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS
 
 Transform = Callable[[DataFrame], DataFrame]
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.build.rows import is_finding
 from kafka_segments.tables.bounded import minus, plus
-from kafka_segments.tables.delta import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 
 Transform = Callable[[DataFrame], DataFrame]
 _COUNTS = ("size_bytes", "valid_bytes", "truncated_bytes", "batch_count", "record_count")

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import SEGMENT_KEYS, Warehouse
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.checkpoint import CheckResult, example_text, run_checkpoint
 from kafka_segments.validate.checks import (

@@ -3,6 +3,10 @@
 Every function takes rows of a listing (``storage.listing.Listed``) or of table ``segments``.
 """
 
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -11,46 +15,14 @@ from pyspark.sql import functions as F
 from kafka_segments.sources import listed as listing
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
-LOG_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition")
-SEGMENT_KEYS = (*LOG_KEYS, "base_offset")
-Transform = Callable[[DataFrame], DataFrame]
 
 
-def file_path() -> Column:
-    """Join ``source``, ``relative_path`` and ``name`` into a path or URI."""
-    root = F.when(F.col("source") == "/", "").otherwise(F.col("source"))
-    folder = F.nullif(F.col("relative_path"), F.lit(""))
-    return F.concat_ws("/", root, folder, F.nullif(F.col("name"), F.lit("")))
 
 
-def has_segment_id() -> Column:
-    """Tell by ``name`` whether a segment is an object of tiered storage."""
-    return F.col("name").contains("-")
 
 
-def lies_below(path: Column, sources: Sequence[str]) -> Column:
-    """Tell whether a path is one of the sources or lies below one."""
-    below = F.lit(False)
-    for source in sources:
-        below = below | (path == source) | path.startswith(source.rstrip("/") + "/")
-    return below
 
 
-def with_broker(listed: DataFrame, *, cluster: str | None, broker_id: int | None) -> Transform:
-    """Add ``cluster`` and ``broker_id``: as given, else as meta.properties of the log_dir says."""
-    log_dirs = listed.where(F.col("kind") == listing.LOG_DIR).select(
-        "log_dir", F.col("meta.cluster_id").alias("_cluster"), F.col("meta.node_id").alias("_node")
-    )
-
-    def transform(rows: DataFrame) -> DataFrame:
-        return (
-            rows.join(F.broadcast(log_dirs), "log_dir", how="left")
-            .withColumn("cluster", F.coalesce(F.lit(cluster), F.col("_cluster"), F.lit("")))
-            .withColumn("broker_id", F.coalesce(F.lit(broker_id), F.col("_node"), F.lit(-1)))
-            .drop("_cluster", "_node")
-        )
-
-    return transform
 
 
 def plan_scan(

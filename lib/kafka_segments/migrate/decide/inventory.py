@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.deletion import DELETE
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
-SEGMENT_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition", "base_offset")
 NOW, LATER, NEVER = "now", "later", "never"
 
 LEGACY_FORMAT = "legacy_format"

@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide import inventory
+from kafka_segments.tables.keys import LOG_KEYS
 
-LOG = ("cluster", "broker_id", "log_dir", "topic", "partition")
-COLUMNS = (*LOG, "code", "count", "bytes", "example", "is_blocking", "obstacle", "action")
+COLUMNS = (*LOG_KEYS, "code", "count", "bytes", "example", "is_blocking", "obstacle", "action")
 
 
 class Obstacle(NamedTuple):
@@ -130,8 +130,10 @@ OBSTACLES = {
 def obstacles_of_segments(segments: DataFrame) -> DataFrame:
     """Sum up the obstacles of each log's segments. Needs: rows of ``migration_inventory``."""
     return (
-        segments.select(*LOG, "base_offset", "size_bytes", F.explode("obstacles").alias("code"))
-        .groupBy(*LOG, "code")
+        segments.select(
+            *LOG_KEYS, "base_offset", "size_bytes", F.explode("obstacles").alias("code")
+        )
+        .groupBy(*LOG_KEYS, "code")
         .agg(
             F.count("*").alias("count"),
             F.sum("size_bytes").alias("bytes"),
@@ -232,7 +234,7 @@ def _found(holds: dict[str, Column], example: Column) -> Callable[[DataFrame], D
 
     def transform(rows: DataFrame) -> DataFrame:
         return rows.select(
-            *LOG,
+            *LOG_KEYS,
             F.explode(codes).alias("code"),
             F.lit(1).cast("long").alias("count"),
             F.lit(None).cast("long").alias("bytes"),

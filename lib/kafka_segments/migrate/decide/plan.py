@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.build.decide.plan import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.names import METADATA_TOPIC
 
 KEEP, INDEXES, CONVERT, CUT, REFUSE = "keep", "indexes", "convert", "cut", "refuse"

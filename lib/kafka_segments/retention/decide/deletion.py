@@ -6,11 +6,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide import reasons
-from kafka_segments.retention.decide.passes import LOG, in_order, mark_deleted, whole_log
-from kafka_segments.retention.decide.passes import up_to_here as so_far
+from kafka_segments.retention.decide.passes import mark_deleted
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.timestamps import guess_unit
+from kafka_segments.tables.windows import in_order, whole_log
+from kafka_segments.tables.windows import up_to_here as so_far
 
 DELETE, KEEP = "delete", "keep"
 _NEVER = 2**63 - 1
@@ -44,7 +46,7 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Callable[[DataFra
             .withColumn("reason_code", reasons.code())
             .withColumn("_waiting", F.when(F.col("_waits"), _size()))
             .transform(_with_waiting_bytes)
-            .select(*LOG, "base_offset", *_decision(now_ms))
+            .select(*LOG_KEYS, "base_offset", *_decision(now_ms))
         )
 
     return transform
@@ -58,9 +60,9 @@ def _clock(now_ms: int, rules: RetentionRules) -> dict[str, Column]:
     """Say what a segment's clock is, and whether a copy has reset it."""
     record = F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))
     beside = F.coalesce(
-        F.lead(record).over(in_order(LOG)),
-        F.lag(record).over(in_order(LOG)),
-        F.max(record).over(whole_log(LOG)),
+        F.lead(record).over(in_order(LOG_KEYS)),
+        F.lag(record).over(in_order(LOG_KEYS)),
+        F.max(record).over(whole_log(LOG_KEYS)),
     )
     from_record = F.col("largest_timestamp_source") == "record"
     neighbour = F.coalesce(record, beside) if rules.by_mtime else beside
@@ -90,7 +92,7 @@ def _moments(now_ms: int) -> dict[str, Column]:
 
 def _blame() -> dict[str, Column]:
     """Find the older segment that goes last."""
-    older = in_order(LOG).rowsBetween(Window.unboundedPreceding, -1)
+    older = in_order(LOG_KEYS).rowsBetween(Window.unboundedPreceding, -1)
     offset = F.when(F.col("by_record"), F.col("offset_of_max_timestamp"))
     kept = F.when(
         F.col("rule").isNull(),
@@ -114,8 +116,8 @@ def _blame() -> dict[str, Column]:
 
 def _with_waiting_bytes(frame: DataFrame) -> DataFrame:
     """Add up the younger segments that could go but for older ones; null where nothing waits."""
-    waiting = F.sum("_waiting").over(whole_log(LOG)) - F.coalesce(
-        F.sum("_waiting").over(so_far(LOG)), F.lit(0)
+    waiting = F.sum("_waiting").over(whole_log(LOG_KEYS)) - F.coalesce(
+        F.sum("_waiting").over(so_far(LOG_KEYS)), F.lit(0)
     )
     return frame.withColumn(
         "waiting_bytes", F.when(F.col("rule").isNull(), F.coalesce(waiting, F.lit(0)))

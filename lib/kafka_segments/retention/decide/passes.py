@@ -2,32 +2,16 @@
 
 from collections.abc import Callable
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import with_other_rules
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME, RetentionRules
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.windows import in_order, up_to_here, whole_log
 
-LOG = ("cluster", "broker_id", "log_dir", "topic", "partition")
 INHERITED = -2  # a local.retention.* that takes the value of retention.*
-
-
-def whole_log(log: tuple[str, ...]) -> WindowSpec:
-    """Give the window of all segments of a log."""
-    return Window.partitionBy(*log).rowsBetween(
-        Window.unboundedPreceding, Window.unboundedFollowing
-    )
-
-
-def up_to_here(log: tuple[str, ...]) -> WindowSpec:
-    """Give the window of a segment and all older ones."""
-    return in_order(log).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-
-
-def in_order(log: tuple[str, ...]) -> WindowSpec:
-    """Give the window of a log's segments, oldest first, for lead and lag."""
-    return Window.partitionBy(*log).orderBy("base_offset")
 
 
 def _all_so_far(condition: Column, log: tuple[str, ...]) -> Column:
@@ -36,7 +20,7 @@ def _all_so_far(condition: Column, log: tuple[str, ...]) -> Column:
 
 
 def mark_deleted(
-    *, now_ms: int, rules: RetentionRules, log: tuple[str, ...] = LOG
+    *, now_ms: int, rules: RetentionRules, log: tuple[str, ...] = LOG_KEYS
 ) -> Callable[[DataFrame], DataFrame]:
     """Mark the segments that retention deletes at ``now_ms``.
 

@@ -6,9 +6,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import words
-from kafka_segments.retention.decide.passes import LOG, mark_deleted
+from kafka_segments.retention.decide.passes import mark_deleted
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS
 
 TODAY = "today"
 _KEPT = ("segments", "size_bytes", "oldest_offset", "span_ms")
@@ -29,7 +30,7 @@ def compare_retention(
         the same of today as today_<name>; not_decided (why nothing goes by these settings where
         all of the topic falls under ``OTHER_RULES``; null: it does).
     """
-    log = (*LOG, "setting")
+    log = (*LOG_KEYS, "setting")
 
     def transform(segments: DataFrame) -> DataFrame:
         crossed = segments.crossJoin(F.broadcast(changes)).withColumns(

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.roll.decide.cutting import Points, cut
-from kafka_segments.roll.decide.rolls import SEGMENT
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.names import METADATA_TOPIC
 
-LOG = SEGMENT[:-1]
+LOG = SEGMENT_KEYS[:-1]
 CUTS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, setting string,"
     " segments_today long, segments long, segments_least long, segments_most long, files long,"
@@ -65,12 +65,12 @@ def compare_cuts(
             F.floor(F.col("position") / F.col("_step_bytes")).alias("_bytes"),
             F.floor(F.col("timestamp_ms") / F.col("_step_ms")).alias("_ms"),
         )
-        thinned = inside.groupBy(*SEGMENT, *buckets).agg(
+        thinned = inside.groupBy(*SEGMENT_KEYS, *buckets).agg(
             F.min("position").alias("position"),
             F.min("timestamp_ms").alias("timestamp_ms"),
             F.max("gap_bytes").alias("gap_bytes"),
         )
-        points = thinned.join(placed, list(SEGMENT), how="inner").withColumn(
+        points = thinned.join(placed, list(SEGMENT_KEYS), how="inner").withColumn(
             "position", F.col("position") + F.col("_start")
         )
         walked = points.select(*LOG, "base_offset", *_POINTS, *SETTINGS)
@@ -91,7 +91,7 @@ def _placed(segments: DataFrame) -> DataFrame:
     follows = F.coalesce(F.max("max_timestamp_ms").over(before) <= first, F.lit(True))
     is_sound = (size == 0) | (follows & (first >= 0))
     return segments.select(
-        *SEGMENT,
+        *SEGMENT_KEYS,
         size.alias("_size"),
         first.alias("_first"),
         F.coalesce("max_timestamp_ms", F.lit(-1)).alias("_max"),
@@ -108,7 +108,7 @@ def _entries(offset_index: DataFrame, time_index: DataFrame, placed: DataFrame) 
 
     def rows(frame: DataFrame, offset: Column, position: Column, timestamp: Column) -> DataFrame:
         return frame.select(
-            *SEGMENT,
+            *SEGMENT_KEYS,
             offset.cast("long").alias("_offset"),
             position.cast("long").alias("position"),
             timestamp.cast("long").alias("_timestamp"),
@@ -124,7 +124,7 @@ def _entries(offset_index: DataFrame, time_index: DataFrame, placed: DataFrame) 
         .unionByName(rows(placed, F.lit(2**63 - 1), F.col("_size"), F.col("_max")))
         .unionByName(entries, allowMissingColumns=True)
     )
-    order = Window.partitionBy(*SEGMENT).orderBy("_offset", F.asc_nulls_first("position"))
+    order = Window.partitionBy(*SEGMENT_KEYS).orderBy("_offset", F.asc_nulls_first("position"))
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     previous = F.coalesce(F.last("position", ignorenulls=True).over(before), F.lit(0))

@@ -18,8 +18,8 @@ from kafka_segments.roll.decide.rules import (
 )
 from kafka_segments.roll.index_entries import IndexSource
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
-SEGMENT = ("cluster", "broker_id", "log_dir", "topic", "partition", "base_offset")
 ROLL, JITTER, KEEP, UNKNOWN = "roll", "jitter", "keep", "unknown"
 _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 _INDEX_SOURCES = {
@@ -88,7 +88,7 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
             .withColumn("_nearest", _nearest(rules))
             .withColumn("_from", _moment(least_ms))
             .withColumn("_by", _moment(F.col("_max_ms")))
-            .select(*SEGMENT, *_outcome())
+            .select(*SEGMENT_KEYS, *_outcome())
         )
 
     return transform

@@ -1,13 +1,12 @@
 """Answer searches: Kafka's answer and the true one side by side, and why they differ."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.search.decide.locate import KAFKA, TRUE
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.moments import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -17,11 +16,10 @@ from kafka_segments.wire.moments import (
     MAX_TIMESTAMP,
 )
 
-Transform = Callable[[DataFrame], DataFrame]
 Version = tuple[int, ...]
 UNKNOWN = -1
 ANSWER = (
-    *LOG,
+    *LOG_KEYS,
     "question",
     "target_ms",
     "kafka_timestamp_ms",
@@ -85,7 +83,7 @@ def answer_named(*, kafka_version: Version) -> Transform:
     def transform(questions: DataFrame) -> DataFrame:
         known = F.coalesce(offset, _long(UNKNOWN))
         return questions.select(
-            *LOG,
+            *LOG_KEYS,
             "question",
             "target_ms",
             F.when(too_old.isNull(), _long(UNKNOWN)).alias("kafka_timestamp_ms"),
@@ -145,7 +143,7 @@ def compare_answers(*, kafka_version: Version) -> Transform:
 
     def transform(found: DataFrame) -> DataFrame:
         return (
-            found.groupBy(*LOG, *_ASKED)
+            found.groupBy(*LOG_KEYS, *_ASKED)
             .agg(
                 F.max(F.when(F.col("role") == KAFKA, chosen)).alias("_kafka"),
                 F.min(F.when((F.col("role") == TRUE) & is_found, record)).alias("_true"),

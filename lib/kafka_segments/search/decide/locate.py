@@ -1,15 +1,12 @@
 """Choose the segment that a search goes to, and the byte where it begins, from tables alone."""
 
-from collections.abc import Callable
-
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.passes import LOG
 from kafka_segments.tables.as_of import last_at_or_below
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
-SEGMENT = (*LOG, "base_offset")
 KAFKA, TRUE = "kafka", "true"
 _TRUE_IN_CUT_SEGMENT = "true, in the segment cut by the log start offset"
 NO_TIMESTAMP_BOUND = -(2**63)
@@ -20,7 +17,6 @@ _FILE = (
     "max_timestamp_ms",
     "offset_of_max_timestamp",
 )
-Transform = Callable[[DataFrame], DataFrame]
 
 
 def describe_logs(logs: DataFrame) -> Transform:
@@ -36,14 +32,14 @@ def describe_logs(logs: DataFrame) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         epochs = F.array_sort(F.flatten(F.collect_list("leader_epochs")))
-        found = segments.groupBy(*LOG).agg(
+        found = segments.groupBy(*LOG_KEYS).agg(
             F.min("base_offset").alias("_first"),
             F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),
             epochs.alias("_epochs"),
         )
-        known = logs.select(*LOG, "log_start_offset", "high_watermark", "leader_epochs")
-        return found.join(known, list(LOG), how="left").select(
-            *LOG,
+        known = logs.select(*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs")
+        return found.join(known, list(LOG_KEYS), how="left").select(
+            *LOG_KEYS,
             F.greatest("_first", "log_start_offset").alias("log_start_offset"),
             "log_end_offset",
             "high_watermark",
@@ -67,7 +63,7 @@ def _rising(segments: DataFrame) -> DataFrame:
     )
     roles = F.array(F.lit(KAFKA), F.when(is_whole, TRUE), F.when(is_cut, _TRUE_IN_CUT_SEGMENT))
     before = (
-        Window.partitionBy(*LOG, "role")
+        Window.partitionBy(*LOG_KEYS, "role")
         .orderBy("base_offset")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -79,7 +75,7 @@ def _rising(segments: DataFrame) -> DataFrame:
         .withColumn("_reaches", reaches)
         .withColumn("_before", F.max("_reaches").over(before))
         .where(F.col("_before").isNull() | (F.col("_reaches") > F.col("_before")))
-        .select(*LOG, "role", minus(0, "_reaches").alias("_minus"), *_FILE)
+        .select(*LOG_KEYS, "role", minus(0, "_reaches").alias("_minus"), *_FILE)
     )
 
 
@@ -109,7 +105,7 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
                 "role", F.explode(F.array(*map(F.lit, (KAFKA, TRUE, _TRUE_IN_CUT_SEGMENT))))
             )
             .transform(
-                last_at_or_below(rising, keys=(*LOG, "role"), at="_target", entry_at="_minus")
+                last_at_or_below(rising, keys=(*LOG_KEYS, "role"), at="_target", entry_at="_minus")
             )
             .where(F.col("base_offset").isNotNull() | is_kafka)
             .drop("_target")
@@ -129,18 +125,18 @@ def choose_by_max_timestamp(segments: DataFrame) -> Transform:
     Gives: as ``choose_by_timestamp``, the greatest timestamp as least_timestamp_ms.
     Source: UnifiedLog.fetchOffsetByTimestamp, MAX_TIMESTAMP; RecordBatch.offsetOfMaxTimestamp.
     """
-    order = Window.partitionBy(*LOG).orderBy(F.desc("max_timestamp_ms"), "base_offset")
+    order = Window.partitionBy(*LOG_KEYS).orderBy(F.desc("max_timestamp_ms"), "base_offset")
     is_v0 = (F.col("max_timestamp_ms") < 0) & F.array_contains("magics", F.lit(0))
     first = (
         segments.withColumn("_rank", F.row_number().over(order))
         .where((F.col("_rank") == 1) & ~F.coalesce(is_v0, F.lit(False)))
-        .select(*LOG, *_FILE, F.col("base_offset").alias("least_offset"))
+        .select(*LOG_KEYS, *_FILE, F.col("base_offset").alias("least_offset"))
         .withColumn("least_timestamp_ms", F.col("max_timestamp_ms"))
     )
 
     def transform(questions: DataFrame) -> DataFrame:
         chosen = questions.drop("least_timestamp_ms", "least_offset").join(
-            first, list(LOG), how="left"
+            first, list(LOG_KEYS), how="left"
         )
         return chosen.withColumn("role", F.lit(KAFKA)).unionByName(
             chosen.where(F.col("max_timestamp_ms") >= 0).withColumn("role", F.lit(TRUE))
@@ -158,18 +154,20 @@ def choose_by_offset(segments: DataFrame) -> Transform:
     Gives: as ``choose_by_timestamp``, with least_timestamp_ms open and role true.
     Source: LocalLog.read.
     """
-    order = Window.partitionBy(*LOG).orderBy("base_offset")
+    order = Window.partitionBy(*LOG_KEYS).orderBy("base_offset")
     holding = segments.where(F.col("next_offset") > F.col("base_offset"))
     following = F.lead(F.struct(*_FILE)).over(order)
     entries = holding.withColumn("_files", F.array(F.struct(*_FILE), following)).select(
-        *LOG, "_files", minus(1, "next_offset").alias("_minus_last")
+        *LOG_KEYS, "_files", minus(1, "next_offset").alias("_minus_last")
     )
 
     def transform(questions: DataFrame) -> DataFrame:
         return (
             questions.drop("least_timestamp_ms")
             .withColumn("_target", minus(0, "least_offset"))
-            .transform(last_at_or_below(entries, keys=LOG, at="_target", entry_at="_minus_last"))
+            .transform(
+                last_at_or_below(entries, keys=LOG_KEYS, at="_target", entry_at="_minus_last")
+            )
             .withColumn("_file", F.explode("_files"))
             .where(F.col("_file").isNotNull())
             .select(*questions.drop("least_timestamp_ms").columns, "_file.*")
@@ -200,39 +198,39 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
     """
 
     def transform(chosen: DataFrame) -> DataFrame:
-        segments = chosen.select(*SEGMENT).distinct()
-        order = Window.partitionBy(*SEGMENT).orderBy("_timestamp")
+        segments = chosen.select(*SEGMENT_KEYS).distinct()
+        order = Window.partitionBy(*SEGMENT_KEYS).orderBy("_timestamp")
         times = (
-            time_index.join(segments, list(SEGMENT), how="left_semi")
-            .select(*SEGMENT, F.col("timestamp_ms").alias("_timestamp"), F.col("offset"))
+            time_index.join(segments, list(SEGMENT_KEYS), how="left_semi")
+            .select(*SEGMENT_KEYS, F.col("timestamp_ms").alias("_timestamp"), F.col("offset"))
             .unionByName(
                 segments.withColumn(
                     "_timestamp", F.lit(NO_TIMESTAMP_BOUND).cast("long")
                 ).withColumn("offset", F.col("base_offset"))
             )
             .select(
-                *SEGMENT,
+                *SEGMENT_KEYS,
                 "_timestamp",
                 F.col("_timestamp").alias("_indexed"),
                 F.col("offset").alias("_offset"),
                 F.lead("offset").over(order).alias("_next_offset"),
             )
         )
-        offsets = offset_index.join(segments, list(SEGMENT), how="left_semi").select(
-            *SEGMENT, "offset", F.col("position").alias("_position")
+        offsets = offset_index.join(segments, list(SEGMENT_KEYS), how="left_semi").select(
+            *SEGMENT_KEYS, "offset", F.col("position").alias("_position")
         )
         is_indexed = F.col("_indexed") == F.col("least_timestamp_ms")
         by_time = F.when(is_indexed, F.col("_offset")).otherwise(minus("_next_offset", 1))
         return (
             chosen.transform(
                 last_at_or_below(
-                    times, keys=SEGMENT, at="least_timestamp_ms", entry_at="_timestamp"
+                    times, keys=SEGMENT_KEYS, at="least_timestamp_ms", entry_at="_timestamp"
                 )
             )
             .withColumn(
                 "_from", F.greatest(F.coalesce(by_time, F.col("_offset")), F.col("least_offset"))
             )
-            .transform(last_at_or_below(offsets, keys=SEGMENT, at="_from", entry_at="offset"))
+            .transform(last_at_or_below(offsets, keys=SEGMENT_KEYS, at="_from", entry_at="offset"))
             .withColumn("start_position", F.coalesce("_position", F.lit(0)).cast("long"))
             .drop("_indexed", "_offset", "_next_offset", "_from", "_position")
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.passes import LOG
+from kafka_segments.tables.keys import LOG_KEYS
 
 _BEGIN, _COMMIT = 1, 2  # kinds of ``transaction_steps``; later kinds are markers too
 _TAKEN_BACK = (
@@ -26,7 +26,7 @@ def first_unstable_offsets() -> Callable[[DataFrame], DataFrame]:
     """
     order = F.struct("base_offset", "_place")
     is_marker = F.col("_step.kind") >= _COMMIT
-    of_producer = Window.partitionBy(*LOG, "_step.producer_id")
+    of_producer = Window.partitionBy(*LOG_KEYS, "_step.producer_id")
     ended = F.max(F.when(is_marker, order)).over(of_producer)
     is_open = (F.col("_step.kind") == _BEGIN) & (
         F.col("_ended").isNull() | (order > F.col("_ended"))
@@ -35,12 +35,12 @@ def first_unstable_offsets() -> Callable[[DataFrame], DataFrame]:
     def transform(segments: DataFrame) -> DataFrame:
         is_taken_back = F.coalesce(F.col("damage.kind").isin(*_TAKEN_BACK), F.lit(False))
         steps = segments.where(~is_taken_back).select(
-            *LOG, "base_offset", F.posexplode("transaction_steps").alias("_place", "_step")
+            *LOG_KEYS, "base_offset", F.posexplode("transaction_steps").alias("_place", "_step")
         )
         return (
             steps.withColumn("_ended", ended)
             .where(is_open)
-            .groupBy(*LOG)
+            .groupBy(*LOG_KEYS)
             .agg(F.min("_step.offset").alias("first_unstable_offset"))
         )
 

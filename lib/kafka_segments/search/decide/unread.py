@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.passes import LOG
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.moments import EARLIEST, EARLIEST_LOCAL
 
 _UNREAD = (
@@ -39,7 +39,7 @@ def say_unread(segments: DataFrame) -> Callable[[DataFrame], DataFrame]:
     )
     unread = (
         segments.where(F.col("damage.kind").isin(*_UNREAD))
-        .groupBy(*LOG)
+        .groupBy(*LOG_KEYS)
         .agg(
             F.min(
                 F.struct(F.coalesce("next_offset", "base_offset").alias("offset"), why.alias("why"))
@@ -57,7 +57,7 @@ def say_unread(segments: DataFrame) -> Callable[[DataFrame], DataFrame]:
 
     def transform(answers: DataFrame) -> DataFrame:
         return (
-            answers.join(F.broadcast(unread), list(LOG), how="left")
+            answers.join(F.broadcast(unread), list(LOG_KEYS), how="left")
             .withColumn("_is_taken_back", is_taken_back)
             .withColumns(
                 {name: F.when(~F.col("_is_taken_back"), F.col(name)) for name in _ANSWERS}
