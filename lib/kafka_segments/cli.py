@@ -6,6 +6,7 @@ from kafka_segments import __version__
 from kafka_segments.audit.command import audit
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
+from kafka_segments.failover.command import failover, restore
 from kafka_segments.forensics.command import forensics
 from kafka_segments.lag.command import lag
 from kafka_segments.latency.command import latency
@@ -44,6 +45,8 @@ for verb in (
     validate,
 ):
     cli.add_command(verb)
+for plan in (failover, restore):
+    search.add_command(plan)
 
 
 def main() -> None:

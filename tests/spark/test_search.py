@@ -278,7 +278,7 @@ def test_a_search_leaves_nothing_in_the_session(spark: SparkSession, broker_ware
     [
         (["--time", "2026-01-31T14:00:00"], "has no zone"),
         ([], "one of --time and --questions is needed"),
-        (["--time", "1", "--kafka-version", "0.10"], "0.11 or later expected"),
+        (["--time", "1", "--kafka-version", "0.10"], "0.11 and later are known"),
         (["--time", "LATEST", "--output", "reset-offsets"], "takes one --time, and no name"),
         (["--questions", "nowhere.csv"], "nowhere.csv: no such file"),
         (

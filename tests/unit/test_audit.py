@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee, RefereeError
-from kafka_segments.audit.consequences import parse_version
 from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.audit.tasks_folders import audit_folder
 from kafka_segments.audit.tasks_transactions import judge_log_transactions
+from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch

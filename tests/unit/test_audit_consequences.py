@@ -16,7 +16,6 @@ from kafka_segments.audit.consequences import (
     consequence_of,
     is_finding,
     orphan_consequence,
-    parse_version,
     why_recovered,
 )
 from kafka_segments.audit.judge_odd_files import judge_odd_file
@@ -31,6 +30,7 @@ from kafka_segments.audit.judgement import (
     LogFacts,
     Verdict,
 )
+from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.errors import UsageError
 
 LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)

@@ -5,10 +5,11 @@ import sys
 
 import pytest
 
-from kafka_segments.build.options import BuildOptions, refuse_locked
+from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.index_files import IndexOutput
 
 HOLD_LOCK = """\

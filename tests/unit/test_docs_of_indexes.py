@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.broker_rules.index_sizes import (
+from index_sizes import (
     GIB,
     EntryCounts,
     bytes_by_the_clock,
     bytes_by_the_interval,
     sizes_by_granularity,
+    table,
 )
-from kafka_segments.broker_rules.index_sizes_table import table
 from kafka_segments.index.recovery import TIME_ENTRY_BYTES
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import SourceError
+from kafka_segments.sources import kinds, source_folder
 from kafka_segments.sources import listed as listing
-from kafka_segments.sources import source_folder
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
 from kafka_segments.storage.uris import join_uri
@@ -43,14 +43,14 @@ def rows_of(kind: str, source: str, relative_path: str = "") -> list[listing.Lis
 
 
 def reasons(
-    source: str, relative_path: str = "", *, kinds: tuple[str, ...] = listing.NOT_TAKEN
+    source: str, relative_path: str = "", *, kinds: tuple[str, ...] = kinds.NOT_TAKEN
 ) -> dict[str, str | None]:
     rows = [row for kind in kinds for row in rows_of(kind, source, relative_path)]
     return {row.name: row.reason for row in rows}
 
 
 def folders_of(source: str) -> list[str]:
-    return [row.relative_path for row in rows_of(listing.FOLDER, source)]
+    return [row.relative_path for row in rows_of(kinds.FOLDER, source)]
 
 
 # --- a partition's folder ---
@@ -60,7 +60,7 @@ def test_a_partitions_folder_gives_its_segments_in_order_the_last_one_active(tre
     source = tree({f"t-0/{segment(1000)}": b"12345", f"t-0/{segment(0)}": b"1"})
     os.utime(f"{source}/t-0/{segment(0)}", ns=(0, 1_700_000_000_123_456_789))
 
-    first, last = rows_of(listing.SEGMENT, source, "t-0")
+    first, last = rows_of(kinds.SEGMENT, source, "t-0")
 
     assert first == listing.Listed(
         kind="segment",
@@ -83,7 +83,7 @@ def test_a_partitions_folder_gives_its_segments_in_order_the_last_one_active(tre
 def test_a_partitions_folder_may_be_the_source(tree):
     source = f"{tree({f't-0/{segment(0)}': b''})}/t-0"
 
-    (found,) = rows_of(listing.SEGMENT, source)
+    (found,) = rows_of(kinds.SEGMENT, source)
 
     assert (found.source, found.relative_path) == (source, "")
     assert (found.topic, found.partition) == ("t", 0)
@@ -99,7 +99,7 @@ def test_a_log_has_its_topic_id_and_leader_epochs(tree):
         }
     )
 
-    (log,) = rows_of(listing.LOG, source, "t-0")
+    (log,) = rows_of(kinds.LOG, source, "t-0")
 
     assert log.topic_id == TOPIC_ID
     assert log.leader_epochs == [(3, 1000), (5, 1006)]
@@ -115,7 +115,7 @@ def test_files_that_cannot_be_parsed_are_the_logs_reason(tree):
         }
     )
 
-    (log,) = rows_of(listing.LOG, source, "t-0")
+    (log,) = rows_of(kinds.LOG, source, "t-0")
 
     assert (log.topic_id, log.leader_epochs) == (None, None)
     assert log.reason == (
@@ -131,7 +131,7 @@ def test_a_file_that_may_not_be_read_is_the_logs_reason(tree, monkeypatch):
     source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
     monkeypatch.setattr(listing, "read_whole", refuse)
 
-    (log,) = rows_of(listing.LOG, source, "t-0")
+    (log,) = rows_of(kinds.LOG, source, "t-0")
 
     assert log.reason == (
         "leader-epoch-checkpoint: [Errno 13] Permission denied:"
@@ -143,7 +143,7 @@ def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):
     source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
     monkeypatch.setattr(listing, "_MOST_TEXT_BYTES", 3)
 
-    (log,) = rows_of(listing.LOG, source, "t-0")
+    (log,) = rows_of(kinds.LOG, source, "t-0")
 
     assert log.reason == "leader-epoch-checkpoint: 4 bytes, at most 3 expected"
 
@@ -172,8 +172,8 @@ def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
         f"{segment(6)}.cleaned": left_over,
         leftover: "unfinished file of a kafka-segments run that was stopped; may be removed",
     }
-    assert [row.base_offset for row in rows_of(listing.SEGMENT, source, "t-0")] == [0]
-    assert set(reasons(source, "t-0", kinds=(listing.LEFT_OVER,)).values()) == {left_over}
+    assert [row.base_offset for row in rows_of(kinds.SEGMENT, source, "t-0")] == [0]
+    assert set(reasons(source, "t-0", kinds=(kinds.LEFT_OVER,)).values()) == {left_over}
 
 
 def test_a_base_offset_above_int64_is_no_segment(tree):
@@ -199,7 +199,7 @@ def test_a_pipe_or_a_dangling_link_named_like_a_segment_is_named_and_not_opened(
     os.mkfifo(f"{folder}/leader-epoch-checkpoint")
     Path(f"{folder}/{segment(20)}").symlink_to(tmp_path / "nowhere")
 
-    assert [row.name for row in rows_of(listing.SEGMENT, source, "t-0")] == [segment(0)]
+    assert [row.name for row in rows_of(kinds.SEGMENT, source, "t-0")] == [segment(0)]
     assert reasons(source, "t-0") == {
         segment(10): "a pipe, a socket or a device, no file",
         segment(20): f"a link that leads nowhere: {tmp_path}/nowhere is not there",
@@ -237,7 +237,7 @@ def test_a_future_folder_has_segments_marked_so(tree):
     folder = f"t-0.{HASH}-future"
     source = tree({f"{folder}/{segment(0)}": b""})
 
-    (found,) = rows_of(listing.SEGMENT, source, folder)
+    (found,) = rows_of(kinds.SEGMENT, source, folder)
 
     assert (found.topic, found.partition, found.folder_state) == ("t", 0, "future")
 
@@ -255,7 +255,7 @@ def test_a_log_directory_says_who_it_belongs_to_and_how_it_was_shut_down(tree):
         }
     )
 
-    (log_dir,) = rows_of(listing.LOG_DIR, source)
+    (log_dir,) = rows_of(kinds.LOG_DIR, source)
 
     assert log_dir.log_dir == source
     assert log_dir.meta == {
@@ -271,7 +271,7 @@ def test_a_log_directory_says_who_it_belongs_to_and_how_it_was_shut_down(tree):
 def test_a_log_directory_without_meta_properties_is_one_too(tree):
     source = tree({f"t-0/{segment(0)}": b""})
 
-    (log_dir,) = rows_of(listing.LOG_DIR, source)
+    (log_dir,) = rows_of(kinds.LOG_DIR, source)
 
     assert log_dir.meta == {"was_clean_shutdown": False, "has_lock_file": False}
     assert log_dir.offsets == []
@@ -287,7 +287,7 @@ def test_the_checkpoints_of_a_log_directory_are_joined_by_partition(tree):
         }
     )
 
-    (log_dir,) = rows_of(listing.LOG_DIR, source)
+    (log_dir,) = rows_of(kinds.LOG_DIR, source)
 
     assert log_dir.offsets == [
         {"topic": "t", "partition": 0, "recovery_point": 5, "high_watermark": 9},
@@ -304,7 +304,7 @@ def test_a_corrupt_checkpoint_is_the_log_directorys_reason_and_the_others_are_re
         }
     )
 
-    (log_dir,) = rows_of(listing.LOG_DIR, source)
+    (log_dir,) = rows_of(kinds.LOG_DIR, source)
 
     assert log_dir.offsets == [{"topic": "t", "partition": 0, "high_watermark": 9}]
     assert log_dir.reason == (
@@ -406,7 +406,7 @@ def test_links_to_folders_above_list_nothing_twice_and_end(tree, tmp_path):
 
     assert find_segments([source], follow_links=True).segments == once
     followed = [*list_source_folder(source, "", follow_links=True)]
-    assert {row.name: row.reason for row in followed if row.kind == listing.NOT_FOLLOWED} == {
+    assert {row.name: row.reason for row in followed if row.kind == kinds.NOT_FOLLOWED} == {
         "loop": f"a link to {source}, which holds it: {endless}",
         "up": f"a link to {tmp_path}, which holds it: {endless}",
     }
@@ -443,8 +443,8 @@ def test_a_segment_or_a_log_that_is_a_link_is_read_only_when_asked(tree, tmp_pat
         UnlistedFolder(f"{source}/t-1", "t", 1, reason.format(tmp_path / "t-1")),
         UnlistedFolder(f"{source}/t-0/{segment(5)}", "t", 0, reason.format(secret)),
     ]
-    assert [row.size_bytes for row in rows_of(listing.NOT_FOLLOWED, source, "t-0")] == [0]
-    (log,) = rows_of(listing.LOG, source, "t-2")
+    assert [row.size_bytes for row in rows_of(kinds.NOT_FOLLOWED, source, "t-0")] == [0]
+    (log,) = rows_of(kinds.LOG, source, "t-2")
     assert (log.leader_epochs, log.reason) == (None, None)
     assert [(file.partition, file.size_bytes) for file in followed.segments] == [
         *((0, 1), (0, 10), (1, 2))
@@ -475,7 +475,7 @@ def test_folders_too_far_below_the_source_are_named(tree):
 
     found = find_segments([source])
 
-    (row,) = rows_of(listing.UNLISTED, source, "a/b/c")
+    (row,) = rows_of(kinds.UNLISTED, source, "a/b/c")
     assert (row.relative_path, row.name) == ("a/b/c/t-0", "")
     assert [file.relative_path for file in found.segments] == ["a/b/t-1"]
     assert found.unlisted == [

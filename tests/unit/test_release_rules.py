@@ -84,7 +84,7 @@ def test_the_first_release_is_0_8() -> None:
     "version", ["", "4", "4.", ".3", "4.3.1.0.0", "4.x", "12345.0", " 4.3", "٤.3"]
 )
 def test_what_is_no_version_is_refused(version: str) -> None:
-    with pytest.raises(UsageError, match="a version such as"):
+    with pytest.raises(UsageError, match="a release such as"):
         RetentionRules.of(version)
 
 

@@ -28,7 +28,7 @@ def test_the_group_lists_its_subcommands_and_a_bare_call_decides() -> None:
     [
         (["--set", "a=1"], "kafka-segments: unknown setting a"),
         (["--what-if", "segment_bytes=1"], "kafka-segments: unknown setting segment_bytes"),
-        (["--kafka-version", "4"], "kafka-segments: --kafka-version 4: a version such as 4.3"),
+        (["--kafka-version", "4"], "kafka-segments: --kafka-version 4: a release such as 4.3"),
         (["--kafka-version", "0.7.2"], "kafka-segments: --kafka-version 0.7.2: 0.8 and later"),
     ],
 )

@@ -13,7 +13,7 @@ from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.audit.tasks_uploads import lone_objects
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import kinds
 from kafka_segments.sources.walk import walk_folders
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
@@ -35,11 +35,11 @@ def _audit(tmp_path: Path) -> list[dict[str, Any]]:
     for folder in walk_folders([(str(tmp_path / "tier"), "")]).folders:
         given = {"cluster": "", "broker_id": -1, "is_clean": True, "is_recovered": False}
         found = [row._asdict() | given for row in folder]
-        judged = [row for s in found if s["kind"] == listing.SEGMENT for row in auditor.audit(s)]
+        judged = [row for s in found if s["kind"] == kinds.SEGMENT for row in auditor.audit(s)]
         rows += [row for row in judged if "unfolded" not in row]
         unfolded = [row for row in judged if "unfolded" in row]
         rows += judge_log_transactions(unfolded, scope.version)
-        rows += [row for s in found if s["kind"] == listing.LOG for row in lone_objects(s)]
+        rows += [row for s in found if s["kind"] == kinds.LOG for row in lone_objects(s)]
     return rows
 
 
@@ -295,9 +295,7 @@ def test_of_two_copies_the_segment_is_the_one_that_kafka_reads(
         kafkas = referee.announce(uploads, epoch=newest, offset=60)
         (rows,) = walk_folders([(str(root), "")]).folders[-1:]
 
-        assert [row.name for row in rows if row.kind == listing.SEGMENT] == [
-            f"{0:020d}-{kafkas}.log"
-        ]
+        assert [row.name for row in rows if row.kind == kinds.SEGMENT] == [f"{0:020d}-{kafkas}.log"]
 
 
 # -- the manifest -------------------------------------------------------------------------------

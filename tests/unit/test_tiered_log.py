@@ -14,7 +14,7 @@ from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions
 from kafka_segments.segments.format_files import Around
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.files import open_segment, place
@@ -66,7 +66,7 @@ def _listed(tmp_path: Path, kind: str) -> list[Listed]:
 
 
 def _reasons(tmp_path: Path) -> dict[str, str | None]:
-    return {row.name: row.reason for row in _listed(tmp_path, listing.UNRECOGNIZED)}
+    return {row.name: row.reason for row in _listed(tmp_path, kinds.UNRECOGNIZED)}
 
 
 # -- the log ------------------------------------------------------------------------------------
@@ -228,8 +228,8 @@ def test_a_partition_is_listed_with_its_topic_and_id(tmp_path: Path) -> None:
     first = _put(tmp_path)
     _put(tmp_path, base_offset=60, end_offset=119, segment_id=OTHER_ID)
 
-    segment, last = _listed(tmp_path, listing.SEGMENT)
-    (log,) = _listed(tmp_path, listing.LOG)
+    segment, last = _listed(tmp_path, kinds.SEGMENT)
+    (log,) = _listed(tmp_path, kinds.LOG)
 
     assert segment == Listed(
         kind="segment",
@@ -253,10 +253,10 @@ def test_a_partition_is_listed_with_its_topic_and_id(tmp_path: Path) -> None:
 def test_a_prefix_before_the_topic_is_told_by_a_manifest(tmp_path: Path) -> None:
     log = _put(tmp_path, folder_topic="pre-events")
 
-    assert {row.topic for row in _listed(tmp_path, listing.SEGMENT)} == {"events"}
+    assert {row.topic for row in _listed(tmp_path, kinds.SEGMENT)} == {"events"}
 
     log.with_suffix(".rsm-manifest").write_bytes(b"")
-    assert {row.topic for row in _listed(tmp_path, listing.SEGMENT)} == {"pre-events"}
+    assert {row.topic for row in _listed(tmp_path, kinds.SEGMENT)} == {"pre-events"}
 
 
 def test_the_partitions_folder_may_be_the_source(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_partitions_folder_may_be_the_source(tmp_path: Path) -> None:
 
     (rows,) = walk_folders([(source, "")]).folders
 
-    assert (rows[0].kind, rows[0].topic, rows[0].partition) == (listing.SEGMENT, "events", 7)
+    assert (rows[0].kind, rows[0].topic, rows[0].partition) == (kinds.SEGMENT, "events", 7)
     assert rows[0].log_dir == source.removesuffix("/7")
 
 
@@ -284,7 +284,7 @@ def test_what_is_no_whole_segment_is_told(tmp_path: Path) -> None:
 
     no_manifest = f"an incomplete upload: there is no {logs[1].stem}.rsm-manifest"
     no_log = f"the log of a whole upload is gone: there is no {logs[2].name}"
-    assert [row.base_offset for row in _listed(tmp_path, listing.SEGMENT)] == [0, 180]
+    assert [row.base_offset for row in _listed(tmp_path, kinds.SEGMENT)] == [0, 180]
     assert reasons.pop(logs[1].name) == no_manifest
     assert reasons.pop(f"{logs[1].stem}.indexes") == no_manifest
     assert reasons.pop(f"{logs[2].stem}.indexes") == no_log
@@ -309,7 +309,7 @@ def test_of_two_copies_the_one_that_a_broker_takes_is_the_row(
     taken = _put(tmp_path, segment_id=SEGMENT_ID, **mine)
     copy = _put(tmp_path, segment_id=OTHER_ID, **other)
 
-    (segment,) = _listed(tmp_path, listing.SEGMENT)
+    (segment,) = _listed(tmp_path, kinds.SEGMENT)
 
     assert segment.name == taken.name
     assert _reasons(tmp_path) == {
@@ -326,7 +326,7 @@ def test_raw_objects_may_be_named_with_an_id(scan: Scan, tmp_path: Path) -> None
         (folder / f"{name}.log").write_bytes(PLAIN if name == names[0] else b"")
         (folder / f"{name}.index").write_bytes(b"")
 
-    segments = _listed(tmp_path, listing.SEGMENT)
+    segments = _listed(tmp_path, kinds.SEGMENT)
     scanned = scan(folder / f"{names[0]}.log")
 
     assert [(row.name, row.base_offset) for row in segments] == [
@@ -346,7 +346,7 @@ def test_beside_a_brokers_own_names_those_with_an_id_are_none(tmp_path: Path) ->
     (folder / f"{0:020d}.log").write_bytes(PLAIN)
     (folder / LOG).write_bytes(PLAIN)
 
-    assert [row.name for row in _listed(tmp_path, listing.SEGMENT)] == [f"{0:020d}.log"]
+    assert [row.name for row in _listed(tmp_path, kinds.SEGMENT)] == [f"{0:020d}.log"]
     assert list(_reasons(tmp_path)) == [LOG]
 
 
@@ -358,7 +358,7 @@ def test_of_raw_copies_the_last_upload_is_the_row(tmp_path: Path) -> None:
         file.write_bytes(PLAIN)
         os.utime(file, (1000 - number, 1000 - number))
 
-    assert [row.name for row in _listed(tmp_path, listing.SEGMENT)] == [LOG]
+    assert [row.name for row in _listed(tmp_path, kinds.SEGMENT)] == [LOG]
     assert list(_reasons(tmp_path)) == [f"{0:020d}-{OTHER_ID}.log"]
 
 
@@ -371,7 +371,7 @@ def test_on_s3_a_manifest_is_read_once_a_partition_and_once_a_log(
     object_store.requests.clear()
 
     walked = walk_folders([("s3://unit-tiered/pre", "")]).folders
-    segments = [row for rows in walked for row in rows if row.kind == listing.SEGMENT]
+    segments = [row for rows in walked for row in rows if row.kind == kinds.SEGMENT]
     listed = [found for found in object_store.requests if found.path.endswith(".rsm-manifest")]
     object_store.requests.clear()
     scanned = [

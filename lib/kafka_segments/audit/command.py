@@ -63,9 +63,9 @@ def _audit(
     follow_links: bool,
     **_: Any,
 ) -> int:
-    from kafka_segments.audit.consequences import parse_version  # noqa: PLC0415
     from kafka_segments.audit.report import print_audits  # noqa: PLC0415
     from kafka_segments.audit.run import AuditOptions, run_audit  # noqa: PLC0415
+    from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415

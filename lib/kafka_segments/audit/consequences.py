@@ -21,13 +21,11 @@ from kafka_segments.audit.judgement import (
     Judgement,
     Kind,
     Verdict,
-    Version,
 )
-from kafka_segments.errors import UsageError
+from kafka_segments.broker_rules.versions import Version
 
 _V0_9, _V0_10_1, _V0_11 = (0, 9), (0, 10, 1), (0, 11)
 KNOWN_SINCE = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}
-_MOST_PARTS = 4
 
 
 class Effect(StrEnum):
@@ -79,20 +77,6 @@ class SegmentState(NamedTuple):
     log_damage: str | None = None
     segment_index_bytes: int = 10 * 1024 * 1024
     is_tiered: bool = False
-
-
-def parse_version(text: str) -> Version:
-    """Read a release as ``4.3`` or ``0.10.2.1``.
-
-    Raises:
-        UsageError: it is none.
-    """
-    parts = text.split(".")
-    if not 2 <= len(parts) <= _MOST_PARTS or not all(
-        part.isascii() and part.isdigit() for part in parts
-    ):
-        raise UsageError(f"--kafka-version {text}: a release such as 4.3 or 2.8.1 expected")
-    return tuple(map(int, parts))
 
 
 _NOTHING = "nothing"

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.audit.consequences import Consequence, Effect, orphan_consequence
-from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict, Version
+from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
 from kafka_segments.wire.crc import crc32c

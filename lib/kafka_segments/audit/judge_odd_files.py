@@ -12,16 +12,8 @@ tests make Kafka's own classes load such folders.
 """
 
 from kafka_segments.audit.consequences import Consequence, Effect, SegmentState
-from kafka_segments.audit.judgement import (
-    LOG,
-    SNAPSHOT,
-    TXN_INDEX,
-    V2_3,
-    Judgement,
-    Kind,
-    Verdict,
-    Version,
-)
+from kafka_segments.audit.judgement import LOG, SNAPSHOT, TXN_INDEX, V2_3, Judgement, Kind, Verdict
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 
 ODD_KINDS = (Kind.FOLDER, Kind.SPECIAL, Kind.ENDLESS_LINK, Kind.DANGLING_LINK, Kind.LINK)

@@ -27,8 +27,8 @@ from kafka_segments.audit.judgement import (
     Judgement,
     Kind,
     Verdict,
-    Version,
 )
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.recovery import SegmentRecovery
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart
 from kafka_segments.wire.segment_manifest import RemoteSegment, SegmentManifest

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
 from kafka_segments.index.recovery import Entries
 from kafka_segments.index.time_index import check_time_index
 from kafka_segments.wire.batches import Batches
 
-Version = tuple[int, ...]
 OFFSET_INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
 LOG, SNAPSHOT = ".log", ".snapshot"
 V2_0, V2_3 = (2, 0), (2, 3)

@@ -8,13 +8,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.audit.decide.breaks import decide_breaks
-from kafka_segments.audit.judgement import Version
 from kafka_segments.audit.tasks import AuditScope, audit_segments
 from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
@@ -62,11 +62,11 @@ def run_audit(
         SourceError: a source that cannot be listed.
     """
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
-    if listing.UNLISTED in loads:
+    if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     scope = AuditScope(options.recovery, options.version, options.follow_links)
-    load = loads.get(listing.SEGMENT, Load())
+    load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
     segments = _with_recovery(listed.transform(identify)).transform(
         pack_segments(load, tasks=tasks)
@@ -95,21 +95,21 @@ def run_audit(
 
 def _folders(listed: DataFrame) -> DataFrame:
     """Give the logs' folders; ``reason``: why one is not looked into, as links that are left."""
-    is_link = F.col("kind") == listing.NOT_FOLLOWED
+    is_link = F.col("kind") == kinds.NOT_FOLLOWED
     path = F.concat_ws("/", F.nullif("relative_path", F.lit("")), "name")
     return (
         listed.where(
-            F.col("kind").isin(listing.LOG, listing.UNLISTED)
+            F.col("kind").isin(kinds.LOG, kinds.UNLISTED)
             | (is_link & ~F.col("name").rlike(_IN_A_LOG))
         )
         .withColumn("relative_path", F.when(is_link, path).otherwise(F.col("relative_path")))
-        .withColumn("reason", F.when(F.col("kind") != listing.LOG, F.col("reason")))
+        .withColumn("reason", F.when(F.col("kind") != kinds.LOG, F.col("reason")))
     )
 
 
 def _refuse_missing_sources(listed: DataFrame) -> None:
     missing = listed.where(
-        (F.col("kind") == listing.UNLISTED) & (F.col("relative_path") == "")
+        (F.col("kind") == kinds.UNLISTED) & (F.col("relative_path") == "")
     ).first()
     if missing is not None:
         raise SourceError(missing["source"], missing["reason"])
@@ -121,7 +121,7 @@ def _with_recovery(listed: DataFrame) -> DataFrame:
     1. Clean: the log directory has the marker, or no file of a broker's at all, as in a backup.
     2. Else a start recovers the segment that holds the recovery point, and all behind it.
     """
-    log_dirs = listed.where(F.col("kind") == listing.LOG_DIR)
+    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
     states = log_dirs.select("log_dir", _is_clean().alias("is_clean"))
     points = log_dirs.select("log_dir", F.inline("offsets")).select(*_LOG, "recovery_point")
     following = Window.partitionBy("source", "relative_path").orderBy("base_offset")
@@ -129,7 +129,7 @@ def _with_recovery(listed: DataFrame) -> DataFrame:
     recovery_point = F.coalesce(F.col("recovery_point"), F.lit(0))
     is_behind = F.col("_next_base").isNull() | (F.col("_next_base") > recovery_point)
     return (
-        listed.where(F.col("kind") == listing.SEGMENT)
+        listed.where(F.col("kind") == kinds.SEGMENT)
         .join(F.broadcast(states), "log_dir", how="left")
         .join(F.broadcast(points), list(_LOG), how="left")
         .withColumn("is_clean", F.coalesce("is_clean", F.lit(True)))

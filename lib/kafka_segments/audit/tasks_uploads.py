@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from kafka_segments.audit.found_indexes import FoundIndexes
 from kafka_segments.audit.judge_log_files import judge_log_file
 from kafka_segments.audit.judge_tiered import judge_manifest, tiered_consequence
-from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict, Version
+from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict
 from kafka_segments.audit.rows import Row, audit_row
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.recovery import SegmentRecovery
 from kafka_segments.sources.tiered_folder import Role, sort_objects
 from kafka_segments.storage.files import list_folder, place

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.sources import kinds
 from kafka_segments.build.decide import folding as log_folding
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.sources.broker_identity import file_path
@@ -50,7 +51,7 @@ def fold_changed_logs(
             "log_start_offset", F.lit(0).cast("long")
         )
     else:
-        log_starts = listed.where(F.col("kind") == listing.LOG_DIR).select(
+        log_starts = listed.where(F.col("kind") == kinds.LOG_DIR).select(
             "log_dir", F.inline("offsets")
         )
         segments = segments.transform(

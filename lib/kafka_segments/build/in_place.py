@@ -3,9 +3,10 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id
 from kafka_segments.errors import UsageError
-from kafka_segments.build.options import refuse_locked
+from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.sources import listed as listing
 
 _INDEX_FILE = "^[0-9]{20}[.](index|timeindex|txnindex)$"
@@ -21,19 +22,19 @@ def check_in_place(listed: DataFrame) -> None:
             be; a running broker.
     """
     path = file_path().alias("path")
-    is_segment = F.col("kind") == listing.SEGMENT
+    is_segment = F.col("kind") == kinds.SEGMENT
     tiered = listed.where(is_segment & has_segment_id()).select(path).first()
     if tiered is not None:
         raise UsageError(
             f"--in-place: {tiered['path']} is an object of tiered storage, where no reader looks"
             " for index files of other names: give --index-dir"
         )
-    is_odd = F.col("kind").isin(listing.UNRECOGNIZED, listing.NOT_FOLLOWED)
+    is_odd = F.col("kind").isin(kinds.UNRECOGNIZED, kinds.NOT_FOLLOWED)
     odd = listed.where(is_odd & F.col("name").rlike(_INDEX_FILE)).select(path, "reason").first()
     if odd is not None:
         raise UsageError(
             f"--in-place: {odd['path']} is in the way of an index file ({odd['reason']}): move it"
             " away, or give --index-dir"
         )
-    locked = listed.where((F.col("kind") == listing.LOG_DIR) & F.col("meta.has_lock_file"))
+    locked = listed.where((F.col("kind") == kinds.LOG_DIR) & F.col("meta.has_lock_file"))
     refuse_locked([row["log_dir"] for row in locked.select("log_dir").collect()])

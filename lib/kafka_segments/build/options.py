@@ -1,6 +1,5 @@
 """What a build is asked for, checked before anything is touched."""
 
-import fcntl  # POSIX locks, which Java takes too
 import os
 import re
 from collections import Counter
@@ -18,7 +17,6 @@ from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
-INTERVAL_IN_FINGERPRINT = r"/([0-9]+)/[0-9]+/(?:full|headers)/"
 _HADOOPS_S3 = re.compile("^s3[an]://")
 
 
@@ -81,7 +79,7 @@ class BuildOptions:
     def fingerprint_of_options(self) -> str:
         """Name what, besides the file itself, a scan's result depends on.
 
-        ``INTERVAL_IN_FINGERPRINT`` finds the interval in it.
+        ``tables.fingerprints`` finds the interval in it.
         """
         recovery = self.recovery
         target = "in-place" if self.in_place else self.index_dir or "tables"
@@ -137,22 +135,6 @@ class BuildOptions:
         }
 
 
-def refuse_locked(log_dirs: Iterable[str]) -> None:
-    """Refuse log directories whose lock file a running broker on this machine holds.
-
-    Raises:
-        UsageError: one is locked.
-    """
-    for log_dir in log_dirs:
-        if "://" in log_dir:
-            continue
-        descriptor = os.open(os.path.join(log_dir, LOCK), os.O_RDWR)
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"{log_dir} is locked: stop its broker first") from None
-        finally:
-            os.close(descriptor)
 
 
 def _lies_in(path: str, folder: str) -> bool:

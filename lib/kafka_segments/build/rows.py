@@ -1,5 +1,6 @@
 """Shape what listing and scanning found into rows of the published tables."""
 
+from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
 from collections.abc import Callable
 
@@ -29,15 +30,6 @@ def _published(rows: DataFrame, name: str) -> DataFrame:
     )
 
 
-def is_finding() -> Column:
-    """Tell damage that someone must look at.
-
-    Not so the zeros of a preallocated file, nor an unfinished batch at the end of the active
-    segment: a running broker leaves both.
-    """
-    kind = F.col("damage.kind")
-    is_torn = (kind == DamageKind.PARTIAL_BATCH) & F.col("is_active")
-    return F.col("damage").isNotNull() & (kind != DamageKind.PREALLOCATED_TAIL) & ~is_torn
 
 
 def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
@@ -74,7 +66,7 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
 def to_logs(listed: DataFrame, *, run_id: str) -> Transform:
     """Turn log rows of a listing, with cluster and broker_id, into rows of ``logs``."""
     checkpointed = (
-        listed.where(F.col("kind") == listing.LOG_DIR)
+        listed.where(F.col("kind") == kinds.LOG_DIR)
         .select("log_dir", F.inline("offsets"))
         .hint("broadcast")
     )

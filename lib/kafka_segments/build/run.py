@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.sources import kinds
 from kafka_segments.sources import broker_identity
 from kafka_segments import __version__
 from kafka_segments.build.decide import plan as build_plan, folding as log_folding
@@ -29,6 +30,7 @@ from kafka_segments.build.entry_files import INDEX_TABLES, make_folders, read_en
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.build.tasks import ScanOptions, scan_segments
+from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.schemas import schema
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.sources import listed as listing
@@ -154,13 +156,13 @@ class Build:
         listed, listed_loads = list_sources(
             self._spark, options.sources, caches, follow_links=options.follow_links
         )
-        if listing.UNLISTED in listed_loads:
+        if kinds.UNLISTED in listed_loads:
             self._refuse_missing_sources(listed)
         known = self._known()
         identify = broker_identity.with_broker(
             listed, cluster=options.cluster, broker_id=options.broker_id
         )
-        found = listed.where(F.col("kind") == listing.SEGMENT).transform(identify)
+        found = listed.where(F.col("kind") == kinds.SEGMENT).transform(identify)
         decide = build_plan.plan_scan(
             known,
             options=options.fingerprint_of_options(),
@@ -168,7 +170,7 @@ class Build:
             needs_next=options.index_format.name is IndexFormat.KIP33,
         )
         planned = found.transform(decide)
-        todo = {build_plan.SCAN: (listed_loads.get(listing.SEGMENT, Load()), 0)}
+        todo = {build_plan.SCAN: (listed_loads.get(kinds.SEGMENT, Load()), 0)}
         if known is not None:
             planned = _cached(planned, caches)
             todo = _todo(planned)
@@ -187,7 +189,7 @@ class Build:
 
     def _refuse_missing_sources(self, listed: DataFrame) -> None:
         missing = listed.where(
-            (F.col("kind") == listing.UNLISTED) & (F.col("relative_path") == "")
+            (F.col("kind") == kinds.UNLISTED) & (F.col("relative_path") == "")
         ).first()
         if missing is not None:
             raise SourceError(missing["source"], missing["reason"])
@@ -205,7 +207,7 @@ class Build:
     ) -> DataFrame | None:
         if known is None:
             return None
-        unseen = listed.where(F.col("kind").isin(*listing.UNSEEN))
+        unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
         return _cached(known.transform(build_plan.vanished(found, unseen, now=self._now)), caches)
 
     # -- scan --------------------------------------------------------------------------------
@@ -271,9 +273,9 @@ class Build:
     # -- what was done -----------------------------------------------------------------------
 
     def _summary(self, plan: BuildWork, totals: _Totals) -> BuildSummary:
-        found = plan.listed_count(listing.SEGMENT)
-        not_taken = plan.listed_count(*listing.NOT_TAKEN)
-        left_over = plan.listed_count(listing.LEFT_OVER)
+        found = plan.listed_count(kinds.SEGMENT)
+        not_taken = plan.listed_count(*kinds.NOT_TAKEN)
+        left_over = plan.listed_count(kinds.LEFT_OVER)
         return BuildSummary(
             run_id=self._run_id,
             segments_found=found,
@@ -338,7 +340,7 @@ def _todo(planned: DataFrame) -> dict[str, tuple[Load, int]]:
 def _totals(scanned: DataFrame) -> _Totals:
     row = scanned.agg(
         F.count("damage").alias("damaged"),
-        F.count_if(rows.is_finding()).alias("findings"),
+        F.count_if(is_finding()).alias("findings"),
         F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes"),
         F.collect_set("entry_part").alias("entry_parts"),  # at most one a task
         F.coalesce(F.bool_or(log_folding.has_transactions()), F.lit(False)).alias("transactions"),

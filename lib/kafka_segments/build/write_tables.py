@@ -1,5 +1,6 @@
 """What a build writes into the tables, and in which order."""
 
+from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -80,7 +81,7 @@ class BuildTables:
                 futures.append(
                     pool.submit(self._write_entries, folded, table, rows_of_table, where)
                 )
-        if self._work.listed_count(*listing.NOT_TAKEN):
+        if self._work.listed_count(*kinds.NOT_TAKEN):
             futures.append(pool.submit(self._write_unrecognized))
         _wait_for(futures)
         self._write_segments(scanned, folded)
@@ -155,12 +156,12 @@ class BuildTables:
         self._warehouse.merge(table, entries, only_in=where, deleted="is_gone")
 
     def _write_logs(self) -> None:
-        logs = self._work.listed.where(F.col("kind") == listing.LOG)
+        logs = self._work.listed.where(F.col("kind") == kinds.LOG)
         to_logs = rows.to_logs(self._work.listed, run_id=self._run_id)
         self._write_changed(tables.LOGS, logs.transform(to_logs), scope_column="path")
 
     def _write_log_dirs(self) -> None:
-        log_dirs = self._work.listed.where(F.col("kind") == listing.LOG_DIR)
+        log_dirs = self._work.listed.where(F.col("kind") == kinds.LOG_DIR)
         to_log_dirs = rows.to_log_dirs(run_id=self._run_id)
         self._write_changed(
             tables.LOG_DIRS, log_dirs.transform(to_log_dirs), scope_column="log_dir"
@@ -177,7 +178,7 @@ class BuildTables:
             self._warehouse.merge(table, changed)
 
     def _write_unrecognized(self) -> None:
-        found = self._work.listed.where(F.col("kind").isin(*listing.NOT_TAKEN)).transform(
+        found = self._work.listed.where(F.col("kind").isin(*kinds.NOT_TAKEN)).transform(
             rows.to_unrecognized(run_id=self._run_id)
         )
         if self._work.known is None:

@@ -14,12 +14,11 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.options import refuse_locked
 from kafka_segments.compact.folder_compactor import Change, FolderCompactor
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.files import Place, list_folder, place
-from kafka_segments.storage.folder_lock import warehouse_lock
+from kafka_segments.storage.folder_lock import refuse_locked, warehouse_lock
 from kafka_segments.storage.index_files import folders_below
 from kafka_segments.storage.kept_files import SetAside, Undone, read_manifest, undo
 from kafka_segments.storage.local_folder import FileEntry

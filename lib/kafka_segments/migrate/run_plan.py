@@ -15,7 +15,7 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
 from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.tasks import survey_segments
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id, with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
@@ -88,9 +88,9 @@ def _planned(
     spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack
 ) -> DataFrame:
     listed, loads = list_sources(spark, options.sources, caches)
-    if not loads.keys().isdisjoint(listing.UNSEEN):
+    if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
-    load = loads.get(listing.SEGMENT, Load())
+    load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     segments = _with_topic_ids(_with_log_dirs(listed), listed, options).transform(identify)
@@ -132,9 +132,9 @@ def _planned(
 
 def _name_unseen(listed: DataFrame) -> None:
     """Name the folders that could not be listed, and links; refuse a source that could not."""
-    for row in listed.where(F.col("kind").isin(*listing.UNSEEN)).toLocalIterator():
+    for row in listed.where(F.col("kind").isin(*kinds.UNSEEN)).toLocalIterator():
         path = join_uri(row["source"], row["relative_path"], row["name"])
-        if row["kind"] == listing.NOT_FOLLOWED:
+        if row["kind"] == kinds.NOT_FOLLOWED:
             _LOG.warning("%s is not in the plan, it is %s", path, row["reason"].partition(";")[0])
             continue
         if row["relative_path"] == "":
@@ -144,11 +144,11 @@ def _name_unseen(listed: DataFrame) -> None:
 
 def _with_log_dirs(listed: DataFrame) -> DataFrame:
     """Give the segments with their log's start and whether its broker was stopped cleanly."""
-    log_dirs = listed.where(F.col("kind") == listing.LOG_DIR)
+    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
     is_clean = F.col("meta.was_clean_shutdown")
     starts = log_dirs.select("log_dir", F.inline("offsets"))
     return (
-        listed.where(F.col("kind") == listing.SEGMENT)
+        listed.where(F.col("kind") == kinds.SEGMENT)
         .join(
             F.broadcast(log_dirs.select("log_dir", is_clean.alias("was_clean_shutdown"))),
             "log_dir",
@@ -163,7 +163,7 @@ def _with_log_dirs(listed: DataFrame) -> DataFrame:
 
 def _with_topic_ids(segments: DataFrame, listed: DataFrame, options: MigrationOptions) -> DataFrame:
     """Add the topic ids that a log has, that its topic is said to have, and that it gets."""
-    own = listed.where(F.col("kind") == listing.LOG).select(
+    own = listed.where(F.col("kind") == kinds.LOG).select(
         "source", "relative_path", F.col("topic_id").alias("own_topic_id")
     )
     given = segments.sparkSession.createDataFrame(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.broker_rules.versions import LATEST
 from kafka_segments.console.options import clock, shared_options
 from kafka_segments.errors import CorruptTextError, UsageError
-from kafka_segments.retention.decide.rules import LATEST
 from kafka_segments.settings import Settings
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ def _roll(
     verbose: bool,
     **append: Any,
 ) -> int:
-    from kafka_segments.audit.consequences import parse_version  # noqa: PLC0415
+    from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.roll import report  # noqa: PLC0415
     from kafka_segments.roll.decide.rules import RollRules  # noqa: PLC0415
     from kafka_segments.roll.run import RollOptions, compare_settings, run_roll  # noqa: PLC0415

@@ -1,7 +1,6 @@
 """How many entries the indexes of a segment have: in the files beside it, or counted anew."""
 
 from contextlib import AbstractContextManager
-from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,19 +14,11 @@ from kafka_segments.index.recovery import (
     RecoveryOptions,
     SegmentRecoverer,
 )
+from kafka_segments.roll.decide.rules import IndexSource
 from kafka_segments.storage.files import Place, open_segment, place
 from kafka_segments.wire.names import LOG_SUFFIX
 
 _NEVER_FULL = 2**31 - 1
-
-
-class IndexSource(StrEnum):
-    """Where the entries of a segment's indexes were counted."""
-
-    BESIDE = "beside"
-    BUILT = "built"
-    RECOUNTED = "recounted"
-    BUILT_OTHERWISE = "built_otherwise"
 
 
 class EntryCounts(NamedTuple):

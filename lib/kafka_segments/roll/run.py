@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.options import INTERVAL_IN_FINGERPRINT
 from kafka_segments.roll.decide.recut import compare_cuts
 from kafka_segments.roll.decide.rolls import decide_rolls
 from kafka_segments.roll.decide.rules import RollRules
@@ -21,6 +20,7 @@ from kafka_segments.tables.delta import (
     TIME_INDEX,
     Warehouse,
 )
+from kafka_segments.tables.fingerprints import INTERVAL_IN_FINGERPRINT
 from kafka_segments.topic_configs import TopicConfigs
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.broker_rules.versions import Version
 from kafka_segments.search.decide import locate
-from kafka_segments.search.decide.answers import Version, answer_named, compare_answers
+from kafka_segments.search.decide.answers import answer_named, compare_answers
 from kafka_segments.search.decide.stable_offsets import first_unstable_offsets
 from kafka_segments.search.decide.unread import say_unread
 from kafka_segments.search.tasks import find_first_records

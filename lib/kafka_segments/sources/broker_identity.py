@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
 
 
@@ -34,7 +34,7 @@ def lies_below(path: Column, sources: Sequence[str]) -> Column:
 
 def with_broker(listed: DataFrame, *, cluster: str | None, broker_id: int | None) -> Transform:
     """Add ``cluster`` and ``broker_id``: as given, else as meta.properties of the log_dir says."""
-    log_dirs = listed.where(F.col("kind") == listing.LOG_DIR).select(
+    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR).select(
         "log_dir", F.col("meta.cluster_id").alias("_cluster"), F.col("meta.node_id").alias("_node")
     )
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafka_segments.sources import kinds
 from kafka_segments.sources import listed as listing
 from kafka_segments.sources.walk import list_folders, walk_folders
 from kafka_segments.spark.packing import Load
@@ -108,7 +109,7 @@ def list_sources(
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List every source down to the partitions' folders; gives the rows and how many, by kind.
 
-    The rows, one per ``storage.listing.Listed``, stay where they are until ``caches`` closes,
+    The rows, one per ``sources.listed.Listed``, stay where they are until ``caches`` closes,
     so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
     is left of a larger one is listed by the executors, a folder level a Spark job.
     """
@@ -124,17 +125,17 @@ def list_sources(
     folders = _to_frame(spark, walked.left)
     tasks = spark.sparkContext.defaultParallelism
     for _ in range(listing.MOST_LEVELS if walked.left else 0):
-        below = folders.where(F.col("kind") == listing.FOLDER).select("source", "relative_path")
+        below = folders.where(F.col("kind") == kinds.FOLDER).select("source", "relative_path")
         listed = below.repartition(tasks).mapInArrow(list_below, LISTED).persist()
         caches.callback(listed.unpersist)
         levels.append(listed)
         found = listed.groupBy("kind").agg(
             F.count("*").alias("rows"), F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes")
         )
-        kinds = {row["kind"]: Load(row["rows"], row["bytes"]) for row in found.collect()}
-        for kind, load in kinds.items():
+        below_here = {row["kind"]: Load(row["rows"], row["bytes"]) for row in found.collect()}
+        for kind, load in below_here.items():
             _add(loads, kind, load)
-        if listing.FOLDER not in kinds:
+        if kinds.FOLDER not in below_here:
             break
         folders = listed
     return reduce(DataFrame.unionByName, levels), loads

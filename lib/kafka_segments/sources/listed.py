@@ -7,21 +7,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError
+from kafka_segments.sources.kinds import LEFT_OVER, NOT_FOLLOWED, UNRECOGNIZED
 from kafka_segments.storage.files import Place, first_line, read_whole
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire import checkpoints
 
-SEGMENT, LOG, LOG_DIR, FOLDER = "segment", "log", "log_dir", "folder"
-UNRECOGNIZED, LEFT_OVER, NOT_FOLLOWED, UNLISTED = (
-    "unrecognized",
-    "left_over",
-    "not_followed",
-    "unlisted",
-)
-NOT_TAKEN = (UNRECOGNIZED, LEFT_OVER, NOT_FOLLOWED, UNLISTED)
-"""Rows of ``unrecognized_files``; what is left over is a broker's own, and no finding."""
-UNSEEN = (NOT_FOLLOWED, UNLISTED)
-"""What lies at such a place, or below it, may well be there."""
 MOST_LEVELS = 4
 _T = TypeVar("_T")
 _MOST_TEXT_BYTES = 64 * 1024 * 1024

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from kafka_segments.sources.listed import LOG, SEGMENT, BrokerFiles, Listed, unrecognized
+from kafka_segments.sources.kinds import LOG, SEGMENT
+from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
 from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place
 from kafka_segments.storage.local_folder import FileEntry

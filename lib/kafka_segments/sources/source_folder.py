@@ -8,7 +8,8 @@ folder of such folders, or with a broker's checkpoint files, is a log directory.
 from collections.abc import Iterator
 
 from kafka_segments.errors import SourceError
-from kafka_segments.sources.listed import FOLDER, MOST_LEVELS, UNLISTED, Listed, unrecognized
+from kafka_segments.sources.kinds import FOLDER, UNLISTED
+from kafka_segments.sources.listed import MOST_LEVELS, Listed, unrecognized
 from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir, same_partitions
 from kafka_segments.sources.log_folder import LogFolder, list_log, list_tiered_log
 from kafka_segments.sources.tiered_folder import is_tiered

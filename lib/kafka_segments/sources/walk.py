@@ -8,7 +8,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
-from kafka_segments.sources.listed import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED, Listed
+from kafka_segments.sources.kinds import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED
+from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE
 from kafka_segments.storage.uris import join_uri

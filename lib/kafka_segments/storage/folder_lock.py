@@ -1,10 +1,13 @@
-"""Locks of a warehouse: builds share one, what rewrites their index files has it alone."""
+"""Locks of folders: a warehouse's own, and the one that a broker holds on a log directory."""
 
-import fcntl
+import fcntl  # POSIX locks, which Java takes too
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from kafka_segments.errors import UsageError
+from kafka_segments.wire.checkpoints import LOCK
 
 _NAME = "_lock"
 _CREATION = "_locks"
@@ -42,3 +45,21 @@ def _locked(path: str, kind: int) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def refuse_locked(log_dirs: Iterable[str]) -> None:
+    """Refuse log directories whose lock file a running broker on this machine holds.
+
+    Raises:
+        UsageError: one is locked.
+    """
+    for log_dir in log_dirs:
+        if "://" in log_dir:
+            continue
+        descriptor = os.open(os.path.join(log_dir, LOCK), os.O_RDWR)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"{log_dir} is locked: stop its broker first") from None
+        finally:
+            os.close(descriptor)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from kafka_segments.build.rows import is_finding
 from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 
 Transform = Callable[[DataFrame], DataFrame]

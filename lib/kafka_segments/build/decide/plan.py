@@ -1,6 +1,6 @@
 """Decide which segments a build reads: new ones, changed ones, none that are known.
 
-Every function takes rows of a listing (``storage.listing.Listed``) or of table ``segments``.
+Every function takes rows of a listing (``sources.listed.Listed``) or of table ``segments``.
 """
 
 from kafka_segments.sources.broker_identity import file_path
@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.sources import listed as listing
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
 

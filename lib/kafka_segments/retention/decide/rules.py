@@ -1,14 +1,11 @@
 """What retention does in which release of Kafka."""
 
-import re
 from dataclasses import dataclass
 from typing import Self
 
-from kafka_segments.errors import UsageError
+from kafka_segments.broker_rules.versions import parse_version
 
-LATEST = "4.3"
 LOG_START_OFFSET, SIZE, TIME = "log_start_offset", "retention_bytes", "retention_ms"
-_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -44,11 +41,7 @@ class RetentionRules:
         Raises:
             UsageError: no version, or one before 0.8.
         """
-        if not _VERSION.fullmatch(version):
-            raise UsageError(f"--kafka-version {version}: a version such as {LATEST} expected")
-        release = tuple(map(int, version.split(".")))
-        if release < (0, 8):
-            raise UsageError(f"--kafka-version {version}: 0.8 and later are known")
+        release = parse_version(version)
         passes: tuple[str, ...] = (LOG_START_OFFSET, SIZE, TIME)
         if release < (3, 0):
             passes = (TIME, SIZE, LOG_START_OFFSET) if release >= (0, 11) else (TIME, SIZE)

@@ -14,9 +14,9 @@ from kafka_segments.roll.decide.rules import (
     SIZE,
     TIME,
     TIME_INDEX_FULL,
+    IndexSource,
     RollRules,
 )
-from kafka_segments.roll.index_entries import IndexSource
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.keys import SEGMENT_KEYS
 

@@ -1,6 +1,7 @@
 """When a broker rolls a segment, by release and by the texts of KIP-33."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
 
 from kafka_segments.errors import UsageError
@@ -51,3 +52,12 @@ class RollRules:
             has_overflow=release >= (0, 10, 2),
             has_compaction_lag=release >= (2, 3),
         )
+
+
+class IndexSource(StrEnum):
+    """Where the entries of a segment's indexes were counted."""
+
+    BESIDE = "beside"
+    BUILT = "built"
+    RECOUNTED = "recounted"
+    BUILT_OTHERWISE = "built_otherwise"

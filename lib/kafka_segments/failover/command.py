@@ -1,0 +1,104 @@
+"""``search failover`` and ``search restore``: plans that are made of searches."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.strict_options import Command
+from kafka_segments.errors import UsageError
+from kafka_segments.search.command import RESET_OFFSETS, log_options
+from kafka_segments.wire.moments import parse_point, parse_span
+
+
+@click.command(cls=Command)
+@click.option("--group", required=True, help="The group that moves to the other cluster.")
+@click.option(
+    "--max-latency",
+    required=True,
+    metavar="SPAN",
+    help="The greatest latency between the clusters: 30s, 5m, 1h.",
+)
+@click.option("--to-warehouse", metavar="URI", help="Tables of the other; default: --warehouse.")
+@click.option("--to-cluster", help="Name of the other cluster in its tables.")
+@log_options(RESET_OFFSETS)
+def failover(**options: Any) -> None:
+    """Find where a group goes on in another cluster that has the same messages.
+
+    The search starts at the create time of the last message consumed, less the greatest latency
+    between the clusters, or at the oldest unread message where that is older: then exit status 1.
+    Topics are taken to have the same names and partitions in both.
+    """
+    run(lambda: _failover(**options), verbose=options["verbose"])
+
+
+@click.command(cls=Command)
+@click.option("--at", required=True, metavar="T", help="The moment, as --time takes it.")
+@log_options()
+def restore(**options: Any) -> None:
+    """Plan a restore to a moment: where each log is cut, and the segments it needs.
+
+    A log is cut before its first record later than T.
+    """
+    run(lambda: _restore(**options), verbose=options["verbose"])
+
+
+def _failover(
+    *,
+    group: str,
+    max_latency: str,
+    to_warehouse: str | None,
+    to_cluster: str | None,
+    now_ms: int | None,
+    output: str,
+    verbose: bool,
+    warehouse: str,
+    **choice: Any,
+) -> int:
+    from kafka_segments.failover import report  # noqa: PLC0415
+    from kafka_segments.failover import run as plans  # noqa: PLC0415
+    from kafka_segments.search import run as search  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    if to_warehouse is None and to_cluster is None:
+        raise UsageError("--to-warehouse or --to-cluster is needed: which is the other cluster?")
+    if to_warehouse is None and choice["cluster"] in (None, to_cluster):
+        raise UsageError("--cluster is needed, and not that of --to-cluster: they share tables")
+    max_latency_ms = parse_span(max_latency)
+    here = absolute_uri(warehouse)
+    there = here if to_warehouse is None else absolute_uri(to_warehouse)
+    there_choice = {**choice, "cluster": to_cluster, "broker_id": None}
+    with spark_session("kafka-segments search failover", root=ROOT) as spark, ExitStack() as caches:
+        plan = plans.failover_plan(
+            spark,
+            here,
+            search.LogTables(spark, here, search.LogChoice(**choice), caches),
+            search.LogTables(spark, there, search.LogChoice(**there_choice), caches),
+            cluster=choice["cluster"],
+            group=group,
+            max_latency_ms=max_latency_ms,
+            now_ms=clock() if now_ms is None else now_ms,
+        )
+        found = report.print_failover(plan, output)
+    return FINDINGS if found else DONE
+
+
+def _restore(
+    *, at: str, now_ms: int | None, output: str, verbose: bool, warehouse: str, **choice: Any
+) -> int:
+    from kafka_segments.failover import report  # noqa: PLC0415
+    from kafka_segments.failover import run as plans  # noqa: PLC0415
+    from kafka_segments.search import run as search  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    at_ms = parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms)
+    with spark_session("kafka-segments search restore", root=ROOT) as spark, ExitStack() as caches:
+        choice_of_logs = search.LogChoice(**choice)
+        tables = search.LogTables(spark, absolute_uri(warehouse), choice_of_logs, caches)
+        found = report.print_restore(plans.restore_plan(tables, at_ms=at_ms), output)
+    return FINDINGS if found else DONE

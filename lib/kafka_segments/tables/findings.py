@@ -1,0 +1,17 @@
+"""What damage is a finding, as a column of table ``segments``."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from kafka_segments.index.recovery import DamageKind
+
+
+def is_finding() -> Column:
+    """Tell damage that someone must look at.
+
+    Not so the zeros of a preallocated file, nor an unfinished batch at the end of the active
+    segment: a running broker leaves both.
+    """
+    kind = F.col("damage.kind")
+    is_torn = (kind == DamageKind.PARTIAL_BATCH) & F.col("is_active")
+    return F.col("damage").isNotNull() & (kind != DamageKind.PREALLOCATED_TAIL) & ~is_torn
