@@ -70,11 +70,11 @@ test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airf
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
-	  $(BIN)/python -m pytest tests/unit tests/spark/test_retention_rules.py tests/spark/test_roll_rules.py
+	  $(BIN)/python -m pytest -m "not slow and not airflow and (not spark or drawn)"
 
 fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
-	  $(BIN)/python -m pytest tests/unit/test_fuzz.py
+	  $(BIN)/python -m pytest tests/wire/test_fuzz.py
 
 mutants: setup jars-test ## change single places of wire, index and decide: which changes does no test notice? (MUTANTS=--help)
 	@PYTHONPATH=lib:tests $(BIN)/python -m mutants $(MUTANTS)

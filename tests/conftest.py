@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the JVM they need, so that ``-m "not spark"`` is quick."""
     for item in items:
         names = getattr(item, "fixturenames", ())
-        if "spark" in names or "spark" in item.path.parts:
+        if "spark" in names:
             item.add_marker("spark")
         if "airflow_dags" in item.path.parts:
             item.add_marker("airflow")
@@ -87,6 +87,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("hdfs")
         if "referee" in names:
             item.add_marker("referee")
+        if "seed" in names:
+            item.add_marker("drawn")
 
 
 @pytest.fixture(scope="session")

@@ -1,29 +1,25 @@
-"""Packing segments into tasks by bytes."""
+"""How many tasks share the segments; the packing itself needs Spark."""
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+import pytest
 
-from kafka_segments.spark.packing import OPEN_COST_BYTES, Load, pack_segments
+from kafka_segments.spark.packing import Load, count_tasks
+
+GIB = 1024**3
 
 
-def test_tasks_get_about_equal_bytes_and_every_segment_lands_once(spark: SparkSession) -> None:
-    mib = 1024 * 1024
-    sizes = [1000 * mib if number % 50 == 0 else (number % 7) * mib for number in range(400)]
-    segments = spark.createDataFrame(
-        [(size, f"t-{number % 9}", number) for number, size in enumerate(sizes)],
-        "size_bytes long, relative_path string, base_offset long",
-    )
-    load = Load(len(sizes), sum(sizes))
-
-    packed = segments.transform(pack_segments(load, tasks=4))
-
-    tasks = (
-        packed.groupBy(F.spark_partition_id())
-        .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("bytes"))
-        .collect()
-    )
-    fair = load.weight / 4
-    heaviest = max(row["bytes"] + row["segments"] * OPEN_COST_BYTES for row in tasks)
-    assert sum(row["segments"] for row in tasks) == len(sizes)
-    assert heaviest <= fair + 1001 * mib
-    assert packed.rdd.getNumPartitions() == 4
+@pytest.mark.parametrize(
+    ("load", "tasks"),
+    [
+        pytest.param(Load(), 1, id="no segments, still one task"),
+        pytest.param(Load(3, 300), 3, id="never more tasks than segments"),
+        pytest.param(Load(500, 500), 8, id="four a core"),
+        pytest.param(Load(30, 20 * GIB), 21, id="more where a task would exceed 1 GiB"),
+        pytest.param(
+            Load(100_000, 40_000 * GIB),
+            20_000,
+            id="20000 at most",
+        ),
+    ],
+)
+def test_tasks_follow_cores_bytes_and_segments(load, tasks):
+    assert count_tasks(load, cores=2) == tasks

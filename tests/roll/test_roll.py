@@ -14,6 +14,8 @@ from kafka_segments.cli import cli
 from kafka_segments.rows.datasource import register
 from kafka_segments.tables.schemas import schema
 
+pytestmark = pytest.mark.spark
+
 NOW_MS = 1_800_000_000_000
 KEYS = ("topic", "partition")
 

@@ -15,6 +15,8 @@ from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.delta import Table, Warehouse
 from strategies import MAX_INT64, crc32c
 
+pytestmark = pytest.mark.spark
+
 NOW_MS = 1_800_000_000_000
 MIN_INT64 = -(2**63)
 ENDS = sorted(
