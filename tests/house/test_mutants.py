@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.__main__ import ACCEPTED, FOLDERS, ROOT, _reasons
+from mutants.__main__ import ACCEPTED, ROOT, _reasons
 from mutants.operators import mutants_of
 from mutants.reach import Reach, Sources
 
@@ -92,6 +92,6 @@ def test_cheap_tests_come_first_up_to_a_sum_of_time() -> None:
 
 
 def test_every_reason_has_its_mutant() -> None:
-    existing = {mutant.change for mutant in mutants_of(ROOT / "lib" / "kafka_segments", FOLDERS)}
+    existing = {mutant.change for mutant in mutants_of(ROOT / "lib" / "kafka_segments")}
 
     assert _reasons().keys() <= existing, f"remove what is not there any more from {ACCEPTED}"

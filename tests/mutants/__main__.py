@@ -11,25 +11,27 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from mutants.operators import Change, Mutant, mutants_of
+from mutants.operators import GROUPS, Change, Mutant, mutants_of
 from mutants.reach import REACHED, Reach, Sources
 from mutants.warm import FOUND, WARM
 from mutants.worker import Worker
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("wire", "index", "decide")
 ACCEPTED = Path(__file__).with_name("accepted.toml")
 LEAST_SHARE = 0.95
 SURVIVORS = ("survived", "no test")
 _SHARES = (0.15, 0.85)  # of the time for a mutant: cheap tests alone kill most
 _UNIT = "not spark and not airflow and not hdfs"
 # Tests of decisions by themselves, and of the commands around those that have none.
-_SPARK = (
-    "decisions", "retention_rules", "roll_rules", "retention", "roll", "plans", "recut", "lag",
-    "latency", "forensics", "migration_inventory", "search", "build_decisions",
-    "migration_decisions", "overview", "tiered_ranges",
+_DECISIONS = (
+    "whole/test_decisions", "retention/test_retention_rules", "roll/test_roll_rules",
+    "retention/test_retention", "roll/test_roll", "failover/test_failover", "roll/test_recut",
+    "lag/test_lag", "latency/test_latency", "forensics/test_forensics",
+    "migrate/test_migration_inventory", "search/test_search", "build/test_build_decisions",
+    "migrate/test_migration_decisions", "report/test_overview", "audit/test_tiered_ranges",
+    "console/test_admission", "roll/test_cutting", "broker_rules/test_release_rules",
 )  # fmt: skip
-_DECISIONS = ("admission", "cutting", "release_rules")  # those without Spark
+_ROOMS_LEFT_OUT = {"airflow_dags", "house", "whole"}
 _WARM_SECONDS = 3600
 _LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log_staging")
 
@@ -37,7 +39,7 @@ _LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log
 def main() -> int:
     """Run; status 1: too many survive, or one without a reason, or a reason without survivor."""
     options = _options()
-    found = mutants_of(ROOT / "lib" / "kafka_segments", FOLDERS)
+    found = mutants_of(ROOT / "lib" / "kafka_segments")
     reasons = _reasons()
     tried = _sample(found, options, reasons)
     workers = [Worker(ROOT, options.build / f"copy-{n}") for n in range(options.workers)]
@@ -54,12 +56,12 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
-    parser.add_argument("--sample", type=int, default=300, help="mutants, as many of each folder")
+    parser.add_argument("--sample", type=int, default=300, help="mutants, as many of each group")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=120, help="tests' time for a mutant")
     parser.add_argument("--only", default="", help="mutants whose line of output has this text")
-    parser.add_argument("--folders", default=",".join(FOLDERS))
+    parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--keep-reach", action="store_true", help="trust the last run's reach")
     return parser.parse_args()
@@ -81,28 +83,24 @@ def _sample(
 ) -> list[Mutant]:
     wanted = [mutant for mutant in found if options.only in str(mutant)]
     ranked = sorted(wanted, key=lambda mutant: mutant.rank(options.seed))
-    each = options.sample // len(FOLDERS)
-    folders = options.folders.split(",")
+    each = options.sample // len(GROUPS)
+    groups = options.groups.split(",")
     drawn = [
         mutant
-        for folder in folders
-        for mutant in [one for one in ranked if one.folder == folder][:each]
+        for group in groups
+        for mutant in [one for one in ranked if one.group == group][:each]
     ]
     more = [
         mutant
         for mutant in wanted
-        if mutant.change in reasons and mutant not in drawn and mutant.folder in folders
+        if mutant.change in reasons and mutant not in drawn and mutant.group in groups
     ]
     return sorted(drawn + more, key=lambda mutant: mutant.rank(options.seed))
 
 
 def _reach(workers: list[Worker], folder: Path, options: argparse.Namespace) -> Reach:
     """Run the tests once, unchanged, file by file."""
-    tests = ROOT / "tests"
-    left_out = {f"test_{name}.py" for name in _LEFT_OUT}
-    files = [
-        path for path in sorted((tests / "unit").glob("test_*.py")) if path.name not in left_out
-    ]
+    files = _plain_tests()
     folder.mkdir(parents=True, exist_ok=True)
     outs = {path: folder / f"{path.parent.name}-{path.stem}.json" for path in files}
     todo = [path for path in files if not (options.keep_reach and _is_fresh(outs[path], path))]
@@ -125,18 +123,45 @@ def _reach(workers: list[Worker], folder: Path, options: argparse.Namespace) -> 
     return reach
 
 
+def _plain_tests() -> list[Path]:
+    """Find the files whose tests, or some of them, start no session of Spark."""
+    left_out = {f"test_{name}.py" for name in _LEFT_OUT}
+    return [
+        path
+        for path in sorted((ROOT / "tests").glob("*/test_*.py"))
+        if path.parent.name not in _ROOMS_LEFT_OUT
+        and path.name not in left_out
+        and f"{path.parent.name}/{path.stem}" not in _DECISIONS
+    ]
+
+
 def _try_warm(
     workers: list[Worker], tried: list[Mutant], reach: Reach, folder: Path
 ) -> dict[Mutant, str]:
-    """Try the mutants of decisions in one long session a worker, and see what its tests reach."""
-    decisions = {mutant.key: mutant for mutant in tried if mutant.folder == "decide"}
-    if not decisions:
+    """Try mutants in one long session a worker: of decisions, and of functions not compiled."""
+    decisions = [mutant for mutant in tried if mutant.group == "decide"]
+    files = [f"tests/{name}.py" for name in _DECISIONS]
+    killed = _in_warm_sessions(workers, decisions, files, reach, folder / "decide")
+    compiled = Sources(ROOT / "lib" / "kafka_segments").compiled
+    plain = [
+        mutant
+        for mutant in tried
+        if mutant.group != "decide" and f"{mutant.path}:{mutant.function}" not in compiled
+    ]
+    files = [path.relative_to(ROOT).as_posix() for path in _plain_tests()]
+    return killed | _in_warm_sessions(workers, plain, files, reach, folder / "plain")
+
+
+def _in_warm_sessions(
+    workers: list[Worker], tried: list[Mutant], files: list[str], reach: Reach, folder: Path
+) -> dict[Mutant, str]:
+    """Return the mutants that a test of the files kills; add what the tests reach."""
+    if not tried:
         return {}
+    by_key = {mutant.key: mutant for mutant in tried}
     folder.mkdir(parents=True, exist_ok=True)
     keys = folder / "keys.json"
-    keys.write_text(json.dumps([*decisions]))
-    files = [f"tests/spark/test_{name}.py" for name in _SPARK]
-    files += [f"tests/unit/test_{name}.py" for name in _DECISIONS]
+    keys.write_text(json.dumps([*by_key]))
     killed: dict[Mutant, str] = {}
 
     def run(worker: Worker, share: list[str]) -> None:
@@ -149,7 +174,7 @@ def _try_warm(
         found = json.loads(out.read_text())
         reach.add(found)
         for key, test, why in found["killed"]:
-            mutant = decisions[tuple(key)]
+            mutant = by_key[tuple(key)]
             killed[mutant] = "killed"
             print(f"killed    {mutant}  [{test}: {why}]", flush=True)
 
@@ -219,15 +244,13 @@ def _report(outcomes: dict[Mutant, str], reasons: dict[Change, str], existing: s
         elif change in tried - survivors:
             print(f"a reason for a mutant that is killed: {change}")
     is_wanting |= bool(reasons.keys() - (survivors | (existing - tried)))
-    print("\nfolder  killed  of  share")
-    for folder in FOLDERS:
-        of = Counter(
-            outcomes[mutant] in SURVIVORS for mutant in outcomes if mutant.folder == folder
-        )
+    print("\ngroup   killed  of  share")
+    for group in GROUPS:
+        of = Counter(outcomes[mutant] in SURVIVORS for mutant in outcomes if mutant.group == group)
         if of:
             share = of[False] / of.total()
             is_wanting |= share < LEAST_SHARE
-            print(f"{folder:6} {of[False]:7} {of.total():3} {share:6.1%}")
+            print(f"{group:6} {of[False]:7} {of.total():3} {share:6.1%}")
     return int(is_wanting)
 
 

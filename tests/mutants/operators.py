@@ -3,9 +3,9 @@
 import ast
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 _COMPARED = {
     ast.Lt: ast.LtE,
@@ -37,6 +37,28 @@ _SWAPPED = {a: b for pair in map(str.split, _OPPOSITES) for a, b in (pair, pair[
 
 Change = tuple[str, str, str, str]
 
+# What is pure, wherever its room: formats, rules over one segment or log, rules over tables.
+GROUPS = {
+    "wire": ("wire/*.py",),
+    "index": (
+        "index/*.py",
+        "broker_rules/*.py",
+        "audit/judge*.py",
+        "audit/consequences.py",
+        "compact/thinning.py",
+        "search/first_record.py",
+        "segments/conversion_hazards.py",
+        "rows/freshness.py",
+    ),
+    "decide": (
+        "*/decide.py",
+        "*/decide/*.py",
+        "tables/as_of.py",
+        "tables/bounded.py",
+        "tables/timestamps.py",
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -56,9 +78,13 @@ class Mutant:
     text: str
 
     @property
-    def folder(self) -> str:
-        """Give the folder below the package."""
-        return self.path.partition("/")[0]
+    def group(self) -> str:
+        """Return the one of ``GROUPS`` that its file belongs to."""
+        return next(
+            name
+            for name, patterns in GROUPS.items()
+            if any(PurePosixPath(self.path).match(pattern) for pattern in patterns)
+        )
 
     @property
     def change(self) -> Change:
@@ -82,9 +108,10 @@ class Mutant:
         return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
 
 
-def mutants_of(package: Path, folders: tuple[str, ...]) -> list[Mutant]:
-    """Find every mutant of the folders' modules."""
-    files = [path for folder in folders for path in sorted((package / folder).glob("*.py"))]
+def mutants_of(package: Path, groups: Iterable[str] = GROUPS) -> list[Mutant]:
+    """Find every mutant of the groups' modules."""
+    patterns = [pattern for group in groups for pattern in GROUPS[group]]
+    files = sorted({path for pattern in patterns for path in package.glob(pattern)})
     return [
         mutant
         for path in files

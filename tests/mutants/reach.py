@@ -161,7 +161,7 @@ class Sources:
 
     def __init__(self, package: Path) -> None:
         self._named: dict[str, set[str]] = {}  # function -> the names in its text
-        self._compiled: set[str] = set()
+        self.compiled: set[str] = set()
         self._imports: dict[str, set[str]] = {}
         self.compiled_files: set[str] = set()
         for path in sorted(package.rglob("*.py")):
@@ -176,7 +176,7 @@ class Sources:
                 "njit" in ast.unparse(d) or "intrinsic" in ast.unparse(d)
                 for d in node.decorator_list
             ):
-                self._compiled.add(function)
+                self.compiled.add(function)
                 self.compiled_files.add(path)
 
     def that_run(self, path: str, function: str) -> set[str]:
@@ -189,10 +189,10 @@ class Sources:
             if one in found:
                 continue
             found.add(one)
-            if one in self._compiled:
+            if one in self.compiled:
                 name = one.rpartition(":")[2].rpartition(".")[2]
                 todo += [other for other, names in self._named.items() if name in names]
-        return found - self._compiled
+        return found - self.compiled
 
     def _of_module(self, path: str) -> set[str]:
         module = path.removesuffix(".py").replace("/", ".")

@@ -25,15 +25,15 @@ from mutants.reach import Calls, Sources, imported
 WARM = "MUTANTS_WARM"  # names the file with the keys of the mutants to try
 FOUND = "MUTANTS_FOUND"  # and the one that the plugin writes
 _FEW_SECONDS = 10  # of the CPU
+_MOST_SECONDS = 60  # of the tests of a file, for a mutant
 _DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
 
 
 class _Plugin:
     def __init__(self, package: Path, keys: list[list[Any]], out: Path) -> None:
         wanted = {tuple(key) for key in keys}
-        folders = tuple({key[0].partition("/")[0] for key in keys})
         self._package, self._out = package, out
-        self._left = [one for one in mutants_of(package, folders) if one.key in wanted]
+        self._left = [one for one in mutants_of(package) if one.key in wanted]
         self._sources = Sources(package)
         self._tests: dict[str, dict[str, Any]] = {}
         self._killed: list[tuple[Any, str, str]] = []
@@ -51,11 +51,16 @@ class _Plugin:
 
     def _try_file(self, items: list[pytest.Item]) -> None:
         passing = [item for item in items if self._runs(item)]
+        passing.sort(key=lambda item: self._tests[item.nodeid]["call"])
         for mutant in list(self._left):
             functions = self._sources.that_run(mutant.path, mutant.function)
+            seconds = _MOST_SECONDS
             for item in passing:
                 if not functions & set(self._tests[item.nodeid]["runs"]):
                     continue
+                seconds -= self._tests[item.nodeid]["call"]
+                if seconds < 0:
+                    break
                 if why := self._kills(item, mutant):
                     self._killed.append((mutant.key, item.nodeid, why))
                     self._left.remove(mutant)

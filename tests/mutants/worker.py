@@ -18,6 +18,7 @@ _SHARED = (".venv", ".venv-airflow", "jars")
 _CACHE = "numba"
 _ARGUMENTS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider"]
 _ARGUMENTS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before the fork
+_NO_SPARK = "not spark"
 _MEMORY_BYTES = 8 * 2**30
 _FEW_SECONDS = 90
 _IDLE = 10
@@ -49,7 +50,7 @@ class Worker:
 
         ``seconds``: how much of the CPU it may take; a busy machine alone ends no test.
         """
-        needs_spark = any(test.startswith("tests/spark") for test in tests)
+        needs_spark = self._is_for_spark(tests)
         if self._nursery is None:
             self._nursery = self._started()
         lent = self._lent() if needs_spark else {}
@@ -117,6 +118,11 @@ class Worker:
                 file.unlink()
         yield copy
         shutil.rmtree(copy)
+
+    def _is_for_spark(self, arguments: list[str]) -> bool:
+        files = {argument.partition("::")[0] for argument in arguments}
+        texts = [(self.folder / file).read_text() for file in files if file.endswith(".py")]
+        return _NO_SPARK not in " ".join(arguments) and any("SparkSession" in one for one in texts)
 
     def _lent(self) -> dict[str, str]:
         """Start Spark's JVM with the settings of the commands' sessions, once."""
