@@ -175,6 +175,12 @@ def _is_not_recovered(ours: Built, kafkas: KafkaBuild) -> bool:
     return kafkas.mode == RecoveryMode.LOADER_UNCLEAN and MAX_INT64 in damaged(ours)
 
 
+def _has_negative_name(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether Kafka has split a segment and named a piece by an offset below 0."""
+    is_split = DamageKind.OFFSET_OVERFLOW in damaged(ours).values()
+    return kafkas.is_load and is_split and any(base_offset < 0 for base_offset in kafkas.facts)
+
+
 def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
     """Tell whether all that differs is what Kafka's first try left where a segment is split.
 
@@ -193,6 +199,7 @@ def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
 EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
     "Kafka takes memory for what a length in the log says, and has not as much": _memory_ran_out,
     "the log ends below its start: Kafka removes all segments": _ends_below_its_start,
+    "a piece of a split segment has a name below 0": _has_negative_name,
     "an unclean start leaves a segment named 2^63 - 1 alone": _is_not_recovered,
     "the first try of a load that splits a segment shows": _first_try_shows,
 }

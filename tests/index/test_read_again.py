@@ -116,6 +116,19 @@ LOGS = {
         0: begun(0, 7) + marker(3, ABORT) + begun(5, 7) + marker(6, ABORT) + begun(5, 7),
         9: marker(9, ABORT),
     },
+    "a transaction that begins below 0": {
+        0: sent(3, 8) + begun(-2, 7),
+        10: begun(10, 7) + sent(11, 8),
+    },
+    "a piece of a split segment with the name of a damaged one": {
+        0: sent(2, 7) + sent(2**32, 7) + sent(50, 7),
+        50: sent(50, 7)[:-1] + b"?",
+    },
+    "a piece with the name of a sound one": {
+        0: sent(2, 7) + sent(2**32, 7) + sent(50, 7),
+        50: begun(50, 8) + sent(60, 9),
+        70: sent(70, 7),
+    },
 }
 
 

@@ -97,6 +97,7 @@ class FoldedLog:
         self._folder = (first.source, first.relative_path)
         self._snapshots: set[str] = set()
         self._places: dict[int, tuple[str, int]] = {}  # by base offset: file, where in it
+        self._pieces: dict[int, int] = {}  # the split segment's base offset, by the piece's
         self._recoverer: SegmentRecoverer | None = None
         self._pending: _Decided | None = None  # the last one that the log goes on after
         self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
@@ -108,6 +109,9 @@ class FoldedLog:
         offset: it splits them, and the pieces can belong anywhere in the log. The end of a log can
         make its load fail, so the last segment is decided there.
         """
+        if self._load is not None and (splits := self._pieces.get(segment.summary.base_offset)):
+            yield segment, _overwritten(segment, splits)
+            return
         if self._load is not None and _overflows(segment):
             self._hold(segment)
             return
@@ -131,6 +135,8 @@ class FoldedLog:
             self._held.append((first_try, _FIRST_TRY, None, held))
         for piece in held.pieces:
             self._places[piece.base_offset] = (segment.name, piece.position)
+            if piece.base_offset != segment.summary.base_offset:
+                self._pieces[piece.base_offset] = segment.summary.base_offset
         self._held += [(piece.base_offset, _TAKE, piece, held) for piece in held.pieces]
         if not held.pieces:
             self._held.append((segment.summary.base_offset, _TAKE, None, held))
@@ -279,6 +285,14 @@ class FoldedLog:
 
 def _is_removed(verdict: Verdict) -> bool:
     return verdict.damage is not None and verdict.damage.kind == DamageKind.REMOVED
+
+
+def _overwritten(segment: FoldedSegment, splits: int) -> Verdict:
+    message = (
+        f"a load splits segment {splits} and gives one piece the name of this segment: the broker"
+        " overwrites it"
+    )
+    return Verdict(damage=Damage(DamageKind.REMOVED, 0, message))
 
 
 def _overflows(segment: FoldedSegment) -> bool:

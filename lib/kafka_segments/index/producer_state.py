@@ -93,15 +93,19 @@ class ProducerState:
     def without_expired(self, *, now_ms: int, expiration_ms: int) -> "ProducerState":
         """Drop producers that are silent for ``expiration_ms`` and have no open transaction.
 
-        A broker does so whenever it reads a snapshot. Source: isProducerExpired.
+        A broker does so whenever it reads a snapshot, where a transaction from an offset below 0
+        on counts as none. Source: ProducerStateManager.readSnapshot, isProducerExpired.
         """
+        opened = {producer_id: offset for producer_id, offset in self.open.items() if offset >= 0}
         kept = {
             producer_id: entry
             for producer_id, entry in in_hash_order(self.entries)  # as the file has them
-            if producer_id in self.open or _wrapped(now_ms - entry.timestamp) < expiration_ms
+            if producer_id in opened or _wrapped(now_ms - entry.timestamp) < expiration_ms
         }
-        ongoing = {self.open[each]: each for each in kept if each in self.open}
-        return ProducerState(kept, dict(self.open), ongoing)
+        ongoing = {
+            opened[producer_id]: producer_id for producer_id in kept if producer_id in opened
+        }
+        return ProducerState(kept, opened, ongoing)
 
     def first_unstable_offset(self) -> int | None:
         """Give where the first transaction begins that a reader must wait for."""
