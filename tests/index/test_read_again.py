@@ -22,10 +22,12 @@ from strategies import (
 NOW_MS = 1_700_000_000_000
 
 
-def sent(offset: int, producer_id: int, *, timestamp: int = NOW_MS, flags: int = 0) -> bytes:
+def sent(
+    offset: int, producer_id: int, *, timestamp: int = NOW_MS, flags: int = 0, count: int = 1
+) -> bytes:
     return v2_batch(
         offset,
-        [(timestamp, None, b"v")],
+        [(timestamp, None, b"v")] * count,
         producer_id=producer_id,
         producer_epoch=0,
         base_sequence=0,
@@ -33,8 +35,8 @@ def sent(offset: int, producer_id: int, *, timestamp: int = NOW_MS, flags: int =
     )
 
 
-def begun(offset: int, producer_id: int) -> bytes:
-    return sent(offset, producer_id, flags=TRANSACTIONAL)
+def begun(offset: int, producer_id: int, *, count: int = 1) -> bytes:
+    return sent(offset, producer_id, flags=TRANSACTIONAL, count=count)
 
 
 def marker(offset: int, key: bytes, producer_id: int = 7) -> bytes:
@@ -117,17 +119,17 @@ LOGS = {
         9: marker(9, ABORT),
     },
     "a transaction that begins below 0": {
-        0: sent(3, 8) + begun(-2, 7),
+        0: sent(3, 8) + begun(-2, 7, count=6),
         10: begun(10, 7) + sent(11, 8),
     },
     "a piece of a split segment with the name of a damaged one": {
-        0: sent(2, 7) + sent(2**32, 7) + sent(50, 7),
-        50: sent(50, 7)[:-1] + b"?",
+        0: sent(2, 7) + sent(2**33, 7) + sent(2**32, 7),
+        2**32: sent(2**32, 7)[:-1] + b"?",
     },
     "a piece with the name of a sound one": {
-        0: sent(2, 7) + sent(2**32, 7) + sent(50, 7),
-        50: begun(50, 8) + sent(60, 9),
-        70: sent(70, 7),
+        0: sent(2, 7) + sent(2**33, 7) + sent(2**32, 7),
+        2**32: begun(2**32, 8) + sent(2**32 + 1, 9),
+        2**34: sent(2**34, 7),
     },
 }
 

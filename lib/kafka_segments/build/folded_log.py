@@ -109,8 +109,9 @@ class FoldedLog:
         offset: it splits them, and the pieces can belong anywhere in the log. The end of a log can
         make its load fail, so the last segment is decided there.
         """
-        if self._load is not None and (splits := self._pieces.get(segment.summary.base_offset)):
-            yield segment, _overwritten(segment, splits)
+        split = self._pieces.get(segment.summary.base_offset)
+        if split is not None:
+            yield segment, _overwritten(split)
             return
         if self._load is not None and _overflows(segment):
             self._hold(segment)
@@ -287,9 +288,9 @@ def _is_removed(verdict: Verdict) -> bool:
     return verdict.damage is not None and verdict.damage.kind == DamageKind.REMOVED
 
 
-def _overwritten(segment: FoldedSegment, splits: int) -> Verdict:
+def _overwritten(split: int) -> Verdict:
     message = (
-        f"a load splits segment {splits} and gives one piece the name of this segment: the broker"
+        f"a load splits segment {split} and gives one piece the name of this segment: the broker"
         " overwrites it"
     )
     return Verdict(damage=Damage(DamageKind.REMOVED, 0, message))
