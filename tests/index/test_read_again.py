@@ -61,6 +61,16 @@ def readable(offset: int) -> bytes:
     return gzip_wrapper([plain(0)], offset=offset, timestamp=NOW_MS)
 
 
+def of_one_bucket(count: int) -> bytes:
+    """Batches of producers that share one of 16 buckets, half of them one of 32; then offset 60."""
+    return b"".join(sent(n, 7 + 16 * n) for n in range(count)) + sent(60, -1)
+
+
+def of_many_buckets(count: int) -> bytes:
+    """Batches of producers, two a bucket of 16 and one a bucket of 32; then offset 60."""
+    return b"".join(sent(n, (n % 2) * 16 + n // 2) for n in range(count)) + sent(60, -1)
+
+
 PLAIN, UNREADABLE, READABLE = plain(0), unreadable(1), readable(1)
 ABORT = struct.pack(">hh", 0, 0)
 EXPIRED = sent(0, 8, timestamp=NOW_MS - DAY_MS)
@@ -117,6 +127,21 @@ LOGS = {
     "a third transaction at the second's offset": {
         0: begun(0, 7) + marker(3, ABORT) + begun(5, 7) + marker(6, ABORT) + begun(5, 7),
         9: marker(9, ABORT),
+    },
+    "seven producers of a bucket that are read again": {0: of_one_bucket(7), 30: sent(61, 7)},
+    "eight producers of a bucket that are read again": {0: of_one_bucket(8), 30: sent(61, 7)},
+    "nine producers of a bucket that are read again": {0: of_one_bucket(9), 30: sent(61, 7)},
+    "12 producers that are read again": {0: of_many_buckets(12), 30: sent(61, 7)},
+    "13 producers that are read again": {0: of_many_buckets(13), 30: sent(61, 7)},
+    "13 producers and one of them again": {
+        0: of_many_buckets(13) + sent(20, 16) + sent(60, 1),
+        30: sent(61, 7),
+    },
+    "14 producers that are read again": {0: of_many_buckets(14), 30: sent(61, 7)},
+    "a wrapper without producers, then a segment below the end": {
+        0: PLAIN,
+        3: gzip_wrapper([plain(0), plain(5)], offset=3, timestamp=NOW_MS) + plain(13),
+        12: plain(14),
     },
     "a transaction that begins below 0": {
         0: sent(3, 8) + begun(-2, 7, count=6),

@@ -206,7 +206,7 @@ class LogLoad:
         is_unread |= _is_marker_read_again(segment) and not is_below_start
         if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
-        if len(segment.producers.producers) or self._is_looked_up(segment):
+        if len(segment.producers.producers) or segment.has_wrappers:
             self._taken.append(segment)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
         if is_cut:

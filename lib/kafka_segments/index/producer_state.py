@@ -84,8 +84,7 @@ class ProducerState:
         self.open, self.ongoing = steps.open, steps.ongoing
         self.unreplicated += steps.unreplicated()
         rows = {row[summary_of.PRODUCER_ID]: row for row in summary.producers.tolist()}
-        ordered = in_hash_order(dict(reversed(rows.items()))) if is_reread else rows.items()
-        for producer_id, row in ordered:
+        for producer_id, row in _computed_order(rows) if is_reread else rows.items():
             before = self.entries.get(producer_id, ProducerEntry())
             self.entries[producer_id] = _entry_after(before, row)
         return aborted
@@ -141,8 +140,33 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
 
 def in_hash_order(of_producers: Mapping[int, _Of]) -> list[tuple[int, _Of]]:
     """Give what is kept of producers in the order of Java's HashMap, filled in theirs."""
-    buckets = _buckets(of_producers)
+    return _by_bucket(of_producers, _buckets(of_producers))
+
+
+def _by_bucket(of_producers: Mapping[int, _Of], buckets: int) -> list[tuple[int, _Of]]:
     return sorted(of_producers.items(), key=lambda entry: _hash(entry[0]) & (buckets - 1))
+
+
+def _computed_order(rows: dict[int, list[int]]) -> list[tuple[int, list[int]]]:
+    """Return the rows in the order of a HashMap that ``computeIfAbsent`` has filled.
+
+    It puts a key before those that share its bucket, counts the keys before it adds one, and
+    takes eight in a bucket for too many. Whether a batch follows the one that brought the last
+    producer is told by the greatest last offset.
+    """
+    buckets = _FIRST_BUCKETS
+    hashes: list[int] = []
+    for producer_id in rows:
+        buckets *= 2 if 4 * len(hashes) > 3 * buckets else 1
+        added = _hash(producer_id)
+        shared = sum(1 for other in hashes if (other ^ added) & (buckets - 1) == 0)
+        hashes.append(added)
+        if shared >= _MOST_IN_BUCKET - 1 and buckets < _LEAST_OF_TREES:
+            buckets *= 2
+    last_offsets = [row[summary_of.LAST_OFFSET] for row in rows.values()]
+    if 4 * len(hashes) > 3 * buckets and last_offsets[-1] < max(last_offsets):
+        buckets *= 2
+    return _by_bucket(dict(reversed(rows.items())), buckets)
 
 
 def _buckets(producer_ids: Iterable[int]) -> int:
