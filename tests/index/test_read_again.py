@@ -138,11 +138,6 @@ LOGS = {
         30: sent(61, 7),
     },
     "14 producers that are read again": {0: of_many_buckets(14), 30: sent(61, 7)},
-    "a wrapper without producers, then a segment below the end": {
-        0: PLAIN,
-        3: gzip_wrapper([plain(0), plain(5)], offset=3, timestamp=NOW_MS) + plain(13),
-        12: plain(14),
-    },
     "a transaction that begins below 0": {
         0: sent(3, 8) + begun(-2, 7, count=6),
         10: begun(10, 7) + sent(11, 8),
@@ -198,6 +193,12 @@ def test_a_wrapper_that_a_cut_to_the_base_offset_meets_fails_the_log(
     logs = {
         "it looks there": {0: unreadable(20) + plain(2) + plain(1), 22: plain(22)},
         "it leaves it": {0: unreadable(8) + plain(0) + later, 22: plain(22)},
+        "it is in the segment before": {
+            3: gzip_wrapper([plain(0), plain(5)], offset=3, timestamp=NOW_MS)
+            + sent(11, -1)
+            + sent(13, -1),
+            12: plain(14),
+        },
         "it leaves one that can be read": {0: readable(8) + plain(0) + later, 22: plain(22)},
     }
     found = {
