@@ -7,7 +7,7 @@ import pytest
 from kafka_segments.compact.folder_compactor import FolderCompactor
 from kafka_segments.compact.leftovers import find_leftovers
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.kept_files import SetAside, undo
+from kafka_segments.storage.kept_files import KeptFiles, undo
 
 LOG, INDEX, TIME = "0" * 20 + ".log", "0" * 20 + ".index", "0" * 20 + ".timeindex"
 ENTRIES = b"".join(n.to_bytes(4, "big") + (n * 1_000).to_bytes(4, "big") for n in range(5, 25))
@@ -32,7 +32,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _compactor(folder: Path, kept: Path | None, interval: int | None = None) -> FolderCompactor:
-    set_aside = None if kept is None else SetAside(str(kept))
+    set_aside = None if kept is None else KeptFiles(str(kept))
     return FolderCompactor(str(folder.parent), set_aside, interval)
 
 
@@ -89,7 +89,7 @@ def test_a_run_that_died_between_note_and_change_can_be_undone(
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_segments.storage.kept_files._move", die)
+    monkeypatch.setattr("kafka_segments.storage.kept_files.move_durably", die)
     with pytest.raises(KeyboardInterrupt):
         _compactor(folder, tmp_path / "kept").compact(str(folder))
     monkeypatch.undo()

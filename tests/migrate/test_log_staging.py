@@ -154,7 +154,7 @@ def test_a_full_disk_names_the_file_and_what_it_needs_and_leaves_no_temporary_fi
 
     def full(descriptor: int) -> None:
         name = Path(f"/proc/self/fd/{descriptor}").readlink().name
-        if f"{kinds[step]}.{os.getpid()}{TEMPORARY}" in name:
+        if f"{kinds[step]}." in name and name.endswith(TEMPORARY):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         synced(descriptor)
 

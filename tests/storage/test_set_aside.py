@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.durable_files import sha256_of
+from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.set_aside import (
     MANIFEST,
     SegmentFile,
     bring_back,
     check_planned,
     files_of_segments,
-    held_lock,
     is_set_aside,
     read_manifest,
     set_aside,
-    sha256_of,
 )
 
 LIB = Path(__file__).resolve().parents[2] / "lib"

@@ -9,7 +9,7 @@ from pathlib import Path
 from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
 from kafka_segments.compact.leftovers import find_leftovers
 from kafka_segments.compact.thinning import IndexFiles, compact_files
-from kafka_segments.storage.kept_files import SetAside
+from kafka_segments.storage.kept_files import KeptFiles
 from kafka_segments.wire.names import file_name
 
 _INDEX = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
@@ -47,7 +47,7 @@ class FolderCompactor:
     """
 
     root: str
-    set_aside: SetAside | None
+    set_aside: KeptFiles | None
     index_interval_bytes: int | None
 
     def compact(self, folder: str, *, base_offsets: Set[int] | None = None) -> FolderChanges:

@@ -18,12 +18,12 @@ from kafka_segments.compact.folder_compactor import Change, FolderCompactor
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.files import Place, list_folder, place
-from kafka_segments.storage.folder_lock import refuse_locked, warehouse_lock
+from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.storage.index_files import folders_below
-from kafka_segments.storage.kept_files import SetAside, Undone, read_manifest, undo
+from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
-from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Table, Warehouse
@@ -66,7 +66,7 @@ class CompactOptions:
     def __post_init__(self) -> None:
         has_files = self.index_dir is not None or self.sources
         for uri in (self.index_dir, *self.sources, self.set_aside_root()):
-            if has_files and uri is not None and "://" in uri:
+            if has_files and uri is not None and not store_of(uri).is_local:
                 raise UsageError(f"{uri}: index files are compacted on a local disk only")
         if self.vacuum_hours < LEAST_VACUUM_HOURS:
             raise UsageError(
@@ -140,7 +140,7 @@ def undo_compaction(options: CompactOptions, run_id: str) -> Undone:
     with ExitStack() as locks:
         locks.enter_context(warehouse_lock(options.warehouse, alone=True))
         roots = {str(Path(note.path).parents[1]) for note in read_manifest(folder)}
-        _hold([path for path in sorted(roots) if (Path(path) / LOCK).exists()], locks)
+        locks.enter_context(held_log_dirs(sorted(roots)))
         return undo(folder)
 
 
@@ -151,7 +151,7 @@ def _folders(
     set_aside = join_uri(options.set_aside_root(), run_id)
 
     def compactor(below: str) -> FolderCompactor:
-        kept = None if options.dry_run else SetAside(set_aside)
+        kept = None if options.dry_run else KeptFiles(set_aside)
         return FolderCompactor(below, kept, options.index_interval_bytes)
 
     for source in options.sources:
@@ -173,13 +173,7 @@ def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
         path for source in options.sources for path, names in _walk(source) if LOCK in names
     ]
     if not options.dry_run:
-        _hold(log_dirs, locks)
-
-
-def _hold(log_dirs: list[str], locks: ExitStack) -> None:
-    refuse_locked(log_dirs)
-    for log_dir in log_dirs:
-        locks.enter_context(held_lock(Path(log_dir) / LOCK))
+        locks.enter_context(held_log_dirs(log_dirs))
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
@@ -244,7 +238,7 @@ def _remove_stale(options: CompactOptions) -> list[str]:
     folder = place(entries)
     if folder.filesystem.get_file_info(folder.path).type != fs.FileType.Directory:
         return []
-    days = _STALE_DAYS_UNLOCKED if "://" in entries else _STALE_DAYS
+    days = _STALE_DAYS if store_of(entries).has_locks else _STALE_DAYS_UNLOCKED
     oldest = options.now_ms * 1_000_000 - days * _DAY_NS
     stale = [
         entry.name

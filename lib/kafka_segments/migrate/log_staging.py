@@ -11,20 +11,24 @@ from kafka_segments.index.log_recovery import LoadOptions, LogLoad
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.migrate.segment_staging import check_unchanged, other_end, own_like, read_part
+from kafka_segments.migrate.segment_staging import check_unchanged, other_end, read_part
 from kafka_segments.migrate.staged_log import (
-    FileState,
     FolderFiles,
     Manifest,
     StagedLog,
     read_manifest,
-    state_of,
     write_manifest,
 )
-from kafka_segments.storage.durable_files import TEMPORARY, copy_durably, write_durably
+from kafka_segments.storage.backups import FileState, state_of
+from kafka_segments.storage.durable_files import (
+    TEMPORARY,
+    copy_durably,
+    own_like,
+    sync_folder,
+    write_durably,
+)
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.folder_exchange import check_exchange
-from kafka_segments.storage.set_aside import sync_folder
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name, parse_segment_name
 from kafka_segments.wire.topic_ids import encode_partition_metadata
@@ -108,7 +112,7 @@ def _remove_leftovers(staged: StagedLog) -> None:
     """Remove what runs that died left unfinished."""
     for folder in (staged.root, staged.unfinished):
         for entry in folder.iterdir():
-            is_ours = folder == staged.unfinished or entry.name.startswith(staged.manifest.name)
+            is_ours = folder == staged.unfinished or staged.manifest.name in entry.name
             if is_ours and entry.name.endswith(TEMPORARY):
                 entry.unlink()
 

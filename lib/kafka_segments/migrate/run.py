@@ -29,7 +29,7 @@ from kafka_segments.migrate.steps import (
 )
 from kafka_segments.migrate.tasks import finish_logs, mark_staged, prove_segments, stage_segments
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
-from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
 from kafka_segments.tables.delta import (
     MIGRATION_EVENTS,

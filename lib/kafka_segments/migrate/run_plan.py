@@ -19,6 +19,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id, with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.delta import MIGRATION_PLANS, Warehouse
 from kafka_segments.tables.schemas import schema
@@ -54,7 +55,7 @@ class MigrationOptions:
         if self.plan_id is not None and not _PLAN_ID.fullmatch(self.plan_id):
             raise UsageError(f"--plan {self.plan_id}: letters, digits, . _ - expected")
         for source in self.sources:
-            if "://" in source:
+            if not store_of(source).is_local:
                 raise UsageError(f"{source}: a migration moves folders of a local file system")
 
 

@@ -10,14 +10,13 @@ from kafka_segments.index.time_index import check_time_index
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.staged_log import (
-    FileState,
     Side,
     StagedLog,
     log_state,
     read_manifest,
-    state_of,
 )
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
+from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.wire.names import file_name
 

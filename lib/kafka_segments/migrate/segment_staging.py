@@ -9,9 +9,9 @@ from kafka_segments.errors import SetAsideError
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
-from kafka_segments.migrate.staged_log import FileState, state_of
 from kafka_segments.segments.conversion import SegmentConverter
-from kafka_segments.storage.durable_files import durable_file, write_durably
+from kafka_segments.storage.backups import FileState, state_of
+from kafka_segments.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
@@ -158,23 +158,6 @@ def check_unchanged(segment: PlannedSegment) -> None:
             f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {segment.size_bytes} and"
             f" {segment.mtime_ns} when it was planned: plan again",
         )
-
-
-def own_like(path: Path, other: Path) -> None:
-    """Give a file the owner and mode of another.
-
-    Raises:
-        SetAsideError: only the owner or root may.
-    """
-    stat, mine = other.stat(), path.stat()
-    if (stat.st_uid, stat.st_gid) != (mine.st_uid, mine.st_gid):
-        try:
-            os.chown(path, stat.st_uid, stat.st_gid)
-        except PermissionError:
-            raise SetAsideError(
-                other, f"run as its owner, uid {stat.st_uid}, or as root: a broker must own it"
-            ) from None
-    path.chmod(stat.st_mode & 0o7777)
 
 
 def _part(segment: PlannedSegment) -> Path:

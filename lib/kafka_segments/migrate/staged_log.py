@@ -6,29 +6,20 @@ the first one until ``put_back``. Both do one step, ``exchange_folders``, so a p
 killed leaves the one state or the other, and the folders' inodes say which.
 """
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.durable_files import write_durably
+from kafka_segments.storage import backups
+from kafka_segments.storage.backups import FileState
+from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.folder_exchange import exchange_folders
-from kafka_segments.storage.set_aside import sha256_of
 from kafka_segments.wire.names import LOG_SUFFIX
 
 _READERS = 4  # of files at once: hashlib lets go of the interpreter's lock
-
-
-class FileState(NamedTuple):
-    """A file as it was when it was staged."""
-
-    name: str
-    size_bytes: int
-    mtime_ns: int
-    sha256: str
 
 
 class FolderFiles(NamedTuple):
@@ -90,39 +81,30 @@ class StagedLog(NamedTuple):
         return self.root / f"{self.folder.name}.json"
 
 
-def state_of(path: Path) -> FileState:
-    """Take a file's state; it is read whole."""
-    stat = path.stat()
-    return FileState(path.name, stat.st_size, stat.st_mtime_ns, sha256_of(path))
-
-
 def write_manifest(log: StagedLog, manifest: Manifest) -> None:
     """Write the manifest of a log, whole or not at all."""
     sides = {
         name: {"inode": side.inode, "files": [file._asdict() for file in side.files]}
         for name, side in manifest._asdict().items()
     }
-    write_durably(log.manifest, json.dumps({"folder": str(log.folder), **sides}, indent=1).encode())
+    backups.write_manifest(log.manifest, {"folder": str(log.folder), **sides})
 
 
 def read_manifest(log: StagedLog) -> Manifest:
-    """Read the manifest of a log.
+    """Return the manifest of a log.
 
     Raises:
-        SetAsideError: there is none, or it is none.
+        SetAsideError: the log has no manifest, or it cannot be parsed.
     """
-    try:
-        found = json.loads(log.manifest.read_text("utf-8"))
-        return Manifest(*(_side(found[name]) for name in Manifest._fields))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SetAsideError(log.manifest, f"no manifest: {error}") from None
+    return backups.read_manifest(log.manifest, _parsed)
 
 
-def _side(found: dict[str, object]) -> FolderFiles:
-    files = found["files"]
-    if not isinstance(files, list):
-        raise TypeError("files is no list")
-    return FolderFiles(int(str(found["inode"])), tuple(FileState(**file) for file in files))
+def _parsed(manifest: Any) -> Manifest:
+    return Manifest(*(_side(manifest[name]) for name in Manifest._fields))
+
+
+def _side(side: Any) -> FolderFiles:
+    return FolderFiles(int(side["inode"]), tuple(FileState(**file) for file in side["files"]))
 
 
 def log_state(log: StagedLog) -> LogState:
@@ -231,7 +213,7 @@ def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> s
         if file.name not in names:
             return f"{file.name} is gone"
         names.remove(file.name)
-        stat = (folder / file.name).stat()
+        stat = (folder / file.name).lstat()
         if (stat.st_size, stat.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
             return (
                 f"{file.name} has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns,"

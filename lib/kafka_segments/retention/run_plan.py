@@ -17,7 +17,9 @@ from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
+from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.set_aside import SegmentFile
+from kafka_segments.storage.uris import LOCAL_ROOT
 from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.checkpoints import LOCK
@@ -68,7 +70,7 @@ def plan_retention(
     doomed = decided.where((F.col("decision") == DELETE) & ~F.col("rolls")).join(
         known, [*LOG_KEYS, "base_offset"], how="inner"
     )
-    elsewhere = doomed.where(F.col("path").contains("://")).first()
+    elsewhere = doomed.where(~F.col("path").startswith(LOCAL_ROOT)).first()
     if elsewhere is not None:
         raise UsageError(f"{elsewhere['path']}: a plan moves files of a local file system alone")
     log = F.try_element_at("files", F.lit(-1))
@@ -157,7 +159,7 @@ def _each_log(
         with ExitStack() as lock:
             refusal = None
             try:
-                lock.enter_context(set_aside.held_lock(log_dir / LOCK))
+                lock.enter_context(held_lock(log_dir / LOCK))
             except SetAsideError as error:
                 refusal = str(error)
             for log in group:

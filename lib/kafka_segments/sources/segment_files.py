@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.storage.set_aside import files_of_segments, sha256_of
+from kafka_segments.storage.durable_files import sha256_of
+from kafka_segments.storage.set_aside import files_of_segments
 
 _FILES = "array<struct<name: string, size_bytes: bigint, mtime_ns: bigint>>"
 _ROWS = 1000

@@ -25,12 +25,9 @@ from kafka_segments.storage.local_folder import (
     list_local_folder,
 )
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
-from kafka_segments.storage.stores import (
-    lists_files_only,
-    open_store,
-    split_uri,
-)
+from kafka_segments.storage.stores import Store, checked_root, open_store, store_behind, store_of
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
+from kafka_segments.storage.uris import root_of, scheme_of
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
@@ -39,14 +36,17 @@ from kafka_segments.wire.segment_manifest import (
 )
 from kafka_segments.wire.tiered_names import MANIFEST, tiered_log_of
 
-TEMPORARY_SUFFIX = ".kafka-segments-tmp"
-
 
 class Place(NamedTuple):
     """A folder or file: a file system and a path in its own form."""
 
     filesystem: fs.FileSystem
     path: str
+
+    @property
+    def store(self) -> Store:
+        """Return what the store that it lies in can do."""
+        return store_behind(self.filesystem)
 
     def child(self, *parts: str) -> "Place":
         """Give the place of a path below this one; empty parts are left out."""
@@ -64,9 +64,9 @@ def absolute_uri(text: str) -> str:
         raise UsageError("an empty path is no source or target")
     if not is_text(text):
         raise UsageError(f"{as_text(text)}: no UTF-8, tables and URIs cannot name it; rename it")
-    if "://" not in text:
+    if not scheme_of(text):
         return _normalized(os.path.expanduser(text))
-    split_uri(text)
+    checked_root(text)
     try:
         parts = urlsplit(text)
     except ValueError as error:
@@ -80,7 +80,7 @@ def absolute_uri(text: str) -> str:
         if not parts.netloc:
             raise UsageError(
                 f"{text} names no host or bucket, and no default is looked up, as that of Hadoop's"
-                f" fs.defaultFS: {parts.scheme}://NAME/…"
+                f" fs.defaultFS: {root_of(parts.scheme, 'NAME')}/…"
             )
         if {".", ".."}.intersection(parts.path.split("/")):
             raise UsageError(f"{text}: . and .. are taken as names here; give the folder meant")
@@ -101,9 +101,9 @@ def place(uri: str) -> Place:
     Raises:
         UsageError: no file system for this scheme.
     """
-    if "://" not in uri:
+    if store_of(uri).is_local:
         return Place(fs.LocalFileSystem(), uri)
-    root, path = split_uri(uri)
+    root, path = checked_root(uri)
     filesystem, root_path = open_store(root)
     return Place(filesystem, f"{root_path}/{path}".rstrip("/"))
 
@@ -121,9 +121,9 @@ def list_folder(folder: Place) -> list[FileEntry]:
         SourceError: it is not there, is no folder or may not be read.
     """
     try:
-        if isinstance(folder.filesystem, fs.LocalFileSystem):
+        if folder.store.is_local:
             return sorted(list_local_folder(folder.path))
-        is_deep = lists_files_only(folder.filesystem)
+        is_deep = not folder.store.lists_folders
         infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
         if is_deep:
             return sorted(_nearest(folder.path, infos))
@@ -242,7 +242,7 @@ def read_manifest(log: Place) -> SegmentManifest:
 
 @contextmanager
 def _open_stored(file: Place) -> Iterator[OpenSegment]:
-    if not isinstance(file.filesystem, fs.LocalFileSystem):
+    if not file.store.is_local:
         with _open_remote(file) as remote:
             yield remote
         return

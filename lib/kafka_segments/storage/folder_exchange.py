@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.set_aside import sync_folder
+from kafka_segments.storage.durable_files import sync_folder
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2

@@ -134,7 +134,7 @@ class IndexPublisher:
 
     def _found(self, target: Place) -> bytes | None:
         try:
-            if isinstance(target.filesystem, fs.LocalFileSystem):
+            if target.store.is_local:
                 with open(target.path, "rb") as stream:
                     return stream.read()
             with target.filesystem.open_input_file(target.path) as file:

@@ -10,8 +10,6 @@ import stat
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from pyarrow import fs
-
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import NO_FILE, FileEntry, as_text, why_not_followed
 
@@ -70,7 +68,7 @@ def look_at(file: Place, *, source: str) -> OddFile | None:
     Kinds: ``folder``, ``special`` (a pipe, a socket, a device), ``link``, and ``dangling_link``
     and ``endless_link`` that lead to no file. A link to a folder is a folder, as to a broker.
     """
-    if not isinstance(file.filesystem, fs.LocalFileSystem):
+    if not file.store.is_local:
         return None
     try:
         mode = os.lstat(file.path).st_mode

@@ -1,6 +1,28 @@
-"""URIs put together from parts."""
+"""The parts of URIs; a local path is absolute and has no scheme."""
+
+LOCAL_ROOT = "/"
+"""What every local path starts with, and no URI."""
+_AFTER_SCHEME = "://"
 
 
 def join_uri(*parts: str) -> str:
-    """Join a URI and relative paths; empty ones are left out."""
+    """Return a URI joined with relative paths; empty parts are left out."""
     return "/".join(part.rstrip("/") if part != "/" else "" for part in parts if part)
+
+
+def scheme_of(uri: str) -> str:
+    """Return the scheme of a URI, the empty string for a path."""
+    scheme, separator, _ = uri.partition(_AFTER_SCHEME)
+    return scheme if separator else ""
+
+
+def split_uri(uri: str) -> tuple[str, str, str]:
+    """Return scheme, authority and path of a URI; the path is taken as it stands."""
+    scheme, _, rest = uri.partition(_AFTER_SCHEME)
+    authority, _, path = rest.partition("/")
+    return scheme, authority, path
+
+
+def root_of(scheme: str, authority: str) -> str:
+    """Return the URI of a host or bucket."""
+    return f"{scheme}{_AFTER_SCHEME}{authority}"
