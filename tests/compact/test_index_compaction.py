@@ -1,5 +1,6 @@
 """Compaction of a folder's files, and the way back."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,34 @@ def test_an_undo_leaves_what_changed_since(folder: Path, tmp_path: Path) -> None
     assert done.left == [str(folder / INDEX)]
     assert (folder / INDEX).read_bytes() == b"a build came after"
     assert done.restored == 4
+
+
+def test_links_are_not_followed_and_come_back_as_links(folder: Path, tmp_path: Path) -> None:
+    other, left_over = tmp_path / "other.index", folder / f"{6:020d}.log.deleted"
+    (folder / INDEX).rename(other)
+    (folder / INDEX).symlink_to(other)
+    left_over.unlink()
+    left_over.symlink_to("../../other.index")
+
+    found = _compactor(folder, tmp_path / "kept").compact(str(folder))
+
+    assert found.problems == [f"{folder / INDEX}: a symbolic link, not followed"]
+    assert str((folder / INDEX).readlink()) == str(other)
+    assert other.read_bytes() == ENTRIES + bytes(800)
+    assert not os.path.lexists(left_over)
+    assert undo(str(tmp_path / "kept")).left == []
+    assert str(left_over.readlink()) == "../../other.index"
+
+
+def test_an_undo_leaves_a_link_that_took_the_place_of_a_file(folder: Path, tmp_path: Path) -> None:
+    _compactor(folder, tmp_path / "kept").compact(str(folder))
+    (folder / INDEX).rename(tmp_path / "moved")
+    (folder / INDEX).symlink_to(tmp_path / "moved")
+
+    done = undo(str(tmp_path / "kept"))
+
+    assert done.left == [str(folder / INDEX)]
+    assert str((folder / INDEX).readlink()) == str(tmp_path / "moved")
 
 
 def test_a_run_that_died_between_note_and_change_can_be_undone(

@@ -9,6 +9,7 @@ from pathlib import Path
 from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
 from kafka_segments.compact.leftovers import find_leftovers
 from kafka_segments.compact.thinning import IndexFiles, compact_files
+from kafka_segments.errors import SetAsideError
 from kafka_segments.storage.kept_files import KeptFiles
 from kafka_segments.wire.names import file_name
 
@@ -70,13 +71,18 @@ class FolderCompactor:
                 found.changes.append(self._remove(os.path.join(folder, name), why))
             for base_offset in indexed:
                 stem = os.path.join(folder, file_name(base_offset, ""))
-                found.changes.extend(self._shrink(stem, base_offset))
+                links = [stem + suffix for suffix in _SUFFIXES if Path(stem + suffix).is_symlink()]
+                found.problems.extend(f"{link}: a symbolic link, not followed" for link in links)
+                if not links:
+                    found.changes.extend(self._shrink(stem, base_offset))
+        except SetAsideError as error:
+            found.problems.append(str(error))
         except OSError as error:
             found.problems.append(f"{error.filename or folder}: {error.strerror or error}")
         return found
 
     def _remove(self, path: str, why: str) -> Change:
-        size = Path(path).stat().st_size
+        size = Path(path).lstat().st_size
         if self.set_aside is not None:
             self.set_aside.remove(path, below=self.root, action=why)
         return Change(path, why, size, 0)

@@ -243,7 +243,7 @@ def _remove_stale(options: CompactOptions) -> list[str]:
     stale = [
         entry.name
         for entry in list_folder(folder)
-        if entry.is_folder and _newest(folder, entry) < oldest
+        if entry.is_folder and entry.link is None and _newest(folder, entry) < oldest
     ]
     for name in stale:
         if not options.dry_run:

@@ -85,7 +85,7 @@ def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions)
     there = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
     return (
         there.transform(lambda rows: _with_formats(rows, decompresses=options.decompresses))
-        .transform(with_segment_files)
+        .transform(lambda rows: with_segment_files(rows, only_found=True))
         .join(decided.select(*SEGMENT_KEYS, *_DECIDED), list(SEGMENT_KEYS), how="inner")
         .transform(take_inventory)
     )

@@ -1,11 +1,14 @@
 """Publish a segment's index files: whole or not at all, and nothing replaced without a way back."""
 
+import errno
 import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from pyarrow import fs
 
+from kafka_segments.storage.backups import is_there
 from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.publishing import make_folder, publish
 from kafka_segments.storage.read_ahead import read_range
@@ -145,9 +148,19 @@ class IndexPublisher:
     def _set_aside(self, source: str, relative_path: str, target: Place, found: bytes) -> None:
         folder = self._output.set_aside_folder(source, relative_path)
         kept = place(folder).child(os.path.basename(target.path))
-        if self._found(kept) is None:  # else a task that runs twice would lose the first bytes
+        if target.store.is_local and Path(target.path).is_symlink():
+            self._set_link_aside(folder, Path(target.path), kept)
+        elif self._found(kept) is None:  # else a task that runs twice would lose the first bytes
             self._make(folder)
             publish(kept, found)
+
+    def _set_link_aside(self, folder: str, link: Path, kept: Place) -> None:
+        """Keep a link as such: what it leads to stays where it is, and is not changed."""
+        if not kept.store.is_local:
+            raise OSError(errno.EINVAL, f"a link cannot be kept in {kept.path}", str(link))
+        if not is_there(Path(kept.path)):
+            self._make(folder)
+            Path(kept.path).symlink_to(link.readlink())
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:
