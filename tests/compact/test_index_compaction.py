@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.compact.decide.leftovers import find_leftovers
 from kafka_segments.compact.folder_compactor import FolderCompactor
-from kafka_segments.compact.leftovers import find_leftovers
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.kept_files import KeptFiles, undo
 

@@ -10,9 +10,9 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
+from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
-from kafka_segments.storage.uris import join_uri
+from kafka_segments.storage.uris import folders_below, join_uri, last_component
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
-from kafka_segments.compact.leftovers import find_leftovers
-from kafka_segments.compact.thinning import IndexFiles, compact_files
+from kafka_segments.compact.decide.actions import Action
+from kafka_segments.compact.decide.leftovers import find_leftovers
+from kafka_segments.compact.decide.thinning import IndexFiles, compact_files
 from kafka_segments.errors import SetAsideError
 from kafka_segments.storage.kept_files import KeptFiles
 from kafka_segments.wire.names import file_name
@@ -19,13 +20,10 @@ _SUFFIXES = (".index", ".timeindex")
 
 @dataclass(frozen=True)
 class Change:
-    """A file that was or would be changed.
-
-    ``action``: trim, thin, orphan, deleted, cleaned or swap.
-    """
+    """A file that was or would be changed."""
 
     path: str
-    action: str
+    action: Action
     bytes_before: int
     bytes_after: int
 
@@ -81,7 +79,7 @@ class FolderCompactor:
             found.problems.append(f"{error.filename or folder}: {error.strerror or error}")
         return found
 
-    def _remove(self, path: str, why: str) -> Change:
+    def _remove(self, path: str, why: Action) -> Change:
         size = Path(path).lstat().st_size
         if self.set_aside is not None:
             self.set_aside.remove(path, below=self.root, action=why)
@@ -97,7 +95,7 @@ class FolderCompactor:
         for suffix, old, cut, new in zip(_SUFFIXES, before, trimmed, after, strict=True):
             if old is None or new is None or new == old:
                 continue
-            action = "trim" if new == cut else "thin"
+            action = Action.TRIM if new == cut else Action.THIN
             changes.append(Change(stem + suffix, action, len(old), len(new)))
             if self.set_aside is not None:
                 self.set_aside.replace(

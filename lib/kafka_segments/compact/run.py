@@ -1,25 +1,26 @@
 """Compact: index files trimmed, thinned and cleaned; tables optimized and vacuumed."""
 
-import json
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from delta.tables import DeltaTable
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from kafka_segments.compact.decide.index_folders import (
+    check_builds,
+    only_builds_into,
+    segments_by_folder,
+)
 from kafka_segments.compact.folder_compactor import Change, FolderCompactor
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
-from kafka_segments.storage.index_files import folders_below
 from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
@@ -34,7 +35,6 @@ LEAST_VACUUM_HOURS = 168
 _DAY_NS = 86_400 * 10**9
 _STALE_DAYS = 1
 _STALE_DAYS_UNLOCKED = 7
-_THINNABLE = ("kafka", "kip33")
 _TABLES = (
     *tables.BUILD_TABLES,
     tables.RETENTION_DECISIONS,
@@ -160,9 +160,8 @@ def _folders(
         for folder in _partition_folders(source):
             yield compactor(source), folder, None
     if options.index_dir is not None:
-        known = {
-            row["folder"]: row["base_offsets"] for row in stream_rows(_known_folders(root, options))
-        }
+        rows = stream_rows(_known_folders(root, options, options.index_dir))
+        known = {row["folder"]: row["base_offsets"] for row in rows}
         for folder in _partition_folders(options.index_dir):
             yield compactor(options.index_dir), folder, set(known.get(folder, ()))
 
@@ -188,45 +187,21 @@ def _partition_folders(top: str) -> Iterator[str]:
             yield path
 
 
-def _known_folders(root: Warehouse, options: CompactOptions) -> DataFrame:
-    """Give, by folder below the index folder, the base offsets of the segments that exist."""
-    segments = root.read(tables.SEGMENTS).where(F.col("vanished_at").isNull())
-    target = F.lit(None)
-    for run in _builds_into(root, options):
-        for source, folder in folders_below(run["sources"]).items():
-            below = join_uri(str(options.index_dir), folder)
-            rest = F.substring(F.col("path"), len(source.rstrip("/")) + 1, 2**31 - 1)
-            lies_below = F.col("path").startswith(source.rstrip("/") + "/")
-            target = F.when(lies_below, F.concat(F.lit(below), rest)).otherwise(target)
-    return (
-        segments.withColumn("folder", F.regexp_replace(target, "/[^/]*$", ""))
-        .where(F.col("folder").isNotNull())
-        .groupBy("folder")
-        .agg(F.collect_set("base_offset").alias("base_offsets"))
-    )
-
-
-def _builds_into(root: Warehouse, options: CompactOptions) -> list[dict[str, Any]]:
-    """Give sources and options of the builds that wrote to the index folder.
+def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> DataFrame:
+    """Return, by folder below the index folder, the base offsets of the segments that exist.
 
     Raises:
-        UsageError: there are none, or their format must not be thinned.
+        UsageError: no build wrote there, or files of its format cannot be thinned.
     """
-    path = F.get_json_object("options", "$.index_dir")
-    found = root.read(tables.RUNS).where(path == F.lit(options.index_dir))
-    runs = [row.asDict() for row in found.select("sources", "options").distinct().collect()]
-    if not runs:
-        raise UsageError(
-            f"--index-dir {options.index_dir}: no build of {options.warehouse} wrote there,"
-            " so what is an orphan cannot be told"
-        )
-    formats = {str(json.loads(run["options"]).get("index_format")) for run in runs}
-    if options.index_interval_bytes is not None and not formats <= set(_THINNABLE):
-        raise UsageError(
-            f"--index-interval-bytes: {options.index_dir} holds files of format"
-            f" {', '.join(sorted(formats))}; only {' and '.join(_THINNABLE)} can be thinned"
-        )
-    return runs
+    found = root.read(tables.RUNS).transform(only_builds_into(index_dir)).collect()
+    builds = [row.asDict() for row in found]
+    check_builds(
+        builds,
+        index_dir=index_dir,
+        warehouse=options.warehouse,
+        is_thinned=options.index_interval_bytes is not None,
+    )
+    return root.read(tables.SEGMENTS).transform(segments_by_folder(builds, index_dir=index_dir))
 
 
 def _remove_stale(options: CompactOptions) -> list[str]:

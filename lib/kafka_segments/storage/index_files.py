@@ -39,17 +39,6 @@ class IndexOutput(NamedTuple):
         return join_uri(self.set_aside, self.folders[source], relative_path)
 
 
-def folders_below(sources: Sequence[str]) -> dict[str, str]:
-    """Name each source's folder below the index folder: none for a single one."""
-    single = len(sources) == 1
-    return {source: "" if single else last_component(source) for source in sources}
-
-
-def last_component(uri: str) -> str:
-    """Give the last part of a path or URI."""
-    return uri.rstrip("/").rpartition("/")[2]
-
-
 class IndexPublisher:
     """Writes the index files of one segment after another; remembers the folders it made."""
 

@@ -1,5 +1,7 @@
 """The parts of URIs; a local path is absolute and has no scheme."""
 
+from collections.abc import Sequence
+
 LOCAL_ROOT = "/"
 """What every local path starts with, and no URI."""
 _AFTER_SCHEME = "://"
@@ -26,3 +28,14 @@ def split_uri(uri: str) -> tuple[str, str, str]:
 def root_of(scheme: str, authority: str) -> str:
     """Return the URI of a host or bucket."""
     return f"{scheme}{_AFTER_SCHEME}{authority}"
+
+
+def last_component(uri: str) -> str:
+    """Return the last part of a path or URI."""
+    return uri.rstrip("/").rpartition("/")[2]
+
+
+def folders_below(sources: Sequence[str]) -> dict[str, str]:
+    """Return the folder of each source below an index folder; a single source has none."""
+    is_single = len(sources) == 1
+    return {source: "" if is_single else last_component(source) for source in sources}

@@ -12,6 +12,8 @@ import re
 from collections.abc import Set
 from typing import NamedTuple
 
+from kafka_segments.compact.decide.actions import Action
+
 _NAME = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex)(\.deleted|\.cleaned|\.swap)?")
 _LEFT_OVER = re.compile(r"([0-9]{20})(?:\..+)?\.(deleted|cleaned|swap)")
 
@@ -19,7 +21,7 @@ _LEFT_OVER = re.compile(r"([0-9]{20})(?:\..+)?\.(deleted|cleaned|swap)")
 class Leftovers(NamedTuple):
     """File names: by what they are, those to remove; those that only a broker may resolve."""
 
-    removable: dict[str, str]
+    removable: dict[str, Action]
     waiting: list[str]
 
 
@@ -31,13 +33,14 @@ def find_leftovers(names: Set[str], *, base_offsets: Set[int] | None = None) -> 
         base_offsets: of the segments that index files may belong to; None: those in ``names``.
     """
     parsed = {name: match for name in names if (match := _LEFT_OVER.fullmatch(name))}
-    cleaned = [int(match[1]) for match in parsed.values() if match[2] == "cleaned"]
-    removable, waiting = {}, []
+    cleaned = [int(match[1]) for match in parsed.values() if match[2] == Action.CLEANED]
+    removable: dict[str, Action] = {}
+    waiting: list[str] = []
     for name, match in sorted(parsed.items()):
-        if match[2] == "swap" and (not cleaned or int(match[1]) < min(cleaned)):
+        if match[2] == Action.SWAP and (not cleaned or int(match[1]) < min(cleaned)):
             waiting.append(name)
         else:
-            removable[name] = match[2]
+            removable[name] = Action(match[2])
     if base_offsets is None:
         base_offsets = {
             int(match[1])
@@ -53,5 +56,5 @@ def find_leftovers(names: Set[str], *, base_offsets: Set[int] | None = None) -> 
                 and match[2] != "log"
                 and int(match[1]) not in base_offsets
             ):
-                removable[name] = "orphan"
+                removable[name] = Action.ORPHAN
     return Leftovers(removable, waiting)
