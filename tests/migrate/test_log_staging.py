@@ -13,7 +13,8 @@ import pytest
 import killed_staging
 from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.migrate.planned_segment import Action, MigrationRules
+from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.staged_log import StagedLog, log_state, put_in_place
 from kafka_segments.storage import space
 from kafka_segments.storage.durable_files import TEMPORARY, free_bytes

@@ -5,21 +5,14 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.decide.obstacles import obstacles_of_settings
-from kafka_segments.migrate.decide.plan import (
-    CONVERT,
-    CUT,
-    INDEXES,
-    KEEP,
-    REFUSE,
-    decide_migration,
-    latest_steps,
-    staged_bytes,
-    with_whole_logs,
-)
+from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
+from kafka_segments.migrate.decide.steps import latest_steps, staged_bytes
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import frame
 
+KEEP, INDEXES, CONVERT, CUT, REFUSE = (action.value for action in Action)
 SEGMENTS = (
     "base_offset long, problem string, unmodelled string, damage string, conversion_refusal string,"
     " converted_bytes long, cut_bytes long, index_findings array<string>,"

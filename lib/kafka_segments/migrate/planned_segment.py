@@ -1,33 +1,18 @@
 """What a migration is asked to do with segments, and a segment of its plan."""
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.staged_log import StagedLog
 from kafka_segments.segments.conversion_hazards import ConversionOptions
 from kafka_segments.segments.format_files import Around
 
 _NS_A_MS = 1_000_000
-
-
-class Action(StrEnum):
-    """What a migration does with a segment."""
-
-    KEEP = "keep"
-    """Its files go over as they are."""
-    INDEXES = "indexes"
-    """Its index files are made anew."""
-    CONVERT = "convert"
-    """Its messages v0 and v1 become batches v2, and its index files are made anew."""
-    CUT = "cut"
-    """What recovery would cut off stays behind, and its index files are made anew."""
-    REFUSE = "refuse"
-    """A broker would not load it, or would cut it: its log is left alone."""
 
 
 @dataclass(frozen=True)

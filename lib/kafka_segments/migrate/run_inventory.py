@@ -8,8 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide import obstacles
-from kafka_segments.migrate.decide.inventory import is_uniform, take_inventory, uniform_formats
-from kafka_segments.migrate.tasks_formats import count_formats
+from kafka_segments.migrate.decide.inventory import (
+    is_counted_again,
+    take_inventory,
+    with_formats,
+)
+from kafka_segments.migrate.tasks_inventory import count_formats
 from kafka_segments.retention.decide.deletion import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
@@ -93,20 +97,12 @@ def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions)
 
 def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
     """Add ``formats`` and ``uncounted``, from the table where it knows, else from the files."""
-    is_known = is_uniform() & (F.col("record_count").isNotNull() | F.lit(not decompresses))
-    is_asked = ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
-    asked = segments.where(is_asked)
+    asked = segments.where(is_counted_again(decompresses=decompresses))
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
     cores = segments.sparkSession.sparkContext.defaultParallelism
     tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
     counted = count_formats(asked.repartition(tasks), decompresses=decompresses)
-    is_read = F.col("valid_bytes").isNotNull()
-    return segments.join(counted, "path", how="left").withColumns(
-        {
-            "formats": F.when(is_asked, F.col("formats")).when(is_read, uniform_formats()),
-            "uncounted": F.when(is_read, F.col("uncounted")).otherwise(F.col("damage.message")),
-        }
-    )
+    return segments.transform(with_formats(counted, decompresses=decompresses))
 
 
 def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame:

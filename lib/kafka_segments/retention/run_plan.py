@@ -22,6 +22,7 @@ from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.storage.uris import LOCAL_ROOT
 from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -107,7 +108,7 @@ def apply_plan(
 
     def act(log: _PlannedLog) -> LogMove:
         if log.problem is not None:
-            return log.move("refused", log.problem)
+            return log.move(Outcome.REFUSED, log.problem)
         if set_aside.is_set_aside(log.folder, log.aside, log.files):
             return log.move("already moved", f"to {log.aside}")
         if not execute:
@@ -163,14 +164,14 @@ def _each_log(
             except SetAsideError as error:
                 refusal = str(error)
             for log in group:
-                yield _tried(log, act) if refusal is None else log.move("refused", refusal)
+                yield _tried(log, act) if refusal is None else log.move(Outcome.REFUSED, refusal)
 
 
 def _tried(log: _PlannedLog, act: Callable[[_PlannedLog], LogMove]) -> LogMove:
     try:
         return act(log)
     except (SetAsideError, OSError) as error:
-        return log.move("refused", str(error))
+        return log.move(Outcome.REFUSED, str(error))
 
 
 def _read_plan(spark: SparkSession, warehouse: str, plan_id: str) -> DataFrame:

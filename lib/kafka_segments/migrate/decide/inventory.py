@@ -1,5 +1,7 @@
 """What a cluster's segments are made of, when they go, and what they mean for Kafka 4."""
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -19,14 +21,39 @@ _TORN = ("partial_batch", "preallocated_tail")
 _FIRST_V2 = 2
 
 
-def is_uniform() -> Column:
-    """Tell which rows of ``segments`` hold one format at most: their sums are its counts."""
+def is_counted_again(*, decompresses: bool) -> Column:
+    """Tell which segments' formats only their files tell.
+
+    The sums of a segment of one format are its counts. The files are read for segments of several
+    formats and, where ``decompresses``, for those whose records only decompression counts.
+
+    Needs: a row of table segments.
+    """
     names = ("magics", "codecs", "timestamp_types")
-    return F.coalesce(F.greatest(*(F.size(name) for name in names)) <= 1, F.lit(False))
+    is_uniform = F.greatest(*(F.size(name) for name in names)) <= 1
+    has_count = F.col("record_count").isNotNull() | F.lit(not decompresses)
+    is_known = F.coalesce(is_uniform, F.lit(False)) & has_count
+    return ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
 
 
-def uniform_formats() -> Column:
-    """Give ``formats`` of such a row; empty where the segment has no batch."""
+def with_formats(counted: DataFrame, *, decompresses: bool) -> Callable[[DataFrame], DataFrame]:
+    """Add what segments are made of, and why that is not known.
+
+    Needs: rows of table segments. ``counted``: path, formats and uncounted of those that
+        ``is_counted_again`` names.
+    Gives: the same with formats (array of struct, null: not known) and uncounted (string).
+    """
+    is_asked = is_counted_again(decompresses=decompresses)
+    is_read = F.col("valid_bytes").isNotNull()
+    columns = {
+        "formats": F.when(is_asked, F.col("formats")).when(is_read, _uniform_formats()),
+        "uncounted": F.when(is_read, F.col("uncounted")).otherwise(F.col("damage.message")),
+    }
+    return lambda segments: segments.join(counted, "path", how="left").withColumns(columns)
+
+
+def _uniform_formats() -> Column:
+    """Return ``formats`` of a segment of one format; empty where it has no batch."""
     one = F.struct(
         F.get("magics", 0).alias("magic"),
         F.get("codecs", 0).alias("codec"),

@@ -16,10 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.migrate.decide import plan as decide
-from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
-from kafka_segments.migrate.steps import (
+from kafka_segments.migrate.decide import steps as decide
+from kafka_segments.migrate.decide.actions import Step
+from kafka_segments.migrate.log_step import (
     LogStep,
     reached,
     staged_log,
@@ -27,7 +26,14 @@ from kafka_segments.migrate.steps import (
     tried,
     why_unverified,
 )
-from kafka_segments.migrate.tasks import finish_logs, mark_staged, prove_segments, stage_segments
+from kafka_segments.migrate.planned_segment import MigrationRules
+from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
+from kafka_segments.migrate.tasks_steps import (
+    finish_logs,
+    mark_staged,
+    prove_segments,
+    stage_segments,
+)
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
@@ -39,6 +45,7 @@ from kafka_segments.tables.delta import (
     sql_text,
 )
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.tables.schemas import schema
 from kafka_segments.wire.checkpoints import LOCK
 
@@ -82,7 +89,7 @@ class Migration:
             .repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
             .transform(finish_logs(self._rules, now_ms=self._now_ms))
         )
-        return self._note_outcomes(decide.STAGE, logs)
+        return self._note_outcomes(Step.STAGE, logs)
 
     def verify(self) -> list[LogStep]:
         """Prove every staged segment; gives one row a log. The proofs are a table."""
@@ -100,10 +107,8 @@ class Migration:
             self._tables.create(MIGRATION_PROOFS)
             where = f"plan_id = {sql_text(self._plan_id)}"
             self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
-            problem = F.concat_ws(": ", "path", "problem")
-            named = proofs.withColumn("problem", F.when(F.col("problem").isNotNull(), problem))
-            logs = named.withColumn("is_failed", F.lit(False)).transform(decide.logs_of_segments)
-            return self._note_outcomes(decide.VERIFY, logs)
+            logs = proofs.transform(decide.with_proof_problems).transform(decide.logs_of_segments)
+            return self._note_outcomes(Step.VERIFY, logs)
 
     def apply(self, *, execute: bool, by_mtime: bool = False) -> Iterator[LogStep]:
         """Swap the migrated folders in, log by log, under the lock of their log directory.
@@ -122,10 +127,10 @@ class Migration:
             if not execute:
                 return step_of(log, "would swap in")
             put_in_place(staged, by_mtime=by_mtime)
-            return step_of(log, decide.DONE)
+            return step_of(log, Outcome.DONE)
 
         yield from self._refused()
-        yield from self._swap(decide.APPLY, act, execute=execute)
+        yield from self._swap(Step.APPLY, act, execute=execute)
 
     def roll_back(
         self, *, execute: bool, discard: bool, by_mtime: bool = False
@@ -140,9 +145,9 @@ class Migration:
             if not execute:
                 return step_of(log, "would swap back")
             put_back(staged, discard=discard, by_mtime=by_mtime)
-            return step_of(log, decide.DONE)
+            return step_of(log, Outcome.DONE)
 
-        return self._swap(decide.ROLLBACK, act, execute=execute)
+        return self._swap(Step.ROLLBACK, act, execute=execute)
 
     def status(self) -> Iterator[LogStep]:
         """Say of every log which folder is in place, and what the last steps did."""
@@ -173,14 +178,11 @@ class Migration:
         """Give the logs that the plan refuses: no step may pass over them in silence."""
         refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
         for log in refused.orderBy(*LOG_KEYS).toLocalIterator():
-            yield step_of(log, decide.REFUSED, f"by the plan: {log['problem']}")
+            yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
 
     def _planned(self, condition: str) -> DataFrame:
         """Give the logs of the plan; ``problem`` is why it refuses one."""
-        refusal = F.when(F.col("action") == decide.REFUSE, F.concat_ws(": ", "path", "reason"))
-        segments = self._plan.where(condition).withColumns(
-            {"problem": refusal, "is_failed": F.lit(False)}
-        )
+        segments = self._plan.where(condition).transform(decide.with_refusals)
         return segments.transform(decide.logs_of_segments).drop("segments")
 
     def _logs(self, condition: str) -> DataFrame:
@@ -194,7 +196,7 @@ class Migration:
         )
 
     def _swap(
-        self, step: str, act: Callable[[Row], LogStep], *, execute: bool
+        self, step: Step, act: Callable[[Row], LogStep], *, execute: bool
     ) -> Iterator[LogStep]:
         logs = self._logs("is_migrated").toLocalIterator()
         for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
@@ -214,29 +216,25 @@ class Migration:
                 if execute:
                     self._note_swaps(step, done)
 
-    def _note_swaps(self, step: str, done: Sequence[tuple[Row, LogStep]]) -> None:
+    def _note_swaps(self, step: Step, done: Sequence[tuple[Row, LogStep]]) -> None:
         names = (*LOG_KEYS, "folder", "root", "segment_count", "size_bytes")
-        rows = [(*(log[name] for name in names), made.status, made.message) for log, made in done]
+        rows = [
+            (*(log[name] for name in names), str(made.status), made.message) for log, made in done
+        ]
         columns = schema(f"{MIGRATION_EVENTS.name}.v{MIGRATION_EVENTS.version}")
         outcome = StructType([columns[name] for name in (*names, "status", "message")])
         self._note(step, self._spark.createDataFrame(rows, outcome))
 
-    def _note_outcomes(self, step: str, logs: DataFrame) -> list[LogStep]:
+    def _note_outcomes(self, step: Step, logs: DataFrame) -> list[LogStep]:
         """Append what became of logs; gives it as it then stands, behind what the plan refuses."""
-        status = (
-            F.when(F.col("problem").isNull(), decide.DONE)
-            .when(F.col("is_failed"), decide.FAILED)
-            .otherwise(decide.REFUSED)
-        )
-        message = F.coalesce("problem", F.lit(""))
-        self._note(step, logs.withColumn("status", status).withColumn("message", message))
+        self._note(step, logs.transform(decide.with_outcomes))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)
         outcomes = events.orderBy(*LOG_KEYS).toLocalIterator()
         made = [step_of(log, log["status"], log["message"]) for log in outcomes]
         return [*self._refused(), *made]
 
-    def _note(self, step: str, outcomes: DataFrame) -> None:
+    def _note(self, step: Step, outcomes: DataFrame) -> None:
         """Append events; a log's newest of a step counts."""
         self._tables.create(MIGRATION_EVENTS)
         self._tables.append(

@@ -7,8 +7,9 @@ from pathlib import Path
 from pyspark.sql import Row
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.migrate.decide import plan as decide
+from kafka_segments.migrate.decide.actions import Step
 from kafka_segments.migrate.staged_log import LogState, Side, StagedLog, log_state
+from kafka_segments.tables.outcomes import Outcome
 
 
 @dataclass(frozen=True)
@@ -34,27 +35,27 @@ class LogStep:
 def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
     """Do a step with a log; a refusal and what the machine does not let are outcomes too."""
     if refusal is not None:
-        return step_of(log, decide.REFUSED, refusal)
+        return step_of(log, Outcome.REFUSED, refusal)
     try:
         return act(log)
     except SetAsideError as error:
-        return step_of(log, decide.REFUSED, str(error))
+        return step_of(log, Outcome.REFUSED, str(error))
     except OSError as error:
-        return step_of(log, decide.FAILED, str(error))
+        return step_of(log, Outcome.FAILED, str(error))
 
 
 def why_not_done(log: Row) -> str | None:
     """Say what staging or verifying a log was refused for, by its newest events."""
-    for step in (decide.STAGE, decide.VERIFY):
+    for step in (Step.STAGE, Step.VERIFY):
         found = log[step]
-        if found is not None and found["status"] != decide.DONE:
+        if found is not None and found["status"] != Outcome.DONE:
             return f"`migrate {step}` {found['status']}: {found['message']}"
     return None
 
 
 def why_unverified(log: Row) -> str | None:
     """Say why a log may not be applied; None: it may."""
-    never = "it is not verified: run `migrate verify`" if log[decide.VERIFY] is None else None
+    never = "it is not verified: run `migrate verify`" if log[Step.VERIFY] is None else None
     return why_not_done(log) or never
 
 
@@ -70,9 +71,10 @@ def _last_step(log: Row, state: LogState) -> str:
         return "applied"
     if not state.is_staged:
         return "planned"
-    if log["apply"] is not None and log["rollback"] is not None:
+    if log[Step.APPLY] is not None and log[Step.ROLLBACK] is not None:
         return "rolled back"
-    return "verified" if log["verify"] and log["verify"]["status"] == decide.DONE else "staged"
+    proof = log[Step.VERIFY]
+    return "verified" if proof is not None and proof["status"] == Outcome.DONE else "staged"
 
 
 def staged_log(log: Row) -> StagedLog:
