@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from delta.tables import DeltaTable
-from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.compact.decide.index_folders import (
@@ -17,13 +16,11 @@ from kafka_segments.compact.decide.index_folders import (
     segments_by_folder,
 )
 from kafka_segments.compact.folder_compactor import Change, FolderCompactor
+from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
-from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
-from kafka_segments.storage.local_folder import FileEntry
-from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import delta as tables
@@ -32,9 +29,6 @@ from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 
 LEAST_VACUUM_HOURS = 168
-_DAY_NS = 86_400 * 10**9
-_STALE_DAYS = 1
-_STALE_DAYS_UNLOCKED = 7
 _TABLES = (
     *tables.BUILD_TABLES,
     tables.RETENTION_DECISIONS,
@@ -123,7 +117,9 @@ def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSumma
             summary.changes.extend(found.changes)
             summary.waiting.extend(found.waiting)
             summary.problems.extend(found.problems)
-        summary.stale_builds.extend(_remove_stale(options))
+        summary.stale_builds.extend(
+            remove_stale_builds(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
+        )
     if options.compacts_tables and not options.dry_run:
         there = [table for table in _TABLES if root.version(table) is not None]
         summary.tables.extend(_compact_table(root, table, options) for table in there)
@@ -202,35 +198,6 @@ def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> 
         is_thinned=options.index_interval_bytes is not None,
     )
     return root.read(tables.SEGMENTS).transform(segments_by_folder(builds, index_dir=index_dir))
-
-
-def _remove_stale(options: CompactOptions) -> list[str]:
-    """Remove what builds that died left in the warehouse, once nothing in it is young.
-
-    Elsewhere than on a disk no lock tells that no build is running, so a week must have passed.
-    """
-    entries = join_uri(options.warehouse, "_entries")
-    folder = place(entries)
-    if folder.filesystem.get_file_info(folder.path).type != fs.FileType.Directory:
-        return []
-    days = _STALE_DAYS if store_of(entries).has_locks else _STALE_DAYS_UNLOCKED
-    oldest = options.now_ms * 1_000_000 - days * _DAY_NS
-    stale = [
-        entry.name
-        for entry in list_folder(folder)
-        if entry.is_folder and entry.link is None and _newest(folder, entry) < oldest
-    ]
-    for name in stale:
-        if not options.dry_run:
-            remove_folder(folder.child(name))
-    return stale
-
-
-def _newest(folder: Place, entry: FileEntry) -> int:
-    """Give the newest time of an entry and all below it; folders of object stores have none."""
-    below = folder.child(entry.name)
-    entries = list_folder(below) if entry.is_folder else []
-    return max(entry.mtime_ns, *(_newest(below, found) for found in entries), 0)
 
 
 def _compact_table(root: Warehouse, table: Table, options: CompactOptions) -> TableChange:

@@ -9,7 +9,7 @@ from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.staged_log import StagedLog
-from kafka_segments.segments.conversion_hazards import ConversionOptions
+from kafka_segments.segments.conversion import ConversionOptions
 from kafka_segments.segments.format_files import Around
 
 _NS_A_MS = 1_000_000

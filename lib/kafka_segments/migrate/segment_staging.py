@@ -10,7 +10,7 @@ from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.segments.conversion import SegmentConverter
+from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.storage.files import open_segment, place

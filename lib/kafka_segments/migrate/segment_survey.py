@@ -11,7 +11,7 @@ from kafka_segments.index.recovery import DamageKind, SegmentRecoverer, SegmentR
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.segments.conversion import SegmentConverter
+from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.storage.files import (
     OpenSegment,
     first_line,
