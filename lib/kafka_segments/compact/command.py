@@ -73,7 +73,7 @@ def _compact(
     dry_run: bool,
     **_: Any,
 ) -> int:
-    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
+    Settings.load(conf, pairs)  # none is used; what cannot be read is refused
     from kafka_segments.compact import report  # noqa: PLC0415
     from kafka_segments.compact.run import CompactOptions, run_compaction, undo_compaction  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415

@@ -30,7 +30,7 @@ class Change:
 
 @dataclass
 class FolderChanges:
-    """What compaction found in a folder; ``waiting``: what only a broker may resolve."""
+    """What compaction found in a folder; ``waiting``: files that only a broker may resolve."""
 
     changes: list[Change] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
@@ -39,10 +39,12 @@ class FolderChanges:
 
 @dataclass(frozen=True)
 class FolderCompactor:
-    """Compacts folder after folder.
+    """Compacts one folder after another.
 
-    ``root``: what all lie below. ``set_aside`` None: say what would be done, change nothing.
-    ``index_interval_bytes`` None: entries are not thinned.
+    Attributes:
+        root: The folder that all of them lie below.
+        set_aside: Keeps the files that are changed; None: nothing is changed, only said.
+        index_interval_bytes: Entries that lie closer together are thinned; None: none are.
     """
 
     root: str
@@ -50,9 +52,9 @@ class FolderCompactor:
     index_interval_bytes: int | None
 
     def compact(self, folder: str, *, base_offsets: Set[int] | None = None) -> FolderChanges:
-        """Remove what is left over, trim and thin the rest.
+        """Remove the files that are left over; trim and thin the others.
 
-        ``base_offsets``: of the segments that exist, where these lie elsewhere.
+        ``base_offsets``: of the segments that the index files belong to; None: those in the folder.
         """
         found = FolderChanges()
         try:

@@ -1,4 +1,4 @@
-"""Compact: index files trimmed, thinned and cleaned; tables optimized and vacuumed."""
+"""Compact: trim, thin and clean index files, optimize and vacuum tables."""
 
 import os
 import uuid
@@ -41,10 +41,10 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class CompactOptions:
-    """Options of a compaction. URIs are absolute; ``now_ms`` is the run's clock.
+    """Options of a compaction; URIs are absolute, ``now_ms`` is the run's clock.
 
     Raises:
-        UsageError: a place that is not local, or too short a horizon for VACUUM.
+        UsageError: index files lie on no local disk, or the horizon for VACUUM is too short.
     """
 
     warehouse: str
@@ -69,7 +69,7 @@ class CompactOptions:
             )
 
     def set_aside_root(self) -> str:
-        """Give the folder that holds a folder a run."""
+        """Return the folder that has a folder for each run."""
         return self.set_aside or join_uri(self.warehouse, "_set_aside")
 
 
@@ -99,13 +99,15 @@ class CompactSummary:
 def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSummary:
     """Compact index files, then tables.
 
-    1. Alone in the warehouse, so that no build writes an index file between look and change.
-    2. What is changed or removed is first kept in the set-aside folder of the run.
-    3. Tables: OPTIMIZE, then VACUUM; Delta orders them with builds that run meanwhile.
+    1. The run is alone in the warehouse while it works on index files: no build writes one between
+       its look and its change.
+    2. A file is kept in the run's set-aside folder before it is changed or removed.
+    3. Tables are optimized, then vacuumed. Delta orders these commits with those of builds that run
+       meanwhile.
 
     Raises:
-        UsageError: a running broker's log directory, or an index folder that no build of this
-            warehouse wrote.
+        UsageError: a running broker holds a log directory, or no build of the warehouse wrote to
+            the index folder.
     """
     root = Warehouse(spark, options.warehouse)
     summary = CompactSummary(uuid.uuid4().hex)
@@ -127,10 +129,10 @@ def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSumma
 
 
 def undo_compaction(options: CompactOptions, run_id: str) -> Undone:
-    """Put back what a run changed, where the place is as that run left it.
+    """Put back the files that a run changed, wherever the place is as the run left it.
 
     Raises:
-        UsageError: no such run, or a running broker holds a log directory that it changed.
+        UsageError: there is no such run, or a running broker holds a log directory that it changed.
     """
     folder = join_uri(options.set_aside_root(), run_id)
     with ExitStack() as locks:
@@ -143,7 +145,7 @@ def undo_compaction(options: CompactOptions, run_id: str) -> Undone:
 def _folders(
     root: Warehouse, options: CompactOptions, run_id: str
 ) -> Iterator[tuple[FolderCompactor, str, set[int] | None]]:
-    """Give every partition's folder to compact, and which segments it is for."""
+    """Yield each partition's folder with its compactor and its segments' base offsets."""
     set_aside = join_uri(options.set_aside_root(), run_id)
 
     def compactor(below: str) -> FolderCompactor:
@@ -163,7 +165,7 @@ def _folders(
 
 
 def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
-    """Hold the lock files of the log directories, so that no broker starts on them meanwhile."""
+    """Hold the lock files of the log directories, so that no broker starts on them."""
     log_dirs = [
         path for source in options.sources for path, names in _walk(source) if LOCK in names
     ]
@@ -184,7 +186,7 @@ def _partition_folders(top: str) -> Iterator[str]:
 
 
 def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> DataFrame:
-    """Return, by folder below the index folder, the base offsets of the segments that exist.
+    """Return the base offsets of the segments that exist, by folder of the index folder.
 
     Raises:
         UsageError: no build wrote there, or files of its format cannot be thinned.

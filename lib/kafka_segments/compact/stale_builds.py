@@ -1,4 +1,4 @@
-"""Remove what builds that died left in the warehouse."""
+"""Remove what builds that died left in a warehouse."""
 
 from pyarrow import fs
 
@@ -16,7 +16,7 @@ _STALE_DAYS_UNLOCKED = 7  # no lock tells that no build is running
 def remove_stale_builds(warehouse: str, *, now_ms: int, dry_run: bool) -> list[str]:
     """Remove the folders of entry files that no build will read; return their names.
 
-    A folder is stale once its newest file is a day old; where stores have no locks, a week.
+    A folder is stale once its newest file is a day old; on stores without locks, a week.
     """
     entries = join_uri(warehouse, "_entries")
     folder = place(entries)
@@ -33,7 +33,7 @@ def remove_stale_builds(warehouse: str, *, now_ms: int, dry_run: bool) -> list[s
 
 
 def _newest(folder: Place, entry: FileEntry) -> int:
-    """Return the newest mtime, in ns, of an entry and all below it; object stores' folders: 0."""
+    """Return the newest mtime in ns of an entry and all below it; 0 for an empty folder."""
     below = folder.child(entry.name)
     entries = list_folder(below) if entry.is_folder else []
     return max(entry.mtime_ns, *(_newest(below, found) for found in entries), 0)

@@ -1,4 +1,4 @@
-"""``migrate``: from clusters of 0.8 to 0.10 to what a Kafka 4 broker should find."""
+"""``migrate`` and ``migrate inventory``: log directories of Kafka 0.8 to 0.10 for Kafka 4."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a step of a migration did with one log, and what stands in the way of the next."""
+"""What a step of a migration did with one log, and why the next step may not be taken."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,12 @@ from kafka_segments.tables.outcomes import Outcome
 
 @dataclass(frozen=True)
 class LogStep:
-    """What a step did, or would do, with one log, and which folder is in place after it.
+    """What a step did, or would do, with one log.
 
-    ``log``: its folder in the log directory.
+    Attributes:
+        log: Its folder in the log directory.
+        status: What was done; an ``Outcome`` where it is noted.
+        in_place: The folder that is in place after the step, as of ``Side``.
     """
 
     cluster: str
@@ -33,7 +36,7 @@ class LogStep:
 
 
 def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
-    """Do a step with a log; a refusal and what the machine does not let are outcomes too."""
+    """Do a step with a log; return as its outcome also a refusal, or an error of the machine."""
     if refusal is not None:
         return step_of(log, Outcome.REFUSED, refusal)
     try:
@@ -45,7 +48,7 @@ def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogSt
 
 
 def why_not_done(log: Row) -> str | None:
-    """Say what staging or verifying a log was refused for, by its newest events."""
+    """Return why staging or verifying a log was refused last; None: it was not."""
     for step in (Step.STAGE, Step.VERIFY):
         found = log[step]
         if found is not None and found["status"] != Outcome.DONE:
@@ -54,13 +57,13 @@ def why_not_done(log: Row) -> str | None:
 
 
 def why_unverified(log: Row) -> str | None:
-    """Say why a log may not be applied; None: it may."""
+    """Return why a log may not be applied; None: it may."""
     never = "it is not verified: run `migrate verify`" if log[Step.VERIFY] is None else None
     return why_not_done(log) or never
 
 
 def reached(log: Row) -> LogStep:
-    """Say which step is the last that still holds, and why the next one does not."""
+    """Return the last step of a log that still holds, and why the next one does not."""
     state = log_state(staged_log(log))
     refusal = why_not_done(log) if state.side is Side.BEFORE else None
     return step_of(log, _last_step(log, state), refusal)
@@ -78,12 +81,12 @@ def _last_step(log: Row, state: LogState) -> str:
 
 
 def staged_log(log: Row) -> StagedLog:
-    """Give the folders of a log of a plan."""
+    """Return the folders of a log of a plan."""
     return StagedLog(Path(log["folder"]), Path(log["root"]))
 
 
 def step_of(log: Row, status: str, message: str | None = None) -> LogStep:
-    """Say what became of a log, and which folder is in place now."""
+    """Return what became of a log, and which folder is in place now."""
     try:
         state = log_state(staged_log(log))
     except (SetAsideError, OSError) as error:

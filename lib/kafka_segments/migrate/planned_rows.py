@@ -1,4 +1,4 @@
-"""Rows of a plan in the executors: made into segments, and given columns by a function."""
+"""Rows of a plan in the executors: turn them into segments, and add columns to them."""
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ _ROWS_A_BATCH = 1_000
 
 
 def planned_segment(row: Row) -> PlannedSegment:
-    """Return the segment of a row of a plan."""
+    """Return the segment that a row of a plan describes."""
     return PlannedSegment(
         path=Path(row["path"]),
         root=Path(row["root"]),
@@ -34,7 +34,10 @@ def planned_segment(row: Row) -> PlannedSegment:
 def with_made_columns(
     rows: DataFrame, added: tuple[StructField, ...], make: Callable[[], Callable[[Row], Row]]
 ) -> DataFrame:
-    """Add the columns that a function, made once a task, gives for each row."""
+    """Add the columns that a function returns for each row.
+
+    ``make`` makes the function, once in each task.
+    """
     row_type = StructType([*rows.schema.fields, *added])
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

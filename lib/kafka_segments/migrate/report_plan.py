@@ -12,7 +12,7 @@ from kafka_segments.retention.report import made_table, print_table
 
 
 def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) -> int:
-    """Print a plan, one row a segment; gives the number of segments refused."""
+    """Print a plan, a row for each segment; return the number of segments refused."""
     action = F.col("action")
     totals = planned.agg(
         F.count("*").alias("segments"),

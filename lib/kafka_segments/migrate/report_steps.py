@@ -14,7 +14,7 @@ from kafka_segments.migrate.log_step import LogStep
 
 
 def print_steps(steps: Iterable[LogStep], output: str) -> Counter[str]:
-    """Print what became of each log, and how many became what; gives that by status."""
+    """Print what became of each log; return how many logs have which status."""
     logs: Counter[str] = Counter()
     size_bytes: Counter[str] = Counter()
     writer = csv.writer(sys.stdout, lineterminator="\n")

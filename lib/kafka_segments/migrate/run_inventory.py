@@ -1,4 +1,4 @@
-"""Inventory before a migration: what there is, when it goes, what stands in the way of Kafka 4."""
+"""Take the inventory before a migration: segments, when they go, and obstacles to Kafka 4."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -36,9 +36,12 @@ _DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")
 
 @dataclass(frozen=True)
 class InventoryOptions:
-    """``retention`` decides what goes by itself; ``gone_settings`` are those that 4.x lacks.
+    """Options of an inventory.
 
-    ``decompresses``: compressed messages v0 and v1 are opened to count their records.
+    Attributes:
+        retention: Decides which segments go by themselves.
+        gone_settings: Settings in use that Kafka 4 does not have.
+        decompresses: Compressed messages v0 and v1 are opened to count their records.
     """
 
     retention: RetentionOptions
@@ -57,8 +60,8 @@ class Inventory:
 def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bool) -> Inventory:
     """Take the inventory of the segments of a warehouse.
 
-    Segments of more than one format, and those whose records only decompression tells, are read
-    again where they lie; of the others the table knows all.
+    The files of two kinds of segments are read again: those of several formats, and those whose
+    records only decompression counts. Of all others the table has the counts.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -96,7 +99,7 @@ def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions)
 
 
 def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
-    """Add ``formats`` and ``uncounted``, from the table where it knows, else from the files."""
+    """Add ``formats`` and ``uncounted``, from the table or else from the files."""
     asked = segments.where(is_counted_again(decompresses=decompresses))
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
     cores = segments.sparkSession.sparkContext.defaultParallelism

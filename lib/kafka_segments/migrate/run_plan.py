@@ -37,11 +37,11 @@ _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 class MigrationOptions:
     """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
 
-    ``topic_ids``: the ids of topics, for logs that have none. ``stage_dir`` None: each log
-    directory's own name with ``.migration`` behind it.
+    ``topic_ids``: ids of topics, for logs without one. ``stage_dir`` None: the name of each log
+    directory with ``.migration`` behind it.
 
     Raises:
-        UsageError: a source on no local file system, an id that cannot name a folder.
+        UsageError: a source lies on no local disk, or the plan's id cannot name a folder.
     """
 
     sources: tuple[str, ...]
@@ -65,12 +65,12 @@ class MigrationOptions:
 def plan_migration(
     spark: SparkSession, options: MigrationOptions, caches: ExitStack, *, dry_run: bool
 ) -> tuple[str, DataFrame]:
-    """Write a plan into table ``migration_plans``; gives its id and rows.
+    """Write a plan into table ``migration_plans``; return its id and rows.
 
-    A plan whose id is there already is given as it is.
+    If the plan exists already it is returned as it is.
 
     Raises:
-        SourceError: a source that cannot be listed.
+        SourceError: a source cannot be listed.
         UsageError: staged folders would lie in a log directory.
     """
     tables = Warehouse(spark, options.warehouse)
@@ -120,7 +120,7 @@ def _planned(
 
 
 def _name_unseen(listed: DataFrame) -> None:
-    """Name the folders that could not be listed, and links; refuse a source that could not."""
+    """Warn of links and of folders that cannot be listed; refuse a source that cannot."""
     for row in listed.where(F.col("kind").isin(*kinds.UNSEEN)).toLocalIterator():
         path = join_uri(row["source"], row["relative_path"], row["name"])
         if row["kind"] == kinds.NOT_FOLLOWED:

@@ -1,7 +1,7 @@
-"""Carry out a migration's plan: stage, verify, apply, roll back; and say how far it is.
+"""Carry out the steps of a migration's plan: stage, verify, apply, roll back, and tell its status.
 
-What is on disk decides; table ``migration_events`` says what was done when, and that a log was
-verified after it was staged. Each step passes over what it finds done, so it can be run again.
+What is on disk decides. Table ``migration_events`` says what was done when, and that a log was
+verified after it was staged. Each step skips what it finds done, so it can be run again.
 """
 
 import itertools
@@ -51,10 +51,10 @@ from kafka_segments.wire.checkpoints import LOCK
 
 
 class Migration:
-    """One plan, and the run that carries out a step of it; ``now_ms`` is the run's clock.
+    """One plan, and a run that carries out a step of it; ``now_ms`` is the run's clock.
 
     Raises:
-        UsageError: no such plan.
+        UsageError: there is no such plan.
     """
 
     def __init__(self, spark: SparkSession, warehouse: str, plan_id: str, *, now_ms: int) -> None:
@@ -76,7 +76,7 @@ class Migration:
         self._rules = MigrationRules.of(json.loads(first["rules"]))
 
     def stage(self) -> list[LogStep]:
-        """Write the migrated folders beside the log directories; gives one row a log.
+        """Write the migrated folders beside the log directories; return a row for each log.
 
         Raises:
             NoSpaceError: a file system has too little room; nothing is written.
@@ -92,7 +92,7 @@ class Migration:
         return self._note_outcomes(Step.STAGE, logs)
 
     def verify(self) -> list[LogStep]:
-        """Prove every staged segment; gives one row a log. The proofs are a table."""
+        """Prove every staged segment and note the proofs; return a row for each log."""
         with ExitStack() as caches:
             proofs = (
                 self._segments()
@@ -113,8 +113,8 @@ class Migration:
     def apply(self, *, execute: bool, by_mtime: bool = False) -> Iterator[LogStep]:
         """Swap the migrated folders in, log by log, under the lock of their log directory.
 
-        A log that was not verified, or has changed since it was staged, is refused; ``by_mtime``:
-        logs are told by size and mtime alone.
+        A log is refused if it was not verified, or has changed since it was staged. ``by_mtime``:
+        changes of ``.log`` files are told by size and mtime alone.
         """
 
         def act(log: Row) -> LogStep:
@@ -135,7 +135,10 @@ class Migration:
     def roll_back(
         self, *, execute: bool, discard: bool, by_mtime: bool = False
     ) -> Iterator[LogStep]:
-        """Swap the first folders back in, log by log; what was never applied is passed over."""
+        """Swap the first folders back in, log by log; logs that were not applied are skipped.
+
+        ``discard``: also where segments have changed since. ``by_mtime``: as of ``apply``.
+        """
 
         def act(log: Row) -> LogStep:
             staged = staged_log(log)
@@ -150,7 +153,7 @@ class Migration:
         return self._swap(Step.ROLLBACK, act, execute=execute)
 
     def status(self) -> Iterator[LogStep]:
-        """Say of every log which folder is in place, and what the last steps did."""
+        """Yield for each log which folder is in place, and what the last steps did."""
         yield from self._refused()
         for log in self._planned("NOT is_migrated").orderBy(*LOG_KEYS).toLocalIterator():
             if log["problem"] is None:
@@ -159,7 +162,7 @@ class Migration:
             yield reached(log)
 
     def _segments(self) -> DataFrame:
-        """Give the segments of logs that are migrated, packed into tasks by bytes."""
+        """Return the segments of logs that are migrated, packed into tasks by bytes."""
         segments = self._plan.where("is_migrated")
         totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
         load = Load(*totals)
@@ -175,18 +178,18 @@ class Migration:
         check_space({row["root"]: row["needed_bytes"] for row in needs.collect()})
 
     def _refused(self) -> Iterator[LogStep]:
-        """Give the logs that the plan refuses: no step may pass over them in silence."""
+        """Yield the logs that the plan refuses: no step may skip them silently."""
         refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
         for log in refused.orderBy(*LOG_KEYS).toLocalIterator():
             yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
 
     def _planned(self, condition: str) -> DataFrame:
-        """Give the logs of the plan; ``problem`` is why it refuses one."""
+        """Return the logs of the plan; ``problem`` says why it refuses one."""
         segments = self._plan.where(condition).transform(decide.with_refusals)
         return segments.transform(decide.logs_of_segments).drop("segments")
 
     def _logs(self, condition: str) -> DataFrame:
-        """Give the logs of the plan in order, with the newest events of each."""
+        """Return the logs of the plan in order, with the newest event of each step."""
         self._tables.create(MIGRATION_EVENTS)
         events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
         return (
@@ -226,7 +229,7 @@ class Migration:
         self._note(step, self._spark.createDataFrame(rows, outcome))
 
     def _note_outcomes(self, step: Step, logs: DataFrame) -> list[LogStep]:
-        """Append what became of logs; gives it as it then stands, behind what the plan refuses."""
+        """Append what became of logs; return it, behind the logs that the plan refuses."""
         self._note(step, logs.transform(decide.with_outcomes))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)
@@ -235,7 +238,7 @@ class Migration:
         return [*self._refused(), *made]
 
     def _note(self, step: Step, outcomes: DataFrame) -> None:
-        """Append events; a log's newest of a step counts."""
+        """Append events; the newest one of a log and step counts."""
         self._tables.create(MIGRATION_EVENTS)
         self._tables.append(
             MIGRATION_EVENTS,

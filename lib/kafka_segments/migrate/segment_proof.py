@@ -1,4 +1,4 @@
-"""Prove of one staged segment that it holds what the first one does, and fits its index files."""
+"""Prove that one staged segment holds the records of the first one, and fits its index files."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ class _Folders(NamedTuple):
 
 
 class SegmentProver:
-    """Proves segments one after another; what it needs is made once a task."""
+    """Proves segments one after another, with buffers that are made once."""
 
     def __init__(self, rules: MigrationRules) -> None:
         self._recoverer = SegmentRecoverer(rules.recovery)
@@ -41,11 +41,11 @@ class SegmentProver:
         self._logs: dict[StagedLog, _Folders] = {}
 
     def prove(self, segment: PlannedSegment) -> Proof:
-        """Compare a segment before and after; ``problem`` says what does not hold.
+        """Compare a segment before and after; return the proof, whose ``problem`` says what fails.
 
         1. Both logs, and the staged index files, have the bytes of the manifest.
         2. The records of both, without their timestamps, have the same digest.
-        3. Recovery of the migrated log reaches its last byte and the same offset, and gives its
+        3. Recovery of the migrated log reaches its last byte and the same offset, and makes its
            index files.
         4. The index files pass Kafka's sanity checks.
         """
@@ -83,7 +83,7 @@ class SegmentProver:
             _CHECKS[suffix](found, base_offset=segment.base_offset)
 
     def _compare_records(self, before: Path, after: Path, is_same: bool, proof: Proof) -> None:
-        """Compare digests; where both logs have the same bytes one of them will do."""
+        """Compare digests; where both logs have the same bytes only one is read."""
         first = self._digest(before)
         migrated = first if is_same else self._digest(after)
         proof |= {
@@ -110,7 +110,7 @@ class SegmentProver:
     def _check_indexes(
         self, segment: PlannedSegment, log: Path
     ) -> tuple[SegmentRecovery, dict[str, bytes]]:
-        """Recover a log and make its index files."""
+        """Recover a log; return its recovery and index files."""
         with open_segment(place(str(log))) as opened:
             recovery = self._recoverer.recover(
                 opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
@@ -137,7 +137,7 @@ def _folders(log: StagedLog) -> _Folders:
 
 
 def _checked(path: Path, known: dict[str, FileState]) -> FileState:
-    """Give a file's state, which must be the one of the manifest."""
+    """Return the state of a file, which must be that of the manifest."""
     found = state_of(path)
     if found != known.get(path.name):
         raise SetAsideError(path, "it is not as the manifest says: plan again")

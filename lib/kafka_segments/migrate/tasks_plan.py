@@ -28,9 +28,10 @@ _UNPLANNED: Row = {"root": "", "action": Action.KEEP, "cut_bytes": 0}
 
 
 def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
-    """Look at every segment of a listing; gives its columns and ``SURVEYED``.
+    """Look at every segment of a listing.
 
     Needs: path (of a local .log), base_offset, next_base_offset, size_bytes, mtime_ns.
+    Gives: the same columns and those of ``SURVEYED``.
     """
 
     def make() -> Callable[[Row], Row]:

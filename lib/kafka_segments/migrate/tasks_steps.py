@@ -1,4 +1,4 @@
-"""Stage and prove segments and logs in the executors: rows of a plan in, files staged, rows out."""
+"""Stage and prove segments and logs in the executors: rows of a plan in, outcomes out."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,9 @@ _OUTCOME = (StructField("problem", StringType()), StructField("is_failed", Boole
 def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
     """Write the files of every planned segment.
 
-    Gives: the plan's columns, ``problem``, and ``is_failed`` where that is of the machine.
+    Needs: rows of a plan.
+    Gives: the same with problem (string, null: none) and is_failed (boolean: the machine is the
+    cause).
     """
 
     def make() -> Callable[[Row], Row]:
@@ -54,7 +56,11 @@ def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
 
 
 def mark_staged(plan: DataFrame) -> DataFrame:
-    """Tell of planned segments in ``is_staged`` whether an earlier run wrote what they get."""
+    """Tell which segments need not be written any more.
+
+    Needs: rows of a plan.
+    Gives: the same with is_staged (boolean).
+    """
 
     def act(row: Row) -> Row:
         return {"is_staged": is_staged(planned_segment(row))}
@@ -64,9 +70,10 @@ def mark_staged(plan: DataFrame) -> DataFrame:
 
 
 def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], DataFrame]:
-    """Finish the staged folder of every log without a problem; gives its outcome anew.
+    """Finish the staged folder of every log without a problem.
 
     Needs: rows of ``decide.steps.logs_of_segments``.
+    Gives: the same, with problem and is_failed anew.
     """
 
     def act(row: Row) -> Row:
@@ -80,7 +87,11 @@ def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], 
 
 
 def prove_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
-    """Prove every staged segment; gives the plan's columns, ``size_bytes`` apart, and a proof."""
+    """Prove every staged segment.
+
+    Needs: rows of a plan.
+    Gives: the same with the columns of a proof.
+    """
 
     def make() -> Callable[[Row], Row]:
         prover = SegmentProver(rules)

@@ -1,4 +1,4 @@
-"""What converting a segment to batches v2 comes to: counts, hazards, and why it is refused."""
+"""What a conversion of a segment to batches v2 is asked for, meets, and comes to."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from kafka_segments.wire.v2_writing import MAX_OFFSET_DELTA
 
 
 class HazardKind(StrEnum):
-    """What a conversion meets; those up to ``SEGMENT_TOO_LARGE`` refuse the segment."""
+    """What a conversion meets; the kinds up to ``SEGMENT_TOO_LARGE`` refuse the segment."""
 
     UNDECODABLE = "undecodable_batch"
     OFFSET_ORDER = "offset_order"
@@ -38,7 +38,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Hazard:
-    """Something to look at: how many batches it concerns, where the first lies in the source."""
+    """Something to look at: how many batches have it, and where the first one lies."""
 
     kind: HazardKind
     count: int
@@ -48,9 +48,11 @@ class Hazard:
 
 @dataclass(frozen=True)
 class ConversionOptions:
-    """``max_message_bytes``: the topic's limit on a batch, None: not checked.
+    """Limits of a conversion.
 
-    ``max_batch_bytes``: what one batch may take in memory, compressed or not.
+    Attributes:
+        max_message_bytes: The topic's limit on a batch; None: not checked.
+        max_batch_bytes: The memory that one batch may take, compressed or not.
     """
 
     max_message_bytes: int | None = None
@@ -64,13 +66,14 @@ class Conversion:
     Attributes:
         size_bytes: Of the source.
         valid_bytes: Of the source, up to where recovery would cut it.
-        converted_bytes: Written.
+        converted_bytes: Bytes that were written.
         converted_batch_count: Batches v2 made of messages v0 and v1.
-        kept_batch_count: Batches v2 written as they were.
+        kept_batch_count: Batches v2 that were written as they were.
         converted_record_count: Records in the batches that were made.
-        largest_batch_bytes: Of all batches written.
-        hazards: At most one of a kind.
-        refusal: Why the segment stays as it is; what was written is of no use. None: converted.
+        largest_batch_bytes: Size of the largest batch that was written.
+        hazards: At most one of each kind.
+        refusal: Why the segment cannot be converted; what was written is then of no use. None: it
+            was converted.
     """
 
     size_bytes: int

@@ -1,16 +1,17 @@
 """Convert a segment's messages v0 and v1 to batches v2, in bounded memory.
 
-1. A message that is not compressed becomes a batch of its own, a compressed set one batch with
-   the same codec. Offsets, keys, values and nulls stay, and gaps between offsets.
+1. A message that is not compressed becomes a batch of its own. A compressed set becomes one batch
+   with the same codec. Offsets, the gaps between them, keys, values and nulls stay.
 2. The timestamp type stays; v0 becomes CreateTime. A message without a timestamp keeps none (-1),
-   or gets the one that is asked for.
-3. The last offset of a batch is its set's, where that lies behind the last message in it.
+   or gets the one that the caller asks for.
+3. The last offset of a batch is its set's offset where that is greater than the offset of its last
+   message.
 4. Batches v2 stay as they are, byte for byte.
-5. What recovery would cut off at the end is not written.
-6. What Kafka's own writer throws at refuses the segment, as does a batch that cannot be decoded.
+5. Bytes that recovery would cut off at the end are not written.
+6. A segment is refused where Kafka's own writer would throw, and where a batch cannot be decoded.
 
-Kafka's cleaner differs in two things: it takes the last message's offset in 3, and sets a delete
-horizon where values are null, which it does as well when it first meets the batches made here.
+Kafka's log cleaner differs in two points. In 3 it takes the offset of the last message. Where
+values are null it sets a delete horizon; it does so too when it first meets the batches made here.
 
 Source: MemoryRecords.filterTo (4.0 and later).
 """
@@ -67,13 +68,19 @@ class SegmentConverter:
     def convert(
         self, read_into: ReadInto, write: Write, *, size_bytes: int, timestamp_ms: int = -1
     ) -> Conversion:
-        """Convert a segment, given to ``write`` piece by piece; a view holds for its call only.
+        """Convert a segment.
 
-        ``timestamp_ms`` is for messages that have none, such as the file's mtime.
+        Args:
+            read_into: reads the segment.
+            write: takes the converted segment piece by piece; a piece is valid during the call
+                only.
+            size_bytes: of the segment.
+            timestamp_ms: for messages without a timestamp, such as the file's mtime; -1: they keep
+                none.
 
         Raises:
             FileChangedError: the file ended before ``size_bytes``.
-            OSError: whatever ``read_into`` raises; what ``write`` raises passes through too.
+            OSError: whatever ``read_into`` raises. What ``write`` raises passes through.
         """
         limit = self._options.max_message_bytes
         run = _Run(write, timestamp_ms, limit)
@@ -157,7 +164,7 @@ class SegmentConverter:
             run.note(HazardKind.TIMESTAMP_CHANGED, position)
 
     def _decompressed(self, given: "_Given", column: Int64s) -> tuple[wire.Bytes, int]:
-        """Give the checked messages of a set and what to add to their offsets; makes room."""
+        """Return the checked messages of a set and what to add to their offsets."""
         position = int(column[wire.POSITION])
         start = position - given.data_position
         stored = given.data[start : start + int(column[wire.SIZE_BYTES])]
@@ -225,7 +232,7 @@ class _Run:
             self._written_bytes += len(data)
 
     def keep(self, given: _Given, first: int, stop: int) -> None:
-        """Write batches as they are: they lie one after another."""
+        """Write batches as they are; they lie one behind the other."""
         positions, sizes = given.batches[[wire.POSITION, wire.SIZE_BYTES], first:stop]
         start = int(positions[0]) - given.data_position
         end = int(positions[-1] + sizes[-1]) - given.data_position
@@ -263,7 +270,7 @@ class _Run:
 
 
 def _stretches(batches: wire.Batches) -> Iterator[tuple[int, int, int]]:
-    """Give the stretches of batches of one kind: kind, first column, column after the last."""
+    """Yield stretches of batches of one kind: kind, first column, column behind the last."""
     is_legacy = batches[wire.MAGIC] < wire.MAGIC_V2
     is_set = batches[wire.ATTRIBUTES] & wire.CODEC_MASK != 0
     kinds = np.where(is_legacy, np.where(is_set, _SET, _PLAIN), _KEPT)

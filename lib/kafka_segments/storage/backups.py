@@ -1,15 +1,18 @@
-"""Ways back: how a verb that changes files lets its change be undone.
+"""Bring back what was changed: the way back of each verb that changes files.
 
-Every one of them keeps what was there first, then notes it, and only then changes the place; so a
-crash leaves at most a note of something that has not changed yet, and each step can be done again.
+All of them keep what was there first, then note it, and only then change the place. So a crash
+leaves at most a note of something that has not changed yet, and each step can be done again.
 
 - ``build`` replaces index files, on any store: ``index_files`` copies their first bytes to the
-  set-aside folder of the run, under the same relative path. No manifest: a copy back undoes it.
-- ``compact`` replaces and removes index files: ``kept_files``, a manifest with a line a file.
-- ``retention`` moves segments out of a log: ``set_aside``, a manifest a log.
-- ``migrate`` swaps a log's folder: ``migrate.staged_log``, a manifest of both folders.
+  run's set-aside folder, under the same relative path. There is no manifest: copying the files back
+  undoes it.
+- ``compact`` replaces and removes index files: ``kept_files``, with a manifest of a line for each
+  file.
+- ``retention`` moves segments out of a log: ``set_aside``, with a manifest for each log.
+- ``migrate`` swaps the folder of a log: ``migrate.staged_log``, with a manifest of both folders.
 
-They share what is here, and ``durable_files``. A symbolic link is kept as the link that it is.
+They share this module and ``durable_files``. A symbolic link is kept as a link; it is never
+followed.
 """
 
 import json
@@ -25,7 +28,7 @@ _Manifest = TypeVar("_Manifest")
 
 
 class FileState(NamedTuple):
-    """A file as it was when it was noted; ``sha256`` as of ``sha256_of``."""
+    """A file as it was when it was noted; ``sha256`` is that of ``sha256_of``."""
 
     name: str
     size_bytes: int
@@ -34,15 +37,16 @@ class FileState(NamedTuple):
 
 
 def state_of(path: Path) -> FileState:
-    """Return a file's state; the file is read whole."""
+    """Return the state of a file; the file is read whole."""
     stat = status_of(path)
     return FileState(path.name, stat.st_size, stat.st_mtime_ns, sha256_of(path))
 
 
 def status_of(path: Path) -> os.stat_result:
-    """Return size and mtime as a broker sees them: of a link those of the file that it leads to.
+    """Return size and mtime of a path as a broker sees them.
 
-    A link that leads nowhere has its own: it is a name in the folder all the same.
+    Those of a link are those of the file that it leads to. A link that leads nowhere has its own:
+    it is a name in the folder all the same.
 
     Raises:
         FileNotFoundError: there is nothing of that name.
@@ -56,12 +60,12 @@ def status_of(path: Path) -> os.stat_result:
 
 
 def is_there(path: Path) -> bool:
-    """Tell whether a folder has a name, be it that of a link that leads nowhere."""
+    """Tell whether a name exists in its folder; a link does, even if it leads nowhere."""
     return os.path.lexists(path)
 
 
 def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a manifest, whole and on disk."""
+    """Write a manifest as JSON; it appears whole and is on disk."""
     write_durably(path, json.dumps(content, indent=1).encode())
 
 

@@ -1,8 +1,9 @@
-"""Change a local disk so that a crash leaves each change done or not begun.
+"""Change files on a local disk so that a crash leaves each change done or not begun.
 
-A file is written under a temporary name beside its own and synced before it is renamed, so no one
-sees a part of it. A failure removes the temporary file; after a kill its suffix tells what it is.
-A symbolic link is moved, copied and digested as the link that it is, never followed.
+A file is written under a temporary name beside its own, synced, and then renamed, so no reader sees
+a part of it. An error removes the temporary file; a process that is killed leaves it, and its
+suffix tells what it is. A symbolic link is moved, copied and digested as a link; it is never
+followed.
 """
 
 import errno
@@ -38,14 +39,14 @@ def durable_file(
     """Open a file for writing that gets its name when it is whole and on disk.
 
     Args:
-        path: what it is to be named; a file that is there is replaced.
-        size_bytes: what it will have, for the message of a full disk; None: that is not known.
+        path: its name; a file of that name is replaced.
+        size_bytes: its size in the end, for the message of a full disk; None: not known.
         finish: is called with the whole file before it is renamed, to set its owner and mtime.
-        is_synced: wait until file and name are on disk; else a crash of the machine may leave the
-            file empty, a crash of the process does not.
+        is_synced: wait until the file and its name are on disk. Without it a crash of the machine
+            may leave the file empty; a crash of the process does not.
 
     Raises:
-        OSError: the file cannot be written; where the disk is full it says how much is free.
+        OSError: the file cannot be written. For a full disk the text says how much is free.
     """
     temporary = Path(temporary_name(str(path)))
     try:
@@ -70,7 +71,7 @@ def durable_file(
 
 
 def _removed(unfinished: Path) -> int:
-    """Remove a file if it is there; return the bytes that it had."""
+    """Remove a file if it exists; return the bytes that it had."""
     try:
         size_bytes = unfinished.lstat().st_size
     except FileNotFoundError:
@@ -86,7 +87,7 @@ def write_durably(
     finish: Callable[[Path], object] | None = None,
     is_synced: bool = True,
 ) -> None:
-    """Write a file so that it appears whole; arguments and errors as of ``durable_file``."""
+    """Write a file that appears whole; arguments and errors are those of ``durable_file``."""
     with durable_file(path, size_bytes=len(data), finish=finish, is_synced=is_synced) as stream:
         stream.write(data)
 
@@ -97,7 +98,7 @@ def copy_durably(
     """Copy a file with its mode and mtime, whole or not at all.
 
     Raises:
-        OSError: as ``durable_file``, or the source cannot be read.
+        OSError: as of ``durable_file``, or the source cannot be read.
     """
 
     def like_source(whole: Path) -> None:
@@ -114,11 +115,11 @@ def copy_durably(
 
 
 def move_durably(source: Path, target: Path) -> None:
-    """Rename a file; to another file system it is copied, compared and then removed here.
+    """Move a file; to another file system it is copied, compared, and then removed here.
 
     Raises:
         SetAsideError: the copy differs, or its owner cannot be set.
-        OSError: a step was refused; the file is at its source, its target, or both.
+        OSError: a step was refused. The file is then at its source, at its target, or at both.
     """
     try:
         os.replace(source, target)
@@ -147,7 +148,7 @@ def _copy_link(source: Path, target: Path) -> None:
 
 
 def _check_copy(copy: Path, source: Path) -> None:
-    """Give a copy its source's owner, and check that it has its bytes on disk."""
+    """Give a copy the owner and mtime of its source, and check that it has the same bytes."""
     own_like(copy, source)
     stat = source.stat()
     os.utime(copy, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -158,10 +159,10 @@ def _check_copy(copy: Path, source: Path) -> None:
 
 
 def own_like(path: Path, other: Path) -> None:
-    """Give a file the owner and mode of another.
+    """Give a file the owner and mode of another one.
 
     Raises:
-        SetAsideError: this process may not: only the owner and root may.
+        SetAsideError: this process may not; only that owner and root may.
     """
     stat, mine = other.stat(), path.stat()
     if (stat.st_uid, stat.st_gid) != (mine.st_uid, mine.st_gid):
@@ -175,7 +176,7 @@ def own_like(path: Path, other: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex; of a link, of the path that it holds."""
+    """Return the SHA-256 of a file's bytes, in hex; of a link, that of the path it holds."""
     if path.is_symlink():
         return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
     with path.open("rb") as stream:
@@ -192,7 +193,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def free_bytes(path: Path) -> int:
-    """Return what may still be written to the file system that holds a path, or will hold it."""
+    """Return the bytes that can still be written to the file system of a path, existing or not."""
     found = os.statvfs(nearest_folder(path))
     return found.f_bavail * found.f_frsize
 

@@ -16,9 +16,9 @@ _CREATION = "_locks"
 
 @contextmanager
 def warehouse_lock(warehouse: str, *, alone: bool) -> Iterator[None]:
-    """Wait for the lock of a warehouse on a local or shared disk, and hold it.
+    """Wait for the lock of a warehouse, and hold it.
 
-    It goes when its process ends, however that ends. Stores without locks have none.
+    The kernel releases it when the process ends, however it ends. A store without locks has none.
     """
     if not store_of(warehouse).has_locks:
         yield
@@ -29,7 +29,7 @@ def warehouse_lock(warehouse: str, *, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def creation_lock(warehouse: str, table: str) -> Iterator[None]:
-    """Wait for the lock under which a table is made, as ``warehouse_lock``."""
+    """Wait for the lock under which a table is made, and hold it, as ``warehouse_lock``."""
     if not store_of(warehouse).has_locks:
         yield
         return
@@ -50,7 +50,9 @@ def _locked(path: str, kind: int) -> Iterator[None]:
 
 @contextmanager
 def held_lock(lock: Path) -> Iterator[None]:
-    """Hold a log directory's lock file, so that no broker starts on it; none there: a copy.
+    """Hold the lock file of a log directory, so that no broker starts on it.
+
+    A log directory without a lock file is a copy: nothing is held.
 
     Raises:
         SetAsideError: a running broker on this machine holds it.
@@ -72,7 +74,7 @@ def held_lock(lock: Path) -> Iterator[None]:
 
 @contextmanager
 def held_log_dirs(log_dirs: Iterable[str]) -> Iterator[None]:
-    """Hold the lock files of several log directories, those on stores with locks.
+    """Hold the lock files of several log directories; those on stores without locks have none.
 
     Raises:
         UsageError: a running broker on this machine holds one.
@@ -88,10 +90,10 @@ def held_log_dirs(log_dirs: Iterable[str]) -> Iterator[None]:
 
 
 def refuse_locked(log_dirs: Iterable[str]) -> None:
-    """Refuse log directories that a running broker holds now.
+    """Check that no running broker holds a log directory.
 
     Raises:
-        UsageError: as ``held_log_dirs``.
+        UsageError: as of ``held_log_dirs``.
     """
     with held_log_dirs(log_dirs):
         pass

@@ -1,4 +1,4 @@
-"""Publish a segment's index files: whole or not at all, and nothing replaced without a way back."""
+"""Publish a segment's index files: each appears whole, and what it replaces is kept."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from kafka_segments.wire.names import file_name
 class IndexOutput(NamedTuple):
     """Where index files go.
 
-    ``index_dir`` None means beside the segments. A file that is there already with other
+    ``index_dir`` is their root; None: they go beside the segments. A file that is replaced by other
     bytes is first copied to ``set_aside``, under the same relative path.
     """
 
@@ -29,38 +29,39 @@ class IndexOutput(NamedTuple):
     """Folder of each source below ``index_dir``: empty for a single source."""
 
     def folder(self, source: str, relative_path: str) -> str:
-        """Give the URI of the folder that the files of a partition go to."""
+        """Return the URI of the folder that the files of a partition go to."""
         if self.index_dir is None:
             return join_uri(source, relative_path)
         return join_uri(self.index_dir, self.folders[source], relative_path)
 
     def set_aside_folder(self, source: str, relative_path: str) -> str:
-        """Give the URI of the folder that replaced files of a partition go to."""
+        """Return the URI of the folder that replaced files of a partition go to."""
         return join_uri(self.set_aside, self.folders[source], relative_path)
 
 
 class IndexPublisher:
-    """Writes the index files of one segment after another; remembers the folders it made."""
+    """Writes the index files of one segment after another."""
 
     def __init__(self, output: IndexOutput) -> None:
         self._output = output
         self._made: set[str] = set()
 
     def leaves_alone(self, *, truncated_bytes: int) -> bool:
-        """Tell whether the index files of a segment stay as they are, here or missing.
+        """Tell whether the index files of a segment are left as they are, also if there are none.
 
-        So it is beside a log that recovery would cut: with a sound index file a broker that was
-        stopped cleanly does not look for the damage, without one it recovers the segment.
+        That is so beside a log that recovery would cut. With a sound index file a broker that was
+        stopped cleanly does not look for the damage; without one it recovers the segment.
         """
         return self._output.index_dir is None and truncated_bytes > 0
 
     def publish(
         self, source: str, relative_path: str, base_offset: int, files: dict[str, bytes | None]
     ) -> None:
-        """Publish ``files``, by suffix; None removes a file, which goes to the set-aside folder.
+        """Publish the files of a segment by suffix; None removes a file.
 
-        Files that are there with the same bytes stay as they are, so a task that runs twice
-        does no harm. Beside the segments nothing is removed.
+        A file that has the same bytes already is not written, so a task that runs twice does no
+        harm. A file is kept in the set-aside folder before it is replaced or removed. Beside the
+        segments none is removed.
 
         Raises:
             OSError: the folder cannot be made or written to.
@@ -71,7 +72,7 @@ class IndexPublisher:
     def publish_named(
         self, source: str, relative_path: str, files: Mapping[str, bytes | None]
     ) -> None:
-        """Publish files of a partition by their names, as ``publish`` does."""
+        """Publish files of a partition by name, as ``publish`` does."""
         folder = self._output.folder(source, relative_path)
         for name, data in files.items():
             target = place(folder).child(name)
@@ -97,8 +98,8 @@ class IndexPublisher:
     ) -> None:
         """Remove index files of a segment that a broker would not load after all.
 
-        ``is_new``: this run wrote them, and has set aside what it replaced. Others go to the
-        set-aside folder first, and beside the segments they stay.
+        ``is_new``: this run wrote the files, and has kept what they replaced. Files of earlier runs
+        are kept in the set-aside folder first; beside the segments they stay.
         """
         if not is_new:
             self.publish(source, relative_path, base_offset, dict.fromkeys(suffixes))
@@ -112,9 +113,9 @@ class IndexPublisher:
     def remove_others(
         self, source: str, relative_path: str, suffix: str, *, keep: Collection[str]
     ) -> None:
-        """Remove what earlier runs left of one kind; it goes to the set-aside folder.
+        """Remove the files of a suffix that earlier runs left, except ``keep``.
 
-        Beside the segments nothing is removed.
+        They are kept in the set-aside folder. Beside the segments none is removed.
         """
         if self._output.index_dir is None:
             return
@@ -144,7 +145,7 @@ class IndexPublisher:
             publish(kept, found)
 
     def _set_link_aside(self, folder: str, link: Path, kept: Place) -> None:
-        """Keep a link as such: what it leads to stays where it is, and is not changed."""
+        """Keep a link as a link; the file that it leads to stays as it is."""
         if not kept.store.is_local:
             raise OSError(errno.EINVAL, f"a link cannot be kept in {kept.path}", str(link))
         if not is_there(Path(kept.path)):

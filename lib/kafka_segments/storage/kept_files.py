@@ -1,7 +1,7 @@
-"""Keep the files that a run replaces or removes, and put them back.
+"""Keep the files that a run replaces or removes, and put them back; on a local disk only.
 
-A run has a folder with the files themselves, and a manifest with a line for each: what was where,
-and what is there now. Local files only.
+A run has a folder with the files themselves and a manifest. The manifest has a line for each file:
+where it was, and what is there now.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Undone(NamedTuple):
 
 
 class KeptFiles:
-    """Replaces and removes files of one run; what was there is kept in the run's folder."""
+    """Replaces and removes files for one run; the first ones are kept in the run's folder."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -45,10 +45,10 @@ class KeptFiles:
     def replace(self, path: str, *, below: str, action: str, before: bytes, after: bytes) -> Kept:
         """Keep the bytes of a file and put others in their place; its mode stays.
 
-        ``below``: the root that the file's place in the folder is relative to.
+        ``below``: the folder that the file's path in the run's folder is relative to.
 
         Raises:
-            SetAsideError: it is a link now: its bytes are elsewhere.
+            SetAsideError: the path is a link: the bytes lie elsewhere.
             OSError: a step was refused; the file is as it was, or replaced.
         """
         if Path(path).is_symlink():
@@ -61,11 +61,11 @@ class KeptFiles:
         return note
 
     def remove(self, path: str, *, below: str, action: str) -> Kept:
-        """Move a file to the folder; of a link the link itself.
+        """Move a file, or a link as such, to the run's folder.
 
         Raises:
-            SetAsideError: as ``move_durably``.
-            OSError: as ``move_durably``.
+            SetAsideError: as of ``move_durably``.
+            OSError: as of ``move_durably``.
         """
         kept = self._name(path, below)
         note = Kept(path, kept, action, Path(path).lstat().st_size, 0, None)
@@ -86,7 +86,7 @@ class KeptFiles:
 
 
 def read_manifest(folder: str) -> list[Kept]:
-    """Return what a run noted, in its order.
+    """Return what a run noted, in order.
 
     Raises:
         UsageError: the folder has no manifest.
@@ -101,12 +101,12 @@ def read_manifest(folder: str) -> list[Kept]:
 def undo(folder: str) -> Undone:
     """Put back what a run kept, wherever the place is as that run left it.
 
-    It can be run again: what is back already is left alone.
+    It can be run again: files that are back already are left alone.
 
     Raises:
         UsageError: the folder has no manifest.
-        SetAsideError: as ``move_durably``.
-        OSError: as ``move_durably``.
+        SetAsideError: as of ``move_durably``.
+        OSError: as of ``move_durably``.
     """
     notes = read_manifest(folder)
     restored: int = 0

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and folders, on whatever file system."""
+"""Publish files that appear whole or not at all, and make and remove folders, on any store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,19 +11,19 @@ from kafka_segments.storage.files import Place
 
 
 def make_folder(folder: Place) -> None:
-    """Make a folder and those above it; stores without folders need none."""
+    """Make a folder and those above it, where the store has folders."""
     if folder.store.has_folders:
         folder.filesystem.create_dir(folder.path, recursive=True)
 
 
 def publish(target: Place, data: bytes) -> None:
-    """Write a file so that it appears whole: a temporary name beside it, then a rename.
+    """Write a file that appears whole: a temporary name beside it, then a rename.
 
-    Where a store shows an object only when its upload ends, the name is final at once. On a disk
-    nothing waits for the bytes: index files are many, and can be made anew.
+    A store that shows an object only when its upload ends gets the name at once. On a local disk
+    the file is not synced: index files are many, and can be made anew.
 
     Raises:
-        OSError: the store refused; nothing is left but the file that was there.
+        OSError: the store refused; only the file that was there before is left.
     """
     if target.store.uploads_whole:
         _write(target, data)
@@ -60,7 +60,7 @@ def _write(target: Place, data: bytes) -> None:
 
 @contextmanager
 def named_errors(path: str) -> Iterator[None]:
-    """Name the file in an error that does not, as that of a full disk."""
+    """Add the path of a file to an OSError that has none, as that of a full disk."""
     try:
         yield
     except OSError as error:

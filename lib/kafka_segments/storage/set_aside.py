@@ -1,9 +1,11 @@
-"""Move segments out of a log's folder and back, so that a crash at any step loses nothing.
+"""Move segments out of a log's folder and back; a crash at any step loses nothing.
 
-A manifest (size, mtime, sha256 of each file) stands in the set-aside folder before the first
-file moves. Segments go oldest first and come back youngest first, so the log never has a hole.
-Of a segment the ``.log`` goes last and comes back first: a broker started in between finds a
-whole segment, rebuilds its indexes, or finds none. Each step can be done again.
+1. A manifest with the size, mtime and SHA-256 of each file lies in the set-aside folder before the
+   first file moves.
+2. The oldest segment goes first and comes back last, so the log never has a hole.
+3. The ``.log`` of a segment goes last and comes back first: a broker that starts in between finds
+   the whole segment, a ``.log`` whose indexes it rebuilds, or nothing of it.
+4. Each step can be done again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +31,9 @@ class SegmentFile(NamedTuple):
 
 
 def files_of_segments(folder: Path, base_offsets: Sequence[int]) -> list[SegmentFile]:
-    """List the files of segments that a broker deletes with them, in the order they go.
+    """List the files of segments that a broker deletes with them, in the order in which they go.
 
-    Links are among them, those that lead nowhere too: a broker removes the link.
+    Links are among them, also those that lead nowhere: a broker removes the link itself.
 
     Raises:
         OSError: the folder cannot be read.
@@ -63,7 +65,7 @@ def check_planned(
 ) -> None:
     """Check that a log is as it was planned, or as an earlier run left it.
 
-    ``digests``: the SHA-256 of files by name, as planned; of other files none is compared.
+    ``digests``: the SHA-256 of files by name, as planned; files without one are not compared by it.
 
     Raises:
         SetAsideError: a file differs, is gone or was not planned, or an older segment exists.
@@ -109,9 +111,9 @@ def set_aside(
     planned: Sequence[SegmentFile],
     planned_digests: Mapping[str, str] | None = None,
 ) -> None:
-    """Move the files of segments into ``aside``; run again after a crash, it moves the rest.
+    """Move the files of segments into ``aside``; after a crash, the rest of them.
 
-    ``planned_digests``: as in ``check_planned``.
+    ``planned_digests``: as of ``check_planned``.
 
     Raises:
         SetAsideError: a file is not as planned.
@@ -135,7 +137,7 @@ def set_aside(
 def bring_back(folder: Path, aside: Path) -> int:
     """Move the files of a set-aside folder back, each as it was; return their number.
 
-    Where the folder has no manifest nothing was moved yet, or all is back: the folder is removed.
+    A folder without a manifest is removed: nothing was moved yet, or everything is back.
 
     Raises:
         SetAsideError: a file is not as the manifest says, or another one took its place.
@@ -205,7 +207,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _check(path: Path, file: SegmentFile, digest: str) -> None:
-    """Check a file against the manifest; of a link, that it is the same link."""
+    """Check that a file is as the manifest says; of a link, that it is the same link."""
     try:
         stat = status_of(path)
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""Decide what is left over, what index files shrink to, and whose they are; no I/O, no clock."""
+"""Decide which index files go, and what the others shrink to; no I/O, no clock."""

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Action(StrEnum):
-    """What is done with a file, and why; all but the first two remove it."""
+    """What is done with a file, and why; all but the first two remove the file."""
 
     TRIM = "trim"
     """The zeros of preallocation are cut off, and repeated entries dropped."""

@@ -1,4 +1,4 @@
-"""Which segments the index files of a folder belong to, by the builds that wrote there."""
+"""Find the segments that index files belong to, by the builds that wrote the files."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,16 +27,16 @@ def only_builds_into(index_dir: str) -> Callable[[DataFrame], DataFrame]:
 def check_builds(
     builds: Sequence[Mapping[str, Any]], *, index_dir: str, warehouse: str, is_thinned: bool
 ) -> None:
-    """Check that what lies in an index folder is known, and may be thinned where that is asked.
+    """Check that the files of an index folder are known, and may be thinned if that is asked.
 
     Args:
         builds: rows of ``only_builds_into``.
-        index_dir: the folder that they wrote to.
-        warehouse: where they are noted.
+        index_dir: the folder that the builds wrote to.
+        warehouse: the warehouse of the builds, for messages.
         is_thinned: entries are to be left out.
 
     Raises:
-        UsageError: no build wrote there, or files of its format cannot be thinned.
+        UsageError: no build wrote to the folder, or files of its format cannot be thinned.
     """
     if not builds:
         raise UsageError(
@@ -54,7 +54,7 @@ def check_builds(
 def segments_by_folder(
     builds: Sequence[Mapping[str, Any]], *, index_dir: str
 ) -> Callable[[DataFrame], DataFrame]:
-    """Return the segments that exist, by the folder that their index files lie in.
+    """Return the segments that exist, by the folder of their index files.
 
     Needs: rows of table ``segments``.
     Gives: folder (string), base_offsets (array of long).

@@ -22,12 +22,12 @@ _FIRST_V2 = 2
 
 
 def is_counted_again(*, decompresses: bool) -> Column:
-    """Tell which segments' formats only their files tell.
+    """Tell which segments' formats must be counted from their files.
 
-    The sums of a segment of one format are its counts. The files are read for segments of several
-    formats and, where ``decompresses``, for those whose records only decompression counts.
+    The sums of a segment of one format are its counts already. Files are read for segments of
+    several formats and, where ``decompresses``, for those whose records only decompression counts.
 
-    Needs: a row of table segments.
+    Needs: a row of table ``segments``.
     """
     names = ("magics", "codecs", "timestamp_types")
     is_uniform = F.greatest(*(F.size(name) for name in names)) <= 1
@@ -37,10 +37,11 @@ def is_counted_again(*, decompresses: bool) -> Column:
 
 
 def with_formats(counted: DataFrame, *, decompresses: bool) -> Callable[[DataFrame], DataFrame]:
-    """Add what segments are made of, and why that is not known.
+    """Add what segments are made of, or why that is not known.
 
-    Needs: rows of table segments. ``counted``: path, formats and uncounted of those that
-        ``is_counted_again`` names.
+    ``counted``: path, formats and uncounted of the segments that ``is_counted_again`` names.
+
+    Needs: rows of table ``segments``.
     Gives: the same with formats (array of struct, null: not known) and uncounted (string).
     """
     is_asked = is_counted_again(decompresses=decompresses)
@@ -66,14 +67,14 @@ def _uniform_formats() -> Column:
 
 
 def take_inventory(segments: DataFrame) -> DataFrame:
-    """Say of every segment what it is made of, when it goes, and what it means for Kafka 4.
+    """Decide for every segment what it is made of, when it goes, and what it means for Kafka 4.
 
-    1. ``goes``: now, where retention deletes it at this moment; later, where it goes by itself
-       as its log and settings are; never, where something else must change first.
+    1. ``goes`` is now, where retention deletes it at this moment; later, where its log and settings
+       let it go by itself; never, where something else must change first.
     2. It relies on its mtime where it has batches and none of them has a timestamp.
 
-    Needs: a row of table segments with formats, uncounted, files, unlisted, decision,
-        deletes_at_ms, reason_code, reason.
+    Needs: a row of table ``segments`` with formats, uncounted, files, unlisted, decision,
+    deletes_at_ms, reason_code, reason.
     Gives: the columns of ``migration_inventory`` but run_id and decided_at.
     """
     legacy = F.filter("formats", lambda one: one["magic"] < _FIRST_V2)
@@ -108,7 +109,7 @@ def _suffix(name: Column) -> Column:
 
 
 def _total(formats: str, field: str) -> Column:
-    """Add up a field of formats; null where one of them is not known."""
+    """Return the sum of a field of formats; null where one of the values is not known."""
     return F.aggregate(formats, F.lit(0).cast("long"), lambda sum_, one: sum_ + one[field])
 
 

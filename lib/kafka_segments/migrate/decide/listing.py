@@ -1,4 +1,4 @@
-"""Which segments of a listing a plan is about, and what of the listing stands in their way."""
+"""Find the segments of a listing that a plan is about, and what forbids to migrate them."""
 
 from collections.abc import Callable
 
@@ -15,10 +15,12 @@ _LOG_KEY = ["log_dir", "topic", "partition"]
 def segments_of_listing(given_ids: DataFrame) -> Callable[[DataFrame], DataFrame]:
     """Return the segments of a listing, with what is known of their logs and log directories.
 
-    Needs: rows of ``list_sources``. ``given_ids``: topic, given_topic_id (string).
+    ``given_ids``: topic, given_topic_id (string).
+
+    Needs: rows of ``list_sources``.
     Gives: the columns of a segment with was_clean_shutdown (boolean), log_start_offset (long),
-        own_topic_id (string: of ``partition.metadata``), given_topic_id (string: of the topic),
-        topic_id (string: the one that the log gets; null: it has one, or none is known).
+    own_topic_id (string: that of ``partition.metadata``), given_topic_id (string: that of the
+    topic), topic_id (string: the one that the log gets, null: it has one or none is known).
     """
 
     def transform(listed: DataFrame) -> DataFrame:
@@ -37,7 +39,7 @@ def segments_of_listing(given_ids: DataFrame) -> Callable[[DataFrame], DataFrame
 
 
 def _with_log_dirs(listed: DataFrame) -> DataFrame:
-    """Return the segments with their log's start and whether its broker was stopped cleanly."""
+    """Return segments with the start of their log, and whether its broker stopped cleanly."""
     log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
     is_clean = F.col("meta.was_clean_shutdown")
     starts = log_dirs.select("log_dir", F.inline("offsets"))
@@ -56,14 +58,14 @@ def _with_log_dirs(listed: DataFrame) -> DataFrame:
 
 
 def with_listing_problems(segments: DataFrame) -> DataFrame:
-    """Add to ``problem`` what the listing says against a migration of a segment's log.
+    """Add to ``problem`` what forbids to migrate the log of a segment.
 
-    1. An object of tiered storage is no log of a broker's.
-    2. The log's folder is on its way elsewhere.
+    1. An object of tiered storage is not in a broker's log directory.
+    2. The log's folder is being moved or deleted.
     3. The log has another topic id than its topic.
 
-    Needs: segment_id, folder_state, own_topic_id, given_topic_id (string), and problem (string,
-        null: none found in the segment itself).
+    Needs: name, folder_state, own_topic_id, given_topic_id (string), problem (string, null: the
+    segment itself has none).
     Gives: the same columns.
     """
     is_moved = F.col("folder_state") != FolderState.LIVE.value
@@ -88,9 +90,9 @@ def with_listing_problems(segments: DataFrame) -> DataFrame:
 
 
 def staged_root(stage_dir: str | None, plan_id: str) -> Column:
-    """Return the folder that the staged folders of a log directory lie in.
+    """Return the folder of the staged folders of a log directory.
 
-    ``stage_dir`` None: beside the log directory, by its name with ``.migration`` behind it.
+    ``stage_dir`` None: the log directory's own name with ``.migration`` behind it.
 
     Needs: log_dir.
     """

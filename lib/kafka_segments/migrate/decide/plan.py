@@ -1,4 +1,4 @@
-"""Decide what a migration does with each segment, and which logs it can take on."""
+"""Decide what a migration does with each segment, and which logs it takes on."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -9,20 +9,20 @@ from kafka_segments.wire.names import METADATA_TOPIC
 
 
 def decide_migration(segments: DataFrame) -> DataFrame:
-    """Say what is done with each segment, why, and what to look at.
+    """Decide what is done with each segment, why, and what to look at.
 
-    1. ``keep`` in the logs whose rules are not a topic's: KRaft's own.
-    2. ``refuse`` where there is a problem: a broker would not load the segment, or cut it.
+    1. ``keep`` in logs with other rules than a topic's: those of KRaft itself.
+    2. ``refuse`` where there is a problem: a broker would not load the segment, or would cut it.
     3. ``convert`` where a conversion was tried and not refused.
     4. ``cut`` where bytes stay behind that recovery would cut off.
-    5. ``indexes`` where its index files are not those it is to have, else ``keep``.
+    5. ``indexes`` where the index files are not those that the segment gets; else ``keep``.
 
     Needs: ``problem``, ``unmodelled``, ``damage``, ``conversion_refusal`` (string),
-        ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
-        ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
-        was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
-    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); no
-        topic id for logs of 1.
+    ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
+    ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
+    was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
+    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); logs of 1
+    get no topic id.
     """
     is_metadata = F.col("topic") == METADATA_TOPIC
     metadata = F.when(is_metadata, "KRaft's own log, no topic: it has rules of its own")
@@ -84,9 +84,9 @@ def _hazards(cut: Column) -> Column:
 def with_whole_logs(segments: DataFrame) -> DataFrame:
     """Add ``is_migrated``: whether the log of a segment is migrated.
 
-    1. A log with a segment that is refused is left alone as a whole.
-    2. So is one of which every segment keeps its files, and that gets no topic id.
-    3. Its replicas in other log directories go on; their ``hazards`` name it.
+    1. A log is left alone as a whole if one of its segments is refused.
+    2. So is a log of which every segment keeps its files, and that gets no topic id.
+    3. Replicas in other log directories are migrated all the same; their ``hazards`` name that log.
     """
     log = Window.partitionBy(*LOG_KEYS).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
@@ -108,7 +108,7 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
 
 
 def _with_replicas() -> Column:
-    """Add to ``hazards`` what is done otherwise with replicas of a log elsewhere."""
+    """Add to ``hazards`` how replicas of a log in other log directories are treated otherwise."""
     replicas = Window.partitionBy("cluster", "topic", "partition").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )

@@ -1,4 +1,4 @@
-"""Decide what the steps of a migration take on, and what becomes of each log."""
+"""Decide what the steps of a migration work on, and what became of each log."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _SMALLEST_BATCH = 61
 
 
 def staged_bytes(index_interval_bytes: int) -> Column:
-    """Give about how many bytes staging writes for a segment; closed logs that stay are links.
+    """Return about how many bytes staging writes for a segment; closed logs that stay are links.
 
     Needs: action, size_bytes, expected_bytes, next_base_offset.
     """
@@ -28,7 +28,7 @@ def staged_bytes(index_interval_bytes: int) -> Column:
 
 
 def bytes_to_stage(index_interval_bytes: int) -> Callable[[DataFrame], DataFrame]:
-    """Add up what is still to be written, by the folder it goes to.
+    """Return how many bytes are still to be written, by the folder that they go to.
 
     Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
     Gives: root, needed_bytes.
@@ -38,12 +38,12 @@ def bytes_to_stage(index_interval_bytes: int) -> Callable[[DataFrame], DataFrame
 
 
 def logs_of_segments(segments: DataFrame) -> DataFrame:
-    """Give one row a log: its planned segments in order, and a problem of any of them.
+    """Return a row for each log: its planned segments in order, and a problem of one of them.
 
     Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
-        topic_id, cut_bytes, problem (string, null: none), is_failed (boolean).
+    topic_id, cut_bytes, problem (string, null: none), is_failed (boolean).
     Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, segments,
-        problem, is_failed.
+    problem, is_failed.
     """
     segment = F.struct(
         "base_offset",
@@ -69,7 +69,7 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
 
 
 def with_replicas(proofs: DataFrame) -> DataFrame:
-    """Add a problem where segments of the same offsets hold other records in another log directory.
+    """Add a problem to segments whose replicas of the same offsets hold other records.
 
     Needs: topic, partition, base_offset, log_dir, migrated_record_count, migrated_digest, problem.
     """
@@ -84,7 +84,7 @@ def with_replicas(proofs: DataFrame) -> DataFrame:
 
 
 def latest_steps(events: DataFrame) -> DataFrame:
-    """Give one row a log: the newest event's moment, status and message of each step.
+    """Return a row for each log: moment, status and message of the newest event of each step.
 
     Gives: the key and, named for each step, a struct or null.
     """
@@ -108,7 +108,7 @@ def with_refusals(segments: DataFrame) -> DataFrame:
 
 
 def with_proof_problems(proofs: DataFrame) -> DataFrame:
-    """Name the segment in each problem of a proof; nothing of it is the machine's fault.
+    """Name the segment in the problem of its proof; the machine is the cause of none of them.
 
     Needs: path, problem (string, null: proven).
     Gives: the same with is_failed (false).
