@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,10 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.errors import CorruptTextError, UsageError
+
+if TYPE_CHECKING:
+    from kafka_segments.migrate.planned_segment import MigrationRules
+    from kafka_segments.migrate.run_plan import MigrationOptions
 
 _RULES = ("kafka", "mtime-next", "mtime-first")
 
@@ -79,15 +83,52 @@ def plan(**options: Any) -> None:
     run(lambda: _plan(**options), verbose=options["verbose"])
 
 
-def _plan(
+def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.migrate.report_plan import print_plan  # noqa: PLC0415
+    from kafka_segments.migrate.run_plan import plan_migration  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
+    asked = _asked(**options)
+    with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
+        with progress(spark):
+            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run)
+        refused = print_plan(made, planned, output, dry_run=dry_run)
+    return FINDINGS if refused else DONE
+
+
+def _asked(
     *,
     sources: tuple[str, ...],
     warehouse: str,
+    now_ms: int | None,
+    topic_ids: Path | None,
+    stage_dir: str | None,
+    plan_id: str | None,
+    cluster: str | None,
+    broker_id: int | None,
+    **options: Any,
+) -> "MigrationOptions":
+    from kafka_segments.migrate.run_plan import MigrationOptions  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    return MigrationOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        warehouse=absolute_uri(warehouse),
+        rules=_rules(**options),
+        now_ms=clock() if now_ms is None else now_ms,
+        plan_id=plan_id,
+        topic_ids={} if topic_ids is None else _read_topic_ids(topic_ids),
+        stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
+        cluster=cluster,
+        broker_id=broker_id,
+    )
+
+
+def _rules(
+    *,
     conf: Path | None,
     pairs: tuple[str, ...],
-    now_ms: int | None,
-    output: str,
-    dry_run: bool,
     index_interval_bytes: int | None,
     segment_index_bytes: int | None,
     time_index: str,
@@ -95,20 +136,10 @@ def _plan(
     no_timestamp_as: str,
     max_message_bytes: int,
     damaged: str,
-    topic_ids: Path | None,
-    stage_dir: str | None,
-    plan_id: str | None,
-    cluster: str | None,
-    broker_id: int | None,
     **_: Any,
-) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
+) -> "MigrationRules":
     from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
     from kafka_segments.migrate.planned_segment import MigrationRules  # noqa: PLC0415
-    from kafka_segments.migrate.report_plan import print_plan  # noqa: PLC0415
-    from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     settings = load_settings(
         conf,
@@ -117,31 +148,16 @@ def _plan(
         segment_index_bytes=segment_index_bytes,
     )
     rule = "empty" if time_index == _RULES[0] else time_index
-    asked = MigrationOptions(
-        sources=tuple(map(absolute_uri, sources)),
-        warehouse=absolute_uri(warehouse),
-        rules=MigrationRules(
-            without_timestamps=WithoutTimestamps(rule),
-            convert=convert,
-            mtime_for_none=no_timestamp_as == "mtime",
-            max_message_bytes=max_message_bytes,
-            index_interval_bytes=settings.index_interval_bytes,
-            segment_index_bytes=settings.segment_index_bytes,
-            producer_id_expiration_ms=settings.producer_id_expiration_ms,
-            cut_damaged=damaged == "cut",
-        ),
-        now_ms=clock() if now_ms is None else now_ms,
-        plan_id=plan_id,
-        topic_ids={} if topic_ids is None else _read_topic_ids(topic_ids),
-        stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
-        cluster=cluster,
-        broker_id=broker_id,
+    return MigrationRules(
+        without_timestamps=WithoutTimestamps(rule),
+        convert=convert,
+        mtime_for_none=no_timestamp_as == "mtime",
+        max_message_bytes=max_message_bytes,
+        index_interval_bytes=settings.index_interval_bytes,
+        segment_index_bytes=settings.segment_index_bytes,
+        producer_id_expiration_ms=settings.producer_id_expiration_ms,
+        cut_damaged=damaged == "cut",
     )
-    with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
-        with progress(spark):
-            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run)
-        refused = print_plan(made, planned, output, dry_run=dry_run)
-    return FINDINGS if refused else DONE
 
 
 def _read_topic_ids(file: Path) -> dict[str, str]:
