@@ -212,4 +212,5 @@ def by_usual_scheme(uri: str) -> str:
     schemes, (_, authority, path) = store_of(uri).schemes, split_uri(uri)
     if not schemes or scheme_of(uri) == schemes[0]:
         return uri
-    return f"{root_of(schemes[0], authority)}/{path}"
+    root = root_of(schemes[0], authority)
+    return f"{root}/{path}" if path else root
