@@ -122,7 +122,9 @@ def _check_folder(log: LogToStage) -> None:
     planned = {segment.path.name for segment in log.segments}
     for entry in sorted(folder.iterdir()):
         if not entry.is_file() or entry.is_symlink():
-            raise SetAsideError(entry, "no plain file: a log's folder with such is not migrated")
+            raise SetAsideError(
+                entry, "no plain file: move it out of the log's folder, then stage again"
+            )
         if parse_segment_name(entry.name) is not None and entry.name not in planned:
             raise SetAsideError(entry, "it was not there when its log was planned: plan again")
 

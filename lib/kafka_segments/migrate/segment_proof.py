@@ -66,7 +66,11 @@ class SegmentProver:
         proof["migrated_size_bytes"] = migrated.size_bytes
         self._compare_records(before / name, after / name, first.sha256 == migrated.sha256, proof)
         if first.mtime_ns != migrated.mtime_ns:
-            raise SetAsideError(after / name, "its mtime is not the one of the first log")
+            raise SetAsideError(
+                after / name,
+                f"its mtime is {migrated.mtime_ns} ns, that of the first log {first.mtime_ns}:"
+                " plan again",
+            )
         recoveries = [self._check_indexes(segment, folder / name) for folder in (before, after)]
         behind = recoveries[1][0].truncated_bytes
         if behind:
@@ -79,7 +83,7 @@ class SegmentProver:
             _checked(index, migrated_files)
             found = index.read_bytes()
             if found != data:
-                raise SetAsideError(index, "it is not what recovery of its log writes")
+                raise SetAsideError(index, "it is not what recovery of its log writes: plan again")
             _CHECKS[suffix](found, base_offset=segment.base_offset)
 
     def _compare_records(self, before: Path, after: Path, is_same: bool, proof: Proof) -> None:

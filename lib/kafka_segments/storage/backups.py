@@ -78,4 +78,4 @@ def read_manifest(path: Path, parse: Callable[[Any], _Manifest]) -> _Manifest:
     try:
         return parse(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SetAsideError(path, f"no manifest: {error}") from None
+        raise SetAsideError(path, f"no manifest that can be read: {error}") from None

@@ -155,7 +155,9 @@ def _check_copy(copy: Path, source: Path) -> None:
     with copy.open("rb") as stream:
         os.fsync(stream.fileno())
     if sha256_of(copy) != sha256_of(source):
-        raise SetAsideError(copy, "the copy differs from its source")
+        raise SetAsideError(
+            copy, f"its sha256 differs from that of {source}, which it is copied from"
+        )
 
 
 def own_like(path: Path, other: Path) -> None:

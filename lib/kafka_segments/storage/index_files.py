@@ -147,7 +147,8 @@ class IndexPublisher:
     def _set_link_aside(self, folder: str, link: Path, kept: Place) -> None:
         """Keep a link as a link; the file that it leads to stays as it is."""
         if not kept.store.is_local:
-            raise OSError(errno.EINVAL, f"a link cannot be kept in {kept.path}", str(link))
+            reason = f"a symbolic link, which {kept.path} cannot hold: replace it by its file"
+            raise OSError(errno.EINVAL, reason, str(link))
         if not is_there(Path(kept.path)):
             self._make(folder)
             Path(kept.path).symlink_to(link.readlink())

@@ -211,12 +211,23 @@ def _check(path: Path, file: SegmentFile, digest: str) -> None:
     try:
         stat = status_of(path)
     except FileNotFoundError:
-        raise SetAsideError(path, "it is in neither of the two folders") from None
+        raise SetAsideError(
+            path, "it is in neither of the two folders: restore it from another replica"
+        ) from None
     is_as_noted = (stat.st_size, stat.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
     if not is_as_noted and not path.is_symlink():
-        raise SetAsideError(path, "its size or mtime is not the one of the manifest")
-    if sha256_of(path) != digest:
-        raise SetAsideError(path, "its sha256 is not the one of the manifest")
+        raise SetAsideError(
+            path,
+            f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {file.size_bytes} and"
+            f" {file.mtime_ns} in the manifest: it has changed since and is not moved",
+        )
+    found = sha256_of(path)
+    if found != digest:
+        raise SetAsideError(
+            path,
+            f"its sha256 is not the one of the manifest, but {found} instead of {digest}: it has"
+            " changed since and is not moved",
+        )
 
 
 def _is_copy(target: Path, source: Path) -> bool:
