@@ -30,7 +30,7 @@ def temporary_name(path: str) -> str:
 
 @contextmanager
 def durable_file(
-    path: Path,
+    path: Path | str,
     *,
     size_bytes: int | None,
     finish: Callable[[Path], object] | None = None,
@@ -48,24 +48,24 @@ def durable_file(
     Raises:
         OSError: the file cannot be written. For a full disk the text says how much is free.
     """
-    temporary = Path(temporary_name(str(path)))
+    temporary = temporary_name(os.fspath(path))
     try:
-        with temporary.open("xb") as stream:
+        with open(temporary, "xb") as stream:
             yield stream
-            stream.flush()
             if is_synced:
+                stream.flush()
                 os.fsync(stream.fileno())
         if finish is not None:
-            finish(temporary)
+            finish(Path(temporary))
         os.replace(temporary, path)
         if is_synced:
-            sync_folder(path.parent)
+            sync_folder(Path(path).parent)
     except BaseException as error:
-        written_bytes = _removed(temporary)
+        written_bytes = _removed(Path(temporary))
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             wanted = "" if size_bytes is None else f" of {size_bytes}"
             reason = f"{os.strerror(error.errno)}: {written_bytes}{wanted} bytes were written,"
-            free = free_bytes(path.parent)
+            free = free_bytes(Path(path).parent)
             raise OSError(error.errno, f"{reason} {free} are free", str(path)) from None
         raise
 
@@ -81,7 +81,7 @@ def _removed(unfinished: Path) -> int:
 
 
 def write_durably(
-    path: Path,
+    path: Path | str,
     data: bytes,
     *,
     finish: Callable[[Path], object] | None = None,

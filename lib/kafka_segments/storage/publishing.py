@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from pyarrow import fs
 
@@ -25,11 +24,12 @@ def publish(target: Place, data: bytes) -> None:
     Raises:
         OSError: the store refused; only the file that was there before is left.
     """
-    if target.store.uploads_whole:
+    store = target.store
+    if store.uploads_whole:
         _write(target, data)
-    elif target.store.is_local:
+    elif store.is_local:
         with named_errors(target.path):
-            write_durably(Path(target.path), data, is_synced=False)
+            write_durably(target.path, data, is_synced=False)
     else:
         _publish_by_move(target, data)
 
