@@ -49,6 +49,7 @@ def test_no_two_stores_share_a_scheme_or_a_file_system():
         ("s3a://b/x/", "s3://b/x/"),
         ("s3n://b", "s3://b"),
         ("gcs://b/x", "gs://b/x"),
+        ("viewfs://c/x", "viewfs://c/x"),
         ("/s3a/x", "/s3a/x"),
         ("unheard-of://b/x", "unheard-of://b/x"),
     ],

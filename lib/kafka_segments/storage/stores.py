@@ -121,9 +121,9 @@ STORES = (
         uploads_whole=True,
     ),
     # Arrow shows an empty object while one is written.
-    Store(("abfs", "abfss"), "abfs", has_folders=False, replaces_when_moved=True),
+    Store(("abfss", "abfs"), "abfs", has_folders=False, replaces_when_moved=True),
     # libhdfs renames onto nothing only.
-    Store(("hdfs", "viewfs"), "hdfs"),
+    Store(("hdfs",), "hdfs"),
     # Spark's own client for WebHDFS lacks classes in Hadoop 3.5.
     Store(
         ("webhdfs",),
