@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
-from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
+from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_staging import SegmentStager
 from kafka_segments.migrate.staged_log import Side, StagedLog, log_state
 

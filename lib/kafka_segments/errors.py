@@ -1,4 +1,4 @@
-"""Errors of this package; a command turns them into an exit status and one line."""
+"""Errors of this package. A command turns one into a line on stderr and an exit status."""
 
 
 class KafkaSegmentsError(Exception):
@@ -6,7 +6,7 @@ class KafkaSegmentsError(Exception):
 
 
 class UsageError(KafkaSegmentsError):
-    """Options or settings that cannot be meant."""
+    """Options, settings or files that a command cannot work with."""
 
 
 class SparkEndedError(KafkaSegmentsError):
@@ -22,7 +22,7 @@ class SparkEndedError(KafkaSegmentsError):
 
 
 class SourceError(UsageError):
-    """A source that cannot be listed as a whole."""
+    """A source that cannot be listed completely."""
 
     def __init__(self, uri: str, reason: str) -> None:
         super().__init__(uri, reason)  # args hold all of it, so the error survives pickling
@@ -34,7 +34,7 @@ class SourceError(UsageError):
 
 
 class FileChangedError(KafkaSegmentsError):
-    """A file that ended before the size it had when it was opened."""
+    """A file that became shorter while it was read."""
 
     def __init__(self, position: int, expected_bytes: int) -> None:
         super().__init__(position, expected_bytes)
@@ -46,7 +46,7 @@ class FileChangedError(KafkaSegmentsError):
 
 
 class FileReplacedError(FileChangedError):
-    """A file that another one took the place of while it was read."""
+    """A file that was replaced by another one while it was read."""
 
     def __str__(self) -> str:
         return (
@@ -56,11 +56,11 @@ class FileReplacedError(FileChangedError):
 
 
 class UnreadableObjectError(KafkaSegmentsError, OSError):
-    """An object of tiered storage whose log cannot be had: the text says why."""
+    """An object of tiered storage whose log cannot be read; the text says why."""
 
 
 class CorruptIndexError(KafkaSegmentsError):
-    """An index file that fails Kafka's sanity check, or cannot be one."""
+    """An index file that fails Kafka's sanity check."""
 
 
 class CorruptTextError(KafkaSegmentsError):
@@ -76,7 +76,7 @@ class CorruptTextError(KafkaSegmentsError):
 
 
 class OffsetOverflowError(KafkaSegmentsError):
-    """An offset too far from its segment's base offset for an index entry."""
+    """An offset that is too far from its segment's base offset for an index entry."""
 
     def __init__(self, offset: int, base_offset: int) -> None:
         super().__init__(offset, base_offset)
@@ -91,7 +91,7 @@ class OffsetOverflowError(KafkaSegmentsError):
 
 
 class OffsetGoesBackError(KafkaSegmentsError):
-    """An offset that is not above the one of the index's last entry."""
+    """An offset that is not above that of the last entry of the index."""
 
     def __init__(self, offset: int, last_offset: int) -> None:
         super().__init__(offset, last_offset)
@@ -103,7 +103,7 @@ class OffsetGoesBackError(KafkaSegmentsError):
 
 
 class OffsetNotFoundError(KafkaSegmentsError):
-    """A target offset that a log does not hold."""
+    """An offset that is asked for and that a log does not hold."""
 
     def __init__(self, target: int, reason: str) -> None:
         super().__init__(target, reason)
@@ -115,7 +115,7 @@ class OffsetNotFoundError(KafkaSegmentsError):
 
 
 class InvalidTransactionError(KafkaSegmentsError):
-    """A batch whose transaction makes a broker refuse the log, at a byte of its segment."""
+    """A batch whose transaction makes a broker refuse its log."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(position, reason)
@@ -127,7 +127,7 @@ class InvalidTransactionError(KafkaSegmentsError):
 
 
 class UnreadableBatchError(KafkaSegmentsError):
-    """A batch that recovery keeps and Kafka throws at when it reads it again."""
+    """A batch that recovery keeps, but at which Kafka throws when it reads it again."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(position, reason)
@@ -139,7 +139,7 @@ class UnreadableBatchError(KafkaSegmentsError):
 
 
 class SetAsideError(KafkaSegmentsError):
-    """A log whose segments are not moved, because something is not as planned."""
+    """A log or file that is left alone, because it is not as it was planned or noted."""
 
     def __init__(self, path: object, reason: str) -> None:
         super().__init__(path, reason)
@@ -151,7 +151,7 @@ class SetAsideError(KafkaSegmentsError):
 
 
 class NoSpaceError(KafkaSegmentsError):
-    """A file system without the room for what is to be written."""
+    """A file system with too little room for what is to be written."""
 
     def __init__(self, path: object, needed_bytes: int, free_bytes: int) -> None:
         super().__init__(path, needed_bytes, free_bytes)

@@ -1,13 +1,14 @@
 """Compaction of a folder's files, and the way back."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from kafka_segments.compact.decide.leftovers import find_leftovers
 from kafka_segments.compact.folder_compactor import FolderCompactor
-from kafka_segments.compact.leftovers import find_leftovers
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.kept_files import SetAside, undo
+from kafka_segments.storage.kept_files import KeptFiles, undo
 
 LOG, INDEX, TIME = "0" * 20 + ".log", "0" * 20 + ".index", "0" * 20 + ".timeindex"
 ENTRIES = b"".join(n.to_bytes(4, "big") + (n * 1_000).to_bytes(4, "big") for n in range(5, 25))
@@ -32,7 +33,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _compactor(folder: Path, kept: Path | None, interval: int | None = None) -> FolderCompactor:
-    set_aside = None if kept is None else SetAside(str(kept))
+    set_aside = None if kept is None else KeptFiles(str(kept))
     return FolderCompactor(str(folder.parent), set_aside, interval)
 
 
@@ -81,6 +82,34 @@ def test_an_undo_leaves_what_changed_since(folder: Path, tmp_path: Path) -> None
     assert done.restored == 4
 
 
+def test_links_are_not_followed_and_come_back_as_links(folder: Path, tmp_path: Path) -> None:
+    other, left_over = tmp_path / "other.index", folder / f"{6:020d}.log.deleted"
+    (folder / INDEX).rename(other)
+    (folder / INDEX).symlink_to(other)
+    left_over.unlink()
+    left_over.symlink_to("../../other.index")
+
+    found = _compactor(folder, tmp_path / "kept").compact(str(folder))
+
+    assert found.problems == [f"{folder / INDEX}: a symbolic link, not followed"]
+    assert str((folder / INDEX).readlink()) == str(other)
+    assert other.read_bytes() == ENTRIES + bytes(800)
+    assert not os.path.lexists(left_over)
+    assert undo(str(tmp_path / "kept")).left == []
+    assert str(left_over.readlink()) == "../../other.index"
+
+
+def test_an_undo_leaves_a_link_that_took_the_place_of_a_file(folder: Path, tmp_path: Path) -> None:
+    _compactor(folder, tmp_path / "kept").compact(str(folder))
+    (folder / INDEX).rename(tmp_path / "moved")
+    (folder / INDEX).symlink_to(tmp_path / "moved")
+
+    done = undo(str(tmp_path / "kept"))
+
+    assert done.left == [str(folder / INDEX)]
+    assert str((folder / INDEX).readlink()) == str(tmp_path / "moved")
+
+
 def test_a_run_that_died_between_note_and_change_can_be_undone(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +118,7 @@ def test_a_run_that_died_between_note_and_change_can_be_undone(
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_segments.storage.kept_files._move", die)
+    monkeypatch.setattr("kafka_segments.storage.kept_files.move_durably", die)
     with pytest.raises(KeyboardInterrupt):
         _compactor(folder, tmp_path / "kept").compact(str(folder))
     monkeypatch.undo()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kafka_segments.compact.thinning import IndexFiles, compact_files, trim
+from kafka_segments.compact.decide.thinning import IndexFiles, compact_files, trim
 from kafka_segments.index.offset_index import (
     decode_offset_index,
     encode_offset_index,

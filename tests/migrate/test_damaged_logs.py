@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
-from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
+from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_proof import SegmentProver
 from kafka_segments.migrate.segment_staging import SegmentStager
 from kafka_segments.migrate.segment_survey import SegmentSurveyor

@@ -13,7 +13,8 @@ import pytest
 import killed_staging
 from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.migrate.planned_segment import Action, MigrationRules
+from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.staged_log import StagedLog, log_state, put_in_place
 from kafka_segments.storage import space
 from kafka_segments.storage.durable_files import TEMPORARY, free_bytes
@@ -154,7 +155,7 @@ def test_a_full_disk_names_the_file_and_what_it_needs_and_leaves_no_temporary_fi
 
     def full(descriptor: int) -> None:
         name = Path(f"/proc/self/fd/{descriptor}").readlink().name
-        if f"{kinds[step]}.{os.getpid()}{TEMPORARY}" in name:
+        if f"{kinds[step]}." in name and name.endswith(TEMPORARY):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         synced(descriptor)
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_segments.migrate.command_steps import exit_status
-from kafka_segments.migrate.decide.plan import DONE, FAILED, REFUSED
+from kafka_segments.migrate.log_step import LogStep
 from kafka_segments.migrate.report_steps import print_steps
-from kafka_segments.migrate.steps import LogStep
+from kafka_segments.tables.outcomes import Outcome
 
 
 def _steps() -> Iterator[LogStep]:
     for broker, status, message in (
-        (1, REFUSED, "by the plan: /d1/t-0/0.log: damaged"),
-        (2, DONE, ""),
-        (3, DONE, ""),
+        (1, Outcome.REFUSED, "by the plan: /d1/t-0/0.log: damaged"),
+        (2, Outcome.DONE, ""),
+        (3, Outcome.DONE, ""),
     ):
         place = f"/d{broker}"
         yield LogStep("c", broker, place, "t", 0, f"{place}/t-0", 2, 70, status, "before", message)
@@ -36,7 +36,7 @@ def test_every_log_says_its_broker_and_directory_and_the_last_line_counts_them(
         " /d1/t-0/0.log: damaged"
     )
     assert printed.err == "logs: 2 done (140 bytes), 1 refused (70 bytes)\n"
-    assert counts == Counter({DONE: 2, REFUSED: 1})
+    assert counts == Counter({Outcome.DONE: 2, Outcome.REFUSED: 1})
     assert [(row["broker_id"], row["log_dir"]) for row in rows] == [
         (1, "/d1"),
         (2, "/d2"),
@@ -47,7 +47,12 @@ def test_every_log_says_its_broker_and_directory_and_the_last_line_counts_them(
 
 @pytest.mark.parametrize(
     ("counts", "status"),
-    [({}, 0), ({DONE: 3}, 0), ({DONE: 3, REFUSED: 1}, 1), ({DONE: 3, REFUSED: 1, FAILED: 1}, 3)],
+    [
+        ({}, 0),
+        ({Outcome.DONE: 3}, 0),
+        ({Outcome.DONE: 3, Outcome.REFUSED: 1}, 1),
+        ({Outcome.DONE: 3, Outcome.REFUSED: 1, Outcome.FAILED: 1}, 3),
+    ],
 )
 def test_a_log_refused_is_a_finding_and_one_that_failed_a_failure(
     counts: dict[str, int], status: int

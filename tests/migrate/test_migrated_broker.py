@@ -15,8 +15,8 @@ from pyspark.sql import Row, SparkSession
 from kafka_broker import KafkaBroker
 from kafka_referee import Referee
 from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.run import Migration
 from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration
+from kafka_segments.migrate.run_steps import Migration
 from kafka_segments.wire.checkpoints import PARTITION_METADATA, parse_partition_metadata
 from plain_decoder import PlainRecord, plain_records
 

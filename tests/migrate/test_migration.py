@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.errors import NoSpaceError, UsageError
 from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.migrate.log_step import LogStep
 from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.run import Migration
 from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration
-from kafka_segments.migrate.steps import LogStep
+from kafka_segments.migrate.run_steps import Migration
 from plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789

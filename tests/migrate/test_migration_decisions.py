@@ -5,21 +5,22 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
+from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.inventory import is_counted_again
+from kafka_segments.migrate.decide.listing import staged_root, with_listing_problems
 from kafka_segments.migrate.decide.obstacles import obstacles_of_settings
-from kafka_segments.migrate.decide.plan import (
-    CONVERT,
-    CUT,
-    INDEXES,
-    KEEP,
-    REFUSE,
-    decide_migration,
+from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
+from kafka_segments.migrate.decide.steps import (
     latest_steps,
     staged_bytes,
-    with_whole_logs,
+    with_outcomes,
+    with_proof_problems,
+    with_refusals,
 )
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import frame
 
+KEEP, INDEXES, CONVERT, CUT, REFUSE = (action.value for action in Action)
 SEGMENTS = (
     "base_offset long, problem string, unmodelled string, damage string, conversion_refusal string,"
     " converted_bytes long, cut_bytes long, index_findings array<string>,"
@@ -161,6 +162,116 @@ def test_the_newest_event_of_each_step_counts(spark: SparkSession) -> None:
 
     assert (row["stage"]["status"], row["verify"]["status"]) == ("done", "refused")
     assert (row["apply"], row["rollback"]) == (None, None)
+
+
+def test_a_listing_forbids_objects_folders_on_the_move_and_other_topic_ids(
+    spark: SparkSession,
+) -> None:
+    columns = (
+        "name string, folder_state string, own_topic_id string, given_topic_id string,"
+        " problem string"
+    )
+    sound = {"name": "0.log", "folder_state": "live", "own_topic_id": "id"}
+    rows = [
+        {},
+        {"given_topic_id": "id"},
+        {"problem": "its own"},
+        {"own_topic_id": None, "given_topic_id": "other"},
+        {"given_topic_id": "other", "problem": "its own"},
+        {"folder_state": "delete", "given_topic_id": "other"},
+        {"name": "0-abc.log", "folder_state": "future"},
+    ]
+    segments = frame(spark, columns, *(sound | row for row in rows))
+
+    found = segments.transform(with_listing_problems).collect()
+
+    assert [row["problem"] for row in found] == [
+        None,
+        None,
+        "its own",
+        None,
+        "its partition.metadata has topic id id, the topic's is other",
+        "its folder is marked -delete: finish that move first",
+        "an object of tiered storage: migrate the brokers' log directories",
+    ]
+
+
+def test_staged_folders_lie_beside_their_log_directory_or_where_asked(spark: SparkSession) -> None:
+    roots = [staged_root(given, "p").alias(str(given)) for given in (None, "/stage")]
+
+    (row,) = frame(spark, "base_offset long", {}).select(*roots).collect()
+
+    assert tuple(row) == ("/d.migration/p", "/stage/p/d")
+
+
+def test_a_step_ends_done_refused_or_failed(spark: SparkSession) -> None:
+    rows = [
+        {"is_failed": False},
+        {"is_failed": False, "problem": "changed"},
+        {"is_failed": True, "problem": "full"},
+    ]
+
+    found = frame(spark, "problem string, is_failed boolean", *rows).transform(with_outcomes)
+
+    assert [(row["status"], row["message"]) for row in found.collect()] == [
+        ("done", ""),
+        ("refused", "changed"),
+        ("failed", "full"),
+    ]
+
+
+def test_problems_name_their_segment(spark: SparkSession) -> None:
+    columns = "path string, action string, reason string, problem string"
+    rows = [
+        {"path": "/d/t-0/0.log", "action": KEEP, "reason": "sound"},
+        {"path": "/d/t-0/1.log", "action": REFUSE, "reason": "torn", "problem": "other records"},
+    ]
+    segments = frame(spark, columns, *rows)
+
+    refused = segments.transform(with_refusals).collect()
+    unproven = segments.transform(with_proof_problems).collect()
+
+    assert [row["problem"] for row in refused] == [None, "/d/t-0/1.log: torn"]
+    assert [row["problem"] for row in unproven] == [None, "/d/t-0/1.log: other records"]
+    assert {row["is_failed"] for row in (*refused, *unproven)} == {False}
+
+
+def test_segments_of_several_formats_or_unknown_counts_are_counted_again(
+    spark: SparkSession,
+) -> None:
+    columns = (
+        "magics array<int>, codecs array<string>, timestamp_types array<string>,"
+        " record_count long, valid_bytes long"
+    )
+    uniform = {
+        "magics": [2],
+        "codecs": ["none"],
+        "timestamp_types": ["CreateTime"],
+        "record_count": 3,
+        "valid_bytes": 1,
+    }
+    rows = [
+        {},
+        {"magics": [1, 2]},
+        {"codecs": ["gzip", "none"]},
+        {"timestamp_types": ["CreateTime", "LogAppendTime"]},
+        {"record_count": None},
+        {"magics": [], "codecs": [], "timestamp_types": []},
+        {"magics": None},
+        {"magics": [1, 2], "valid_bytes": 0},
+        {"magics": None, "valid_bytes": None},
+    ]
+    segments = frame(spark, columns, *(uniform | row for row in rows))
+
+    asked = [
+        segments.select(is_counted_again(decompresses=decompresses).alias("asked")).collect()
+        for decompresses in (True, False)
+    ]
+
+    assert [[row["asked"] for row in rows] for rows in asked] == [
+        [False, True, True, True, True, False, True, False, False],
+        [False, True, True, True, False, False, True, False, False],
+    ]
 
 
 def test_an_upgrade_begins_at_3_3(spark: SparkSession) -> None:

@@ -19,10 +19,10 @@ from kafka_segments.migrate.staged_log import (
     put_back,
     put_in_place,
     read_manifest,
-    state_of,
     write_manifest,
 )
 from kafka_segments.storage import folder_exchange
+from kafka_segments.storage.backups import state_of
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
 LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"
@@ -31,7 +31,7 @@ State = dict[str, tuple[bytes, int]]
 KILLED = """
 import os, sys
 from pathlib import Path
-from kafka_segments.storage import staged_log as module
+from kafka_segments.migrate import staged_log as module
 
 action, folder, root, step = sys.argv[1:]
 steps = int(step)

@@ -16,8 +16,8 @@ from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.segments.conversion import SegmentConverter
-from kafka_segments.segments.conversion_hazards import Conversion, ConversionOptions, HazardKind
+from kafka_segments.segments.conversion import Conversion, ConversionOptions, HazardKind
+from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
 from plain_decoder import decompress, plain_records, positions
 from strategies import (

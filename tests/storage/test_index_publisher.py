@@ -88,6 +88,24 @@ def test_a_file_with_other_bytes_is_set_aside_and_replaced(anywhere):
     assert contents(anywhere.set_aside) == {INDEX: b"padded\0\0"}
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_link_that_is_replaced_is_kept_as_a_link_and_its_file_stays(outside, tmp_path, again):
+    other = tmp_path / "other"
+    other.write_bytes(b"padded")
+    outside.target.mkdir(parents=True)
+    (outside.target / INDEX).symlink_to(other)
+
+    outside.publish({".index": None if again else b"12345678"})
+    if again:
+        (outside.target / INDEX).symlink_to(other)
+        outside.publish({".index": b"12345678"})
+
+    assert contents(outside.target) == {INDEX: b"12345678"}
+    assert not (outside.target / INDEX).is_symlink()
+    assert str((outside.set_aside / INDEX).readlink()) == str(other)
+    assert other.read_bytes() == b"padded"
+
+
 def test_none_removes_a_file_of_an_earlier_run_and_keeps_it_aside(outside):
     outside.put(INDEX, b"12345678")
 

@@ -9,7 +9,7 @@ from zlib import crc32
 import pytest
 
 from kafka_segments.build.tasks import ScanOptions, SegmentScanner
-from kafka_segments.compact.run import CompactOptions, _remove_stale
+from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRecoverer
 from kafka_segments.sources.kinds import UNRECOGNIZED
@@ -266,9 +266,9 @@ def test_what_a_killed_build_left_is_removed_once_its_newest_object_is_a_week_ol
         object_store.put(f"{bucket}/tables/_entries/killed/{name}", b"PAR1")
     written_ms = int(time.time() * 1000)
 
-    def remove(days, **options):
+    def remove(days, *, dry_run=False):
         now_ms = written_ms + days * 86_400_000
-        return _remove_stale(CompactOptions(f"s3a://{bucket}/tables", now_ms, **options))
+        return remove_stale_builds(f"s3a://{bucket}/tables", now_ms=now_ms, dry_run=dry_run)
 
     assert remove(6) == []
     assert remove(8, dry_run=True) == ["killed"]
@@ -285,7 +285,8 @@ def test_on_a_disk_a_day_is_enough(tmp_path):
     written_ms = file.stat().st_mtime_ns // 10**6
 
     def remove(hours):
-        return _remove_stale(CompactOptions(str(tmp_path), written_ms + hours * 3_600_000))
+        now_ms = written_ms + hours * 3_600_000
+        return remove_stale_builds(str(tmp_path), now_ms=now_ms, dry_run=False)
 
     assert remove(23) == []
     assert remove(25) == ["killed"]

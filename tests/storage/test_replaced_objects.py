@@ -10,7 +10,7 @@ from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.latency.tasks import WrapperTimes
 from kafka_segments.migrate.format_counter import FormatCounter
-from kafka_segments.migrate.tasks_formats import _count
+from kafka_segments.migrate.tasks_inventory import _count
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.rows.segment_rows import SegmentRows
 from kafka_segments.rows.time_bounds import proven_greatest_timestamp

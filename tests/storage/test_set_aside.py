@@ -1,5 +1,6 @@
 """Segments set aside and brought back: a kill at every step, files that are not as planned."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -9,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.durable_files import sha256_of
+from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.set_aside import (
     MANIFEST,
     SegmentFile,
     bring_back,
     check_planned,
     files_of_segments,
-    held_lock,
     is_set_aside,
     read_manifest,
     set_aside,
-    sha256_of,
 )
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
@@ -196,6 +197,51 @@ def test_a_file_with_other_bytes_of_the_same_size_and_mtime_is_refused_where_dig
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     set_aside(folder, aside, planned, digests)
     assert is_set_aside(folder, aside, planned)
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["one file system", "two file systems"])
+@pytest.mark.parametrize("leads_to", ["gone", "elsewhere", "{}/elsewhere"])
+def test_a_link_goes_with_its_segment_and_comes_back_as_the_link_that_it_is(
+    folder, tmp_path, monkeypatch, leads_to, across
+):
+    link, aside = folder / f"{0:020d}.timeindex", tmp_path / "aside"
+    (folder / "elsewhere").write_bytes(b"times")
+    leads_to = leads_to.format(folder)
+    link.symlink_to(leads_to)
+    if across:
+        monkeypatch.setattr(os, "replace", _refuse_to_leave_a_folder(os.replace))
+
+    planned = files_of_segments(folder, BASES)
+    check_planned(folder, aside, planned, {link.name: sha256_of(link)})
+    set_aside(folder, aside, planned)
+
+    assert not os.path.lexists(link)
+    assert str((aside / link.name).readlink()) == leads_to
+    assert is_set_aside(folder, aside, planned)
+    assert bring_back(folder, aside) == len(planned)
+    assert str(link.readlink()) == leads_to
+    assert (folder / "elsewhere").read_bytes() == b"times"
+
+
+def _refuse_to_leave_a_folder(replace):
+    def call(source, target):
+        if Path(source).parent != Path(target).parent:
+            raise OSError(errno.EXDEV, "another file system")
+        replace(source, target)
+
+    return call
+
+
+def test_another_link_in_the_place_of_one_set_aside_is_not_overwritten(folder, tmp_path):
+    link, aside = folder / f"{0:020d}.timeindex", tmp_path / "aside"
+    link.symlink_to("gone")
+    set_aside(folder, aside, files_of_segments(folder, BASES))
+    link.symlink_to("else")
+
+    with pytest.raises(SetAsideError, match="another file took its place: move it away"):
+        bring_back(folder, aside)
+
+    assert str(link.readlink()) == "else"
 
 
 def test_what_is_moved_in_part_or_back_again_is_not_set_aside(folder, tmp_path):

@@ -23,7 +23,7 @@ from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.splitting import split_overflowed
 from kafka_segments.index.time_index import check_time_index, decode_time_index, lookup_timestamp
 from kafka_segments.index.transactions import decode_transaction_index
-from kafka_segments.segments.conversion import SegmentConverter
+from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.segments.digest import RecordDigester
 from kafka_segments.wire.checkpoints import (
     parse_leader_epochs,

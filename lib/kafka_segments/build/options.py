@@ -1,7 +1,6 @@
 """What a build is asked for, checked before anything is touched."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -11,13 +10,12 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
-from kafka_segments.storage.uris import join_uri
+from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.storage.stores import by_usual_scheme
+from kafka_segments.storage.uris import folders_below, join_uri, last_component
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
-
-_HADOOPS_S3 = re.compile("^s3[an]://")
 
 
 @dataclass(frozen=True)
@@ -138,5 +136,5 @@ class BuildOptions:
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    path, folder = (_HADOOPS_S3.sub("s3://", uri) for uri in (path, folder))
+    path, folder = map(by_usual_scheme, (path, folder))
     return path == folder or path.startswith(folder.rstrip("/") + "/")

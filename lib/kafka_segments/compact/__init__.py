@@ -1,1 +1,1 @@
-"""Compact: index files trimmed, thinned and cleaned; tables optimized."""
+"""Compact: trim, thin and clean index files, and optimize tables."""

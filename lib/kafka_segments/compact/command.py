@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run, sha
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 from kafka_segments.errors import UsageError
 from kafka_segments.settings import Settings
+
+if TYPE_CHECKING:
+    from kafka_segments.compact.run import CompactOptions
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -57,6 +60,31 @@ def compact(**options: Any) -> None:
 
 def _compact(
     *,
+    undo: str | None,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    output: str,
+    **given: Any,
+) -> int:
+    Settings.load(conf, pairs)  # none is used; what cannot be read is refused
+    from kafka_segments.compact import report  # noqa: PLC0415
+    from kafka_segments.compact.run import run_compaction  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
+    options = _options(**given)
+    if undo is not None:
+        return _undo(options, undo)
+    with spark_session("kafka-segments compact", root=ROOT) as spark:
+        with progress(spark):
+            done = run_compaction(spark, options)
+        report.print_changes(done, output)
+        report.summary(done, options.set_aside_root(), dry_run=options.dry_run)
+    return FINDINGS if done.problems or done.waiting else DONE
+
+
+def _options(
+    *,
     warehouse: str,
     index_dir: str | None,
     sources: tuple[str, ...],
@@ -65,24 +93,16 @@ def _compact(
     set_aside: str | None,
     no_tables: bool,
     vacuum_hours: int,
-    undo: str | None,
-    conf: Path | None,
-    pairs: tuple[str, ...],
     now_ms: int | None,
-    output: str,
     dry_run: bool,
     **_: Any,
-) -> int:
-    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
-    from kafka_segments.compact import report  # noqa: PLC0415
-    from kafka_segments.compact.run import CompactOptions, run_compaction, undo_compaction  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+) -> "CompactOptions":
+    from kafka_segments.compact.run import CompactOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     if sources and not (in_place or dry_run):
         raise UsageError("--source: its files are changed only with --in-place")
-    options = CompactOptions(
+    return CompactOptions(
         warehouse=absolute_uri(warehouse),
         now_ms=clock() if now_ms is None else now_ms,
         index_dir=None if index_dir is None else absolute_uri(index_dir),
@@ -93,15 +113,14 @@ def _compact(
         vacuum_hours=vacuum_hours,
         dry_run=dry_run,
     )
-    if undo is not None:
-        if not _RUN_ID.fullmatch(undo):
-            raise UsageError(f"--undo {undo}: 32 hex digits expected, as compact printed them")
-        result = undo_compaction(options, undo)
-        report.undone(result)
-        return FINDINGS if result.left else DONE
-    with spark_session("kafka-segments compact", root=ROOT) as spark:
-        with progress(spark):
-            done = run_compaction(spark, options)
-        report.print_changes(done, output)
-        report.summary(done, options.set_aside_root(), dry_run=dry_run)
-    return FINDINGS if done.problems or done.waiting else DONE
+
+
+def _undo(options: "CompactOptions", run_id: str) -> int:
+    from kafka_segments.compact import report  # noqa: PLC0415
+    from kafka_segments.compact.run import undo_compaction  # noqa: PLC0415
+
+    if not _RUN_ID.fullmatch(run_id):
+        raise UsageError(f"--undo {run_id}: 32 hex digits expected, as compact printed them")
+    result = undo_compaction(options, run_id)
+    report.undone(result)
+    return FINDINGS if result.left else DONE

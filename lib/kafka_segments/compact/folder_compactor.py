@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
-from kafka_segments.compact.leftovers import find_leftovers
-from kafka_segments.compact.thinning import IndexFiles, compact_files
-from kafka_segments.storage.kept_files import SetAside
+from kafka_segments.compact.decide.actions import Action
+from kafka_segments.compact.decide.leftovers import find_leftovers
+from kafka_segments.compact.decide.thinning import IndexFiles, compact_files
+from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.kept_files import KeptFiles
 from kafka_segments.wire.names import file_name
 
 _INDEX = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
@@ -18,20 +20,17 @@ _SUFFIXES = (".index", ".timeindex")
 
 @dataclass(frozen=True)
 class Change:
-    """A file that was or would be changed.
-
-    ``action``: trim, thin, orphan, deleted, cleaned or swap.
-    """
+    """A file that was or would be changed."""
 
     path: str
-    action: str
+    action: Action
     bytes_before: int
     bytes_after: int
 
 
 @dataclass
 class FolderChanges:
-    """What compaction found in a folder; ``waiting``: what only a broker may resolve."""
+    """What compaction found in a folder; ``waiting``: files that only a broker may resolve."""
 
     changes: list[Change] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
@@ -40,20 +39,22 @@ class FolderChanges:
 
 @dataclass(frozen=True)
 class FolderCompactor:
-    """Compacts folder after folder.
+    """Compacts one folder after another.
 
-    ``root``: what all lie below. ``set_aside`` None: say what would be done, change nothing.
-    ``index_interval_bytes`` None: entries are not thinned.
+    Attributes:
+        root: The folder that all of them lie below.
+        set_aside: Keeps the files that are changed; None: nothing is changed, only said.
+        index_interval_bytes: Entries that lie closer together are thinned; None: none are.
     """
 
     root: str
-    set_aside: SetAside | None
+    set_aside: KeptFiles | None
     index_interval_bytes: int | None
 
     def compact(self, folder: str, *, base_offsets: Set[int] | None = None) -> FolderChanges:
-        """Remove what is left over, trim and thin the rest.
+        """Remove the files that are left over; trim and thin the others.
 
-        ``base_offsets``: of the segments that exist, where these lie elsewhere.
+        ``base_offsets``: of the segments that the index files belong to; None: those in the folder.
         """
         found = FolderChanges()
         try:
@@ -70,13 +71,18 @@ class FolderCompactor:
                 found.changes.append(self._remove(os.path.join(folder, name), why))
             for base_offset in indexed:
                 stem = os.path.join(folder, file_name(base_offset, ""))
-                found.changes.extend(self._shrink(stem, base_offset))
+                links = [stem + suffix for suffix in _SUFFIXES if Path(stem + suffix).is_symlink()]
+                found.problems.extend(f"{link}: a symbolic link, not followed" for link in links)
+                if not links:
+                    found.changes.extend(self._shrink(stem, base_offset))
+        except SetAsideError as error:
+            found.problems.append(str(error))
         except OSError as error:
             found.problems.append(f"{error.filename or folder}: {error.strerror or error}")
         return found
 
-    def _remove(self, path: str, why: str) -> Change:
-        size = Path(path).stat().st_size
+    def _remove(self, path: str, why: Action) -> Change:
+        size = Path(path).lstat().st_size
         if self.set_aside is not None:
             self.set_aside.remove(path, below=self.root, action=why)
         return Change(path, why, size, 0)
@@ -91,7 +97,7 @@ class FolderCompactor:
         for suffix, old, cut, new in zip(_SUFFIXES, before, trimmed, after, strict=True):
             if old is None or new is None or new == old:
                 continue
-            action = "trim" if new == cut else "thin"
+            action = Action.TRIM if new == cut else Action.THIN
             changes.append(Change(stem + suffix, action, len(old), len(new)))
             if self.set_aside is not None:
                 self.set_aside.replace(

@@ -16,7 +16,7 @@ _COLUMNS = ("path", "action", "bytes_before", "bytes_after")
 
 
 def print_changes(summary: CompactSummary, output: str) -> None:
-    """Print files by action and tables, or all changed files as JSON lines or CSV."""
+    """Print files by action, and tables; as JSON lines or CSV every file that was changed."""
     if output == "json":
         for change in summary.changes:
             sys.stdout.write(json.dumps(_row(change)) + "\n")
@@ -56,7 +56,7 @@ def _print_table(summary: CompactSummary) -> None:
 
 
 def summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> None:
-    """Say on stderr, in a few lines, what was done and how to get it back."""
+    """Say on stderr what was done, and how to undo it."""
     saved = sum(change.bytes_before - change.bytes_after for change in done.changes)
     verb = "would change" if dry_run else "changed"
     lines = [f"{verb} {len(done.changes)} index files, {saved} bytes saved"]

@@ -1,29 +1,27 @@
-"""Compact: index files trimmed, thinned and cleaned; tables optimized and vacuumed."""
+"""Compact: trim, thin and clean index files, optimize and vacuum tables."""
 
-import json
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from delta.tables import DeltaTable
-from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from kafka_segments.compact.decide.index_folders import (
+    check_builds,
+    only_builds_into,
+    segments_by_folder,
+)
 from kafka_segments.compact.folder_compactor import Change, FolderCompactor
+from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
-from kafka_segments.storage.files import Place, list_folder, place
-from kafka_segments.storage.folder_lock import refuse_locked, warehouse_lock
-from kafka_segments.storage.index_files import folders_below
-from kafka_segments.storage.kept_files import SetAside, Undone, read_manifest, undo
-from kafka_segments.storage.local_folder import FileEntry
-from kafka_segments.storage.publishing import remove_folder
-from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
+from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
+from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Table, Warehouse
@@ -31,10 +29,6 @@ from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 
 LEAST_VACUUM_HOURS = 168
-_DAY_NS = 86_400 * 10**9
-_STALE_DAYS = 1
-_STALE_DAYS_UNLOCKED = 7
-_THINNABLE = ("kafka", "kip33")
 _TABLES = (
     *tables.BUILD_TABLES,
     tables.RETENTION_DECISIONS,
@@ -47,10 +41,10 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class CompactOptions:
-    """Options of a compaction. URIs are absolute; ``now_ms`` is the run's clock.
+    """Options of a compaction; URIs are absolute, ``now_ms`` is the run's clock.
 
     Raises:
-        UsageError: a place that is not local, or too short a horizon for VACUUM.
+        UsageError: index files lie on no local disk, or the horizon for VACUUM is too short.
     """
 
     warehouse: str
@@ -66,7 +60,7 @@ class CompactOptions:
     def __post_init__(self) -> None:
         has_files = self.index_dir is not None or self.sources
         for uri in (self.index_dir, *self.sources, self.set_aside_root()):
-            if has_files and uri is not None and "://" in uri:
+            if has_files and uri is not None and not store_of(uri).is_local:
                 raise UsageError(f"{uri}: index files are compacted on a local disk only")
         if self.vacuum_hours < LEAST_VACUUM_HOURS:
             raise UsageError(
@@ -75,7 +69,7 @@ class CompactOptions:
             )
 
     def set_aside_root(self) -> str:
-        """Give the folder that holds a folder a run."""
+        """Return the folder that has a folder for each run."""
         return self.set_aside or join_uri(self.warehouse, "_set_aside")
 
 
@@ -105,13 +99,15 @@ class CompactSummary:
 def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSummary:
     """Compact index files, then tables.
 
-    1. Alone in the warehouse, so that no build writes an index file between look and change.
-    2. What is changed or removed is first kept in the set-aside folder of the run.
-    3. Tables: OPTIMIZE, then VACUUM; Delta orders them with builds that run meanwhile.
+    1. The run is alone in the warehouse while it works on index files: no build writes one between
+       its look and its change.
+    2. A file is kept in the run's set-aside folder before it is changed or removed.
+    3. Tables are optimized, then vacuumed. Delta orders these commits with those of builds that run
+       meanwhile.
 
     Raises:
-        UsageError: a running broker's log directory, or an index folder that no build of this
-            warehouse wrote.
+        UsageError: a running broker holds a log directory, or no build of the warehouse wrote to
+            the index folder.
     """
     root = Warehouse(spark, options.warehouse)
     summary = CompactSummary(uuid.uuid4().hex)
@@ -123,7 +119,9 @@ def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSumma
             summary.changes.extend(found.changes)
             summary.waiting.extend(found.waiting)
             summary.problems.extend(found.problems)
-        summary.stale_builds.extend(_remove_stale(options))
+        summary.stale_builds.extend(
+            remove_stale_builds(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
+        )
     if options.compacts_tables and not options.dry_run:
         there = [table for table in _TABLES if root.version(table) is not None]
         summary.tables.extend(_compact_table(root, table, options) for table in there)
@@ -131,27 +129,27 @@ def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSumma
 
 
 def undo_compaction(options: CompactOptions, run_id: str) -> Undone:
-    """Put back what a run changed, where the place is as that run left it.
+    """Put back the files that a run changed, wherever the place is as the run left it.
 
     Raises:
-        UsageError: no such run, or a running broker holds a log directory that it changed.
+        UsageError: there is no such run, or a running broker holds a log directory that it changed.
     """
     folder = join_uri(options.set_aside_root(), run_id)
     with ExitStack() as locks:
         locks.enter_context(warehouse_lock(options.warehouse, alone=True))
         roots = {str(Path(note.path).parents[1]) for note in read_manifest(folder)}
-        _hold([path for path in sorted(roots) if (Path(path) / LOCK).exists()], locks)
+        locks.enter_context(held_log_dirs(sorted(roots)))
         return undo(folder)
 
 
 def _folders(
     root: Warehouse, options: CompactOptions, run_id: str
 ) -> Iterator[tuple[FolderCompactor, str, set[int] | None]]:
-    """Give every partition's folder to compact, and which segments it is for."""
+    """Yield each partition's folder with its compactor and its segments' base offsets."""
     set_aside = join_uri(options.set_aside_root(), run_id)
 
     def compactor(below: str) -> FolderCompactor:
-        kept = None if options.dry_run else SetAside(set_aside)
+        kept = None if options.dry_run else KeptFiles(set_aside)
         return FolderCompactor(below, kept, options.index_interval_bytes)
 
     for source in options.sources:
@@ -160,26 +158,19 @@ def _folders(
         for folder in _partition_folders(source):
             yield compactor(source), folder, None
     if options.index_dir is not None:
-        known = {
-            row["folder"]: row["base_offsets"] for row in stream_rows(_known_folders(root, options))
-        }
+        rows = stream_rows(_known_folders(root, options, options.index_dir))
+        known = {row["folder"]: row["base_offsets"] for row in rows}
         for folder in _partition_folders(options.index_dir):
             yield compactor(options.index_dir), folder, set(known.get(folder, ()))
 
 
 def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
-    """Hold the lock files of the log directories, so that no broker starts on them meanwhile."""
+    """Hold the lock files of the log directories, so that no broker starts on them."""
     log_dirs = [
         path for source in options.sources for path, names in _walk(source) if LOCK in names
     ]
     if not options.dry_run:
-        _hold(log_dirs, locks)
-
-
-def _hold(log_dirs: list[str], locks: ExitStack) -> None:
-    refuse_locked(log_dirs)
-    for log_dir in log_dirs:
-        locks.enter_context(held_lock(Path(log_dir) / LOCK))
+        locks.enter_context(held_log_dirs(log_dirs))
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
@@ -194,74 +185,21 @@ def _partition_folders(top: str) -> Iterator[str]:
             yield path
 
 
-def _known_folders(root: Warehouse, options: CompactOptions) -> DataFrame:
-    """Give, by folder below the index folder, the base offsets of the segments that exist."""
-    segments = root.read(tables.SEGMENTS).where(F.col("vanished_at").isNull())
-    target = F.lit(None)
-    for run in _builds_into(root, options):
-        for source, folder in folders_below(run["sources"]).items():
-            below = join_uri(str(options.index_dir), folder)
-            rest = F.substring(F.col("path"), len(source.rstrip("/")) + 1, 2**31 - 1)
-            lies_below = F.col("path").startswith(source.rstrip("/") + "/")
-            target = F.when(lies_below, F.concat(F.lit(below), rest)).otherwise(target)
-    return (
-        segments.withColumn("folder", F.regexp_replace(target, "/[^/]*$", ""))
-        .where(F.col("folder").isNotNull())
-        .groupBy("folder")
-        .agg(F.collect_set("base_offset").alias("base_offsets"))
-    )
-
-
-def _builds_into(root: Warehouse, options: CompactOptions) -> list[dict[str, Any]]:
-    """Give sources and options of the builds that wrote to the index folder.
+def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> DataFrame:
+    """Return the base offsets of the segments that exist, by folder of the index folder.
 
     Raises:
-        UsageError: there are none, or their format must not be thinned.
+        UsageError: no build wrote there, or files of its format cannot be thinned.
     """
-    path = F.get_json_object("options", "$.index_dir")
-    found = root.read(tables.RUNS).where(path == F.lit(options.index_dir))
-    runs = [row.asDict() for row in found.select("sources", "options").distinct().collect()]
-    if not runs:
-        raise UsageError(
-            f"--index-dir {options.index_dir}: no build of {options.warehouse} wrote there,"
-            " so what is an orphan cannot be told"
-        )
-    formats = {str(json.loads(run["options"]).get("index_format")) for run in runs}
-    if options.index_interval_bytes is not None and not formats <= set(_THINNABLE):
-        raise UsageError(
-            f"--index-interval-bytes: {options.index_dir} holds files of format"
-            f" {', '.join(sorted(formats))}; only {' and '.join(_THINNABLE)} can be thinned"
-        )
-    return runs
-
-
-def _remove_stale(options: CompactOptions) -> list[str]:
-    """Remove what builds that died left in the warehouse, once nothing in it is young.
-
-    Elsewhere than on a disk no lock tells that no build is running, so a week must have passed.
-    """
-    entries = join_uri(options.warehouse, "_entries")
-    folder = place(entries)
-    if folder.filesystem.get_file_info(folder.path).type != fs.FileType.Directory:
-        return []
-    days = _STALE_DAYS_UNLOCKED if "://" in entries else _STALE_DAYS
-    oldest = options.now_ms * 1_000_000 - days * _DAY_NS
-    stale = [
-        entry.name
-        for entry in list_folder(folder)
-        if entry.is_folder and _newest(folder, entry) < oldest
-    ]
-    for name in stale:
-        if not options.dry_run:
-            remove_folder(folder.child(name))
-    return stale
-
-
-def _newest(folder: Place, entry: FileEntry) -> int:
-    """Give the newest time of an entry and all below it; folders of object stores have none."""
-    below = folder.child(entry.name)
-    entries = list_folder(below) if entry.is_folder else []
-    return max(entry.mtime_ns, *(_newest(below, found) for found in entries), 0)
+    found = root.read(tables.RUNS).transform(only_builds_into(index_dir)).collect()
+    builds = [row.asDict() for row in found]
+    check_builds(
+        builds,
+        index_dir=index_dir,
+        warehouse=options.warehouse,
+        is_thinned=options.index_interval_bytes is not None,
+    )
+    return root.read(tables.SEGMENTS).transform(segments_by_folder(builds, index_dir=index_dir))
 
 
 def _compact_table(root: Warehouse, table: Table, options: CompactOptions) -> TableChange:

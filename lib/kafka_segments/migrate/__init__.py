@@ -1,1 +1,1 @@
-"""Migrate: log directories of old clusters brought to what a Kafka 4 broker should find."""
+"""Migrate: bring log directories of old clusters to what a Kafka 4 broker should find."""

@@ -1,4 +1,4 @@
-"""``migrate``: from clusters of 0.8 to 0.10 to what a Kafka 4 broker should find."""
+"""``migrate`` and ``migrate inventory``: log directories of Kafka 0.8 to 0.10 for Kafka 4."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,8 @@ import click
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import CorruptTextError, UsageError
-from kafka_segments.migrate.command_steps import COMMANDS
+from kafka_segments.migrate.command_plan import plan
+from kafka_segments.migrate.command_steps import apply, rollback, stage, status, verify
 from kafka_segments.retention.options import decision_options, retention_options
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def inventory(**options: Any) -> None:
     run(lambda: _inventory(**options), verbose=options["verbose"])
 
 
-for command in COMMANDS:
+for command in (plan, stage, verify, apply, rollback, status):
     migrate.add_command(command)
 
 

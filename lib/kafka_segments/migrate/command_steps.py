@@ -1,29 +1,15 @@
-"""``migrate plan``, ``stage``, ``verify``, ``apply``, ``rollback`` and ``status``."""
+"""``migrate stage``, ``verify``, ``apply``, ``rollback`` and ``status``: carry out a plan."""
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
 
-from kafka_segments.console.options import (
-    DONE,
-    FAILED,
-    FINDINGS,
-    ROOT,
-    clock,
-    index_size_options,
-    load_settings,
-    run,
-    shared_options,
-    source_option,
-)
-from kafka_segments.console.strict_options import INT, MOMENT_MS, Command
-from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.console.options import DONE, FAILED, FINDINGS, ROOT, clock, run
+from kafka_segments.console.strict_options import MOMENT_MS, Command
+from kafka_segments.tables.outcomes import Outcome
 
-_RULES = ("kafka", "mtime-next", "mtime-first")
 _Command = Callable[..., Any]
 
 
@@ -59,62 +45,6 @@ _by_mtime_option = click.option(
     help="Tell .log files by size and mtime alone; default: their bytes are read again and have"
     " the sha256 of the manifest, but for those that both folders share.",
 )
-
-
-@click.command(cls=Command)
-@source_option
-@shared_options
-@index_size_options
-@click.option("--cluster", metavar="NAME", help="Default: cluster.id of meta.properties.")
-@click.option("--broker-id", type=INT, metavar="N", help="Default: of meta.properties.")
-@click.option(
-    "--time-index",
-    type=click.Choice(_RULES),
-    default="kafka",
-    show_default=True,
-    help="Time index of closed segments in which no record has a timestamp: empty, as Kafka's"
-    " recovery leaves it, or one entry by KIP-33: (mtime -> base offset of the next segment), or"
-    " (mtime -> first offset).",
-)
-@click.option("--convert", is_flag=True, help="Write messages v0 and v1 anew as batches v2.")
-@click.option(
-    "--no-timestamp-as",
-    type=click.Choice(["none", "mtime"]),
-    default="none",
-    show_default=True,
-    help="With --convert: what messages without a timestamp get; none is Kafka's -1.",
-)
-@click.option(
-    "--max-message-bytes",
-    type=INT,
-    default=1_048_588,
-    show_default=True,
-    metavar="BYTES",
-    help="With --convert: the brokers' message.max.bytes; larger batches are named.",
-)
-@click.option(
-    "--topic-ids",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="What kafka-topics --describe prints of the new cluster: logs without partition.metadata"
-    " get one with their topic's id.",
-)
-@click.option(
-    "--damaged",
-    type=click.Choice(["refuse", "cut"]),
-    default="refuse",
-    show_default=True,
-    help="Logs with bytes that a broker's recovery would cut off: leave them alone, or leave those"
-    " bytes behind, segment by segment.",
-)
-@click.option("--stage-dir", metavar="DIR", help="Default: <log directory>.migration, beside it.")
-@click.option("--plan", "plan_id", metavar="ID", help="The plan's id; default: a random one.")
-def plan(**options: Any) -> None:
-    """Look at every segment and say what will be done and why; nothing is changed.
-
-    Exit status 1: some logs are refused. They are left alone, their replicas elsewhere go on.
-    """
-    run(lambda: _plan(**options), verbose=options["verbose"])
 
 
 @click.command(cls=Command)
@@ -178,83 +108,6 @@ def status(**options: Any) -> None:
     run(lambda: _step("status", **options), verbose=options["verbose"])
 
 
-COMMANDS = (plan, stage, verify, apply, rollback, status)
-
-
-def _plan(
-    *,
-    sources: tuple[str, ...],
-    warehouse: str,
-    conf: Path | None,
-    pairs: tuple[str, ...],
-    now_ms: int | None,
-    output: str,
-    dry_run: bool,
-    index_interval_bytes: int | None,
-    segment_index_bytes: int | None,
-    time_index: str,
-    convert: bool,
-    no_timestamp_as: str,
-    max_message_bytes: int,
-    damaged: str,
-    topic_ids: Path | None,
-    stage_dir: str | None,
-    plan_id: str | None,
-    cluster: str | None,
-    broker_id: int | None,
-    **_: Any,
-) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
-    from kafka_segments.migrate.planned_segment import MigrationRules  # noqa: PLC0415
-    from kafka_segments.migrate.report_steps import print_plan  # noqa: PLC0415
-    from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-
-    settings = load_settings(
-        conf,
-        pairs,
-        index_interval_bytes=index_interval_bytes,
-        segment_index_bytes=segment_index_bytes,
-    )
-    rule = "empty" if time_index == _RULES[0] else time_index
-    asked = MigrationOptions(
-        sources=tuple(map(absolute_uri, sources)),
-        warehouse=absolute_uri(warehouse),
-        rules=MigrationRules(
-            without_timestamps=WithoutTimestamps(rule),
-            convert=convert,
-            mtime_for_none=no_timestamp_as == "mtime",
-            max_message_bytes=max_message_bytes,
-            index_interval_bytes=settings.index_interval_bytes,
-            segment_index_bytes=settings.segment_index_bytes,
-            producer_id_expiration_ms=settings.producer_id_expiration_ms,
-            cut_damaged=damaged == "cut",
-        ),
-        now_ms=clock() if now_ms is None else now_ms,
-        plan_id=plan_id,
-        topic_ids={} if topic_ids is None else _read_topic_ids(topic_ids),
-        stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
-        cluster=cluster,
-        broker_id=broker_id,
-    )
-    with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
-        with progress(spark):
-            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run)
-        refused = print_plan(made, planned, output, dry_run=dry_run)
-    return FINDINGS if refused else DONE
-
-
-def _read_topic_ids(file: Path) -> dict[str, str]:
-    from kafka_segments.wire.topic_ids import parse_topic_ids  # noqa: PLC0415
-
-    try:
-        return parse_topic_ids(str(file), file.read_text("utf-8"))
-    except (CorruptTextError, OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--topic-ids {error}") from None
-
-
 def _step(
     step: str,
     *,
@@ -267,7 +120,7 @@ def _step(
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
-    from kafka_segments.migrate.run import Migration  # noqa: PLC0415
+    from kafka_segments.migrate.run_steps import Migration  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -281,9 +134,7 @@ def _step(
 
 
 def exit_status(logs: Counter[str]) -> int:
-    """Give the exit status of a step by how many logs became what."""
-    from kafka_segments.migrate.decide import plan as decide  # noqa: PLC0415
-
-    if logs[decide.FAILED]:
+    """Return the exit status of a step by how many logs became what."""
+    if logs[Outcome.FAILED]:
         return FAILED
-    return FINDINGS if logs[decide.REFUSED] else DONE
+    return FINDINGS if logs[Outcome.REFUSED] else DONE

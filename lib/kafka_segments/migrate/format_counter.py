@@ -1,4 +1,4 @@
-"""How many batches, records and bytes of a segment are of which format."""
+"""Count the batches, records and bytes of each format in a segment."""
 
 from typing import NamedTuple
 
@@ -31,8 +31,8 @@ class FormatCount(NamedTuple):
 class FormatCounter:
     """Counts one segment after another.
 
-    ``decompresses``: compressed messages v0 and v1 are opened to count what is in them; else
-    their record counts are not known, and only headers are read.
+    ``decompresses``: compressed messages v0 and v1 are opened to count the messages in them.
+    Otherwise only headers are read, and their record counts are not known.
     """
 
     def __init__(self, *, decompresses: bool, max_batch_bytes: int = 64 * 1024 * 1024) -> None:
@@ -45,7 +45,7 @@ class FormatCounter:
         self._failure = new_failure()
 
     def count(self, read_into: ReadInto, *, valid_bytes: int) -> list[FormatCount]:
-        """Count the batches that recovery kept, in the order of magic, codec and type.
+        """Return the counts of the batches that recovery kept, by magic, codec and timestamp type.
 
         Raises:
             FileChangedError: the file ended before ``valid_bytes``.
@@ -92,7 +92,7 @@ class FormatCounter:
 
 
 def _formats(batches: wire.Batches) -> Int64s:
-    """Give one number for the format of each batch."""
+    """Return one number for the format of each batch."""
     attributes = batches[wire.ATTRIBUTES]
     magics = np.clip(batches[wire.MAGIC], 0, 3)
     is_append_time = attributes & wire.LOG_APPEND_TIME != 0

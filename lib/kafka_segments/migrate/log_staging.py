@@ -1,4 +1,4 @@
-"""Finish the staged folder of a log: what its segments did not write, and the manifest."""
+"""Finish the staged folder of a log: add what its segments did not write, and the manifest."""
 
 import os
 import shutil
@@ -11,20 +11,24 @@ from kafka_segments.index.log_recovery import LoadOptions, LogLoad
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.migrate.segment_staging import check_unchanged, other_end, own_like, read_part
+from kafka_segments.migrate.segment_staging import check_unchanged, other_end, read_part
 from kafka_segments.migrate.staged_log import (
-    FileState,
     FolderFiles,
     Manifest,
     StagedLog,
     read_manifest,
-    state_of,
     write_manifest,
 )
-from kafka_segments.storage.durable_files import TEMPORARY, copy_durably, write_durably
+from kafka_segments.storage.backups import FileState, state_of
+from kafka_segments.storage.durable_files import (
+    TEMPORARY,
+    copy_durably,
+    own_like,
+    sync_folder,
+    write_durably,
+)
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.folder_exchange import check_exchange
-from kafka_segments.storage.set_aside import sync_folder
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name, parse_segment_name
 from kafka_segments.wire.topic_ids import encode_partition_metadata
@@ -36,7 +40,7 @@ _OF_PRODUCERS = (_TXN_INDEX, SNAPSHOT_SUFFIX)
 class LogToStage(NamedTuple):
     """All planned segments of a log, in order, and what is known of the log.
 
-    ``topic_id``: what its ``partition.metadata`` is to hold; None: none is made.
+    ``topic_id``: for its ``partition.metadata``; None: none is made.
     """
 
     segments: Sequence[PlannedSegment]
@@ -46,14 +50,14 @@ class LogToStage(NamedTuple):
 
     @property
     def log(self) -> StagedLog:
-        """Give its folders."""
+        """Return the folders of the log."""
         return self.segments[0].log
 
     @property
     def carried(self) -> list[Path]:
-        """Give the first folder's files that hold for the staged one.
+        """Return the files of the first folder that are right in the staged one too.
 
-        Where segments are cut, their producers and transactions are others than those noted.
+        Where segments are cut, what was noted of producers and transactions is no longer right.
         """
         is_cut = any(segment.cut_bytes for segment in self.segments)
         entries = sorted(self.log.folder.iterdir())
@@ -61,21 +65,21 @@ class LogToStage(NamedTuple):
 
 
 def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
-    """Make the staged folder of a log whole, and give it its name; a finished one stays.
+    """Complete the staged folder of a log and give it its name; a finished one is left alone.
 
-    1. Closed logs that do not change are links to the same file, all other files copies: a broker
-       writes only to the active log and to the small files.
-    2. ``.txnindex``, ``.snapshot`` and ``leader-epoch-checkpoint``, as a broker's load of the log
-       makes them, are added where the log has none of the kind, ``partition.metadata`` too. In a
-       log with segments that are cut the first two are made anew.
-    3. No staged segment has bytes that recovery would cut off: under the mark of a clean stop a
+    1. Closed logs that do not change are hard links to the same file. All other files are copies: a
+       broker writes only to the active log and to the small files.
+    2. ``.txnindex``, ``.snapshot``, ``leader-epoch-checkpoint`` and ``partition.metadata`` are
+       added where the log has none of the kind, as a broker's load of the log makes them. In a log
+       with segments that are cut the first two are made anew.
+    3. No staged segment has bytes that recovery would cut off. Under the mark of a clean stop a
        broker trusts the index files, and a consumer would run into those bytes. Checksums are
        compared where index files are made, and by ``SegmentProver``.
-    4. The manifest comes before the folder has its name.
+    4. The manifest exists before the folder has its name.
 
     Raises:
         SetAsideError: the log is not as planned, or a broker would not load it.
-        OSError: a step that the file system refused; run it again.
+        OSError: the file system refused a step; run it again.
     """
     staged = log.log
     if staged.other.is_dir() and staged.manifest.exists():
@@ -105,10 +109,10 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
 
 
 def _remove_leftovers(staged: StagedLog) -> None:
-    """Remove what runs that died left unfinished."""
+    """Remove the temporary files of runs that died."""
     for folder in (staged.root, staged.unfinished):
         for entry in folder.iterdir():
-            is_ours = folder == staged.unfinished or entry.name.startswith(staged.manifest.name)
+            is_ours = folder == staged.unfinished or staged.manifest.name in entry.name
             if is_ours and entry.name.endswith(TEMPORARY):
                 entry.unlink()
 
@@ -118,7 +122,9 @@ def _check_folder(log: LogToStage) -> None:
     planned = {segment.path.name for segment in log.segments}
     for entry in sorted(folder.iterdir()):
         if not entry.is_file() or entry.is_symlink():
-            raise SetAsideError(entry, "no plain file: a log's folder with such is not migrated")
+            raise SetAsideError(
+                entry, "no plain file: move it out of the log's folder, then stage again"
+            )
         if parse_segment_name(entry.name) is not None and entry.name not in planned:
             raise SetAsideError(entry, "it was not there when its log was planned: plan again")
 
@@ -138,7 +144,7 @@ def _carry_over(log: LogToStage, written: dict[str, FileState]) -> None:
 
 
 def _add_state_files(log: LogToStage, rules: MigrationRules) -> None:
-    """Write what crosses segments, where the log has none of the kind."""
+    """Write the files that concern several segments, where the log has none of the kind."""
     staged = log.log
     names = {entry.name for entry in log.carried}
     first = log.segments[0].path
@@ -152,7 +158,7 @@ def _add_state_files(log: LogToStage, rules: MigrationRules) -> None:
 
 
 def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]:
-    """Fold the staged segments as a broker's load does; gives files by name."""
+    """Load the staged segments as a broker does; yield the log's files by name."""
     if log.topic_id is not None:
         yield PARTITION_METADATA, encode_partition_metadata(log.topic_id)
     options = LoadOptions(
@@ -189,7 +195,7 @@ def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]
 
 
 def _folder_files(folder: Path, known: dict[str, FileState]) -> FolderFiles:
-    """List a folder; ``known`` files, whose size and mtime fit, are not read again."""
+    """Return the files of a folder; ``known`` ones of the same size and mtime are not read."""
     files = []
     for entry in sorted(folder.iterdir()):
         stat, file = entry.stat(), known.get(entry.name)

@@ -1,4 +1,4 @@
-"""The index files that a migrated segment gets."""
+"""Make the index files that a migrated segment gets."""
 
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.kip33_index import WithoutTimestamps
@@ -10,8 +10,8 @@ from kafka_segments.wire.reading import ReadInto
 class MigratedIndexes:
     """Makes the ``.index`` and ``.timeindex`` of one segment after another.
 
-    They are those of Kafka's recovery. A closed segment in which no record has a timestamp gets
-    an empty time index from Kafka, and one entry by the rules of KIP-33's texts.
+    They are those of Kafka's recovery, with one exception. For a closed segment in which no record
+    has a timestamp Kafka writes an empty time index; by the rules of KIP-33 it has one entry.
     """
 
     def __init__(self, rule: WithoutTimestamps) -> None:
@@ -24,7 +24,7 @@ class MigratedIndexes:
     def make(
         self, recovery: SegmentRecovery, read_into: ReadInto, *, base_offset: int, around: Around
     ) -> dict[str, bytes]:
-        """Give the files by suffix; none where a broker would not load the segment.
+        """Return the files by suffix; none if a broker would not load the segment.
 
         Raises:
             FileChangedError: the file ended before its valid bytes.

@@ -1,43 +1,34 @@
-"""What a migration is asked to do with segments, and a segment of its plan."""
+"""What a migration is asked to do, and a segment of its plan."""
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.staged_log import StagedLog
-from kafka_segments.segments.conversion_hazards import ConversionOptions
+from kafka_segments.segments.conversion import ConversionOptions
 from kafka_segments.segments.format_files import Around
 
 _NS_A_MS = 1_000_000
-
-
-class Action(StrEnum):
-    """What a migration does with a segment."""
-
-    KEEP = "keep"
-    """Its files go over as they are."""
-    INDEXES = "indexes"
-    """Its index files are made anew."""
-    CONVERT = "convert"
-    """Its messages v0 and v1 become batches v2, and its index files are made anew."""
-    CUT = "cut"
-    """What recovery would cut off stays behind, and its index files are made anew."""
-    REFUSE = "refuse"
-    """A broker would not load it, or would cut it: its log is left alone."""
 
 
 @dataclass(frozen=True)
 class MigrationRules:
     """How segments are migrated; the same for all replicas of a log.
 
-    ``without_timestamps``: the time index of closed segments in which no record has a timestamp.
-    ``mtime_for_none``: messages without a timestamp, as all of v0, get the mtime of their segment
-    where they are converted, else they keep -1.
-    ``cut_damaged``: bytes that recovery would cut off stay behind, else their log is refused.
+    Attributes:
+        without_timestamps: The time index of closed segments in which no record has a timestamp.
+        convert: Messages v0 and v1 become batches v2.
+        mtime_for_none: Converted messages without a timestamp, as all of v0, get the mtime of their
+            segment; else they keep -1.
+        max_message_bytes: The brokers' limit on a batch; None: not checked.
+        index_interval_bytes: Kafka's setting.
+        segment_index_bytes: Kafka's setting.
+        producer_id_expiration_ms: Kafka's setting.
+        cut_damaged: Bytes that recovery would cut off stay behind; else their log is refused.
     """
 
     without_timestamps: WithoutTimestamps = WithoutTimestamps.EMPTY
@@ -51,29 +42,30 @@ class MigrationRules:
 
     @property
     def recovery(self) -> RecoveryOptions:
-        """Give the settings that recovery depends on."""
+        """Return the settings that recovery depends on."""
         return RecoveryOptions(self.index_interval_bytes, self.segment_index_bytes)
 
     @property
     def conversion(self) -> ConversionOptions:
-        """Give the limits that conversion depends on."""
+        """Return the limits of a conversion."""
         return ConversionOptions(max_message_bytes=self.max_message_bytes)
 
     def described(self) -> dict[str, Any]:
-        """Give the rules as JSON has them."""
+        """Return the rules as JSON holds them."""
         return asdict(self)
 
     @classmethod
     def of(cls, described: dict[str, Any]) -> "MigrationRules":
-        """Read what ``described`` gave."""
+        """Return the rules that ``described`` described."""
         rule = WithoutTimestamps(described["without_timestamps"])
         return cls(**{**described, "without_timestamps": rule})
 
 
 class PlannedSegment(NamedTuple):
-    """A segment as it was planned; ``next_base_offset`` None: the active one.
+    """A segment as it was planned.
 
-    ``cut_bytes``: what of its end stays behind.
+    ``next_base_offset`` None: it is the active one. ``cut_bytes``: bytes at its end that stay
+    behind.
     """
 
     path: Path
@@ -87,19 +79,19 @@ class PlannedSegment(NamedTuple):
 
     @property
     def valid_bytes(self) -> int:
-        """Give the bytes that go over, as they are or converted."""
+        """Return the number of bytes that go over, as they are or converted."""
         return self.size_bytes - self.cut_bytes
 
     @property
     def log(self) -> StagedLog:
-        """Give the log that it is part of."""
+        """Return the log that the segment is part of."""
         return StagedLog(self.path.parent, self.root)
 
     @property
     def around(self) -> Around:
-        """Give what its time index depends on besides its records."""
+        """Return what the time index depends on besides the records."""
         return Around(self.next_base_offset, self.mtime_ns // _NS_A_MS)
 
     def timestamp_ms(self, rules: MigrationRules) -> int:
-        """Give the timestamp that its messages without one get where they are converted."""
+        """Return the timestamp that messages without one get when they are converted."""
         return self.mtime_ns // _NS_A_MS if rules.mtime_for_none else -1

@@ -1,4 +1,4 @@
-"""Inventory before a migration: what there is, when it goes, what stands in the way of Kafka 4."""
+"""Take the inventory before a migration: segments, when they go, and obstacles to Kafka 4."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -8,8 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide import obstacles
-from kafka_segments.migrate.decide.inventory import is_uniform, take_inventory, uniform_formats
-from kafka_segments.migrate.tasks_formats import count_formats
+from kafka_segments.migrate.decide.inventory import (
+    is_counted_again,
+    take_inventory,
+    with_formats,
+)
+from kafka_segments.migrate.tasks_inventory import count_formats
 from kafka_segments.retention.decide.deletion import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
@@ -32,9 +36,12 @@ _DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")
 
 @dataclass(frozen=True)
 class InventoryOptions:
-    """``retention`` decides what goes by itself; ``gone_settings`` are those that 4.x lacks.
+    """Options of an inventory.
 
-    ``decompresses``: compressed messages v0 and v1 are opened to count their records.
+    Attributes:
+        retention: Decides which segments go by themselves.
+        gone_settings: Settings in use that Kafka 4 does not have.
+        decompresses: Compressed messages v0 and v1 are opened to count their records.
     """
 
     retention: RetentionOptions
@@ -53,8 +60,8 @@ class Inventory:
 def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bool) -> Inventory:
     """Take the inventory of the segments of a warehouse.
 
-    Segments of more than one format, and those whose records only decompression tells, are read
-    again where they lie; of the others the table knows all.
+    The files of two kinds of segments are read again: those of several formats, and those whose
+    records only decompression counts. Of all others the table has the counts.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -85,28 +92,20 @@ def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions)
     there = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
     return (
         there.transform(lambda rows: _with_formats(rows, decompresses=options.decompresses))
-        .transform(with_segment_files)
+        .transform(lambda rows: with_segment_files(rows, only_found=True))
         .join(decided.select(*SEGMENT_KEYS, *_DECIDED), list(SEGMENT_KEYS), how="inner")
         .transform(take_inventory)
     )
 
 
 def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
-    """Add ``formats`` and ``uncounted``, from the table where it knows, else from the files."""
-    is_known = is_uniform() & (F.col("record_count").isNotNull() | F.lit(not decompresses))
-    is_asked = ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
-    asked = segments.where(is_asked)
+    """Add ``formats`` and ``uncounted``, from the table or else from the files."""
+    asked = segments.where(is_counted_again(decompresses=decompresses))
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
     cores = segments.sparkSession.sparkContext.defaultParallelism
     tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
     counted = count_formats(asked.repartition(tasks), decompresses=decompresses)
-    is_read = F.col("valid_bytes").isNotNull()
-    return segments.join(counted, "path", how="left").withColumns(
-        {
-            "formats": F.when(is_asked, F.col("formats")).when(is_read, uniform_formats()),
-            "uncounted": F.when(is_read, F.col("uncounted")).otherwise(F.col("damage.message")),
-        }
-    )
+    return segments.transform(with_formats(counted, decompresses=decompresses))
 
 
 def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame:

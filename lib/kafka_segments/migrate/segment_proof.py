@@ -1,4 +1,4 @@
-"""Prove of one staged segment that it holds what the first one does, and fits its index files."""
+"""Prove that one staged segment holds the records of the first one, and fits its index files."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,14 +10,13 @@ from kafka_segments.index.time_index import check_time_index
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.staged_log import (
-    FileState,
     Side,
     StagedLog,
     log_state,
     read_manifest,
-    state_of,
 )
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
+from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.wire.names import file_name
 
@@ -33,7 +32,7 @@ class _Folders(NamedTuple):
 
 
 class SegmentProver:
-    """Proves segments one after another; what it needs is made once a task."""
+    """Proves segments one after another, with buffers that are made once."""
 
     def __init__(self, rules: MigrationRules) -> None:
         self._recoverer = SegmentRecoverer(rules.recovery)
@@ -42,11 +41,11 @@ class SegmentProver:
         self._logs: dict[StagedLog, _Folders] = {}
 
     def prove(self, segment: PlannedSegment) -> Proof:
-        """Compare a segment before and after; ``problem`` says what does not hold.
+        """Compare a segment before and after; return the proof, whose ``problem`` says what fails.
 
         1. Both logs, and the staged index files, have the bytes of the manifest.
         2. The records of both, without their timestamps, have the same digest.
-        3. Recovery of the migrated log reaches its last byte and the same offset, and gives its
+        3. Recovery of the migrated log reaches its last byte and the same offset, and makes its
            index files.
         4. The index files pass Kafka's sanity checks.
         """
@@ -67,7 +66,11 @@ class SegmentProver:
         proof["migrated_size_bytes"] = migrated.size_bytes
         self._compare_records(before / name, after / name, first.sha256 == migrated.sha256, proof)
         if first.mtime_ns != migrated.mtime_ns:
-            raise SetAsideError(after / name, "its mtime is not the one of the first log")
+            raise SetAsideError(
+                after / name,
+                f"its mtime is {migrated.mtime_ns} ns, that of the first log {first.mtime_ns}:"
+                " plan again",
+            )
         recoveries = [self._check_indexes(segment, folder / name) for folder in (before, after)]
         behind = recoveries[1][0].truncated_bytes
         if behind:
@@ -80,11 +83,11 @@ class SegmentProver:
             _checked(index, migrated_files)
             found = index.read_bytes()
             if found != data:
-                raise SetAsideError(index, "it is not what recovery of its log writes")
+                raise SetAsideError(index, "it is not what recovery of its log writes: plan again")
             _CHECKS[suffix](found, base_offset=segment.base_offset)
 
     def _compare_records(self, before: Path, after: Path, is_same: bool, proof: Proof) -> None:
-        """Compare digests; where both logs have the same bytes one of them will do."""
+        """Compare digests; where both logs have the same bytes only one is read."""
         first = self._digest(before)
         migrated = first if is_same else self._digest(after)
         proof |= {
@@ -111,7 +114,7 @@ class SegmentProver:
     def _check_indexes(
         self, segment: PlannedSegment, log: Path
     ) -> tuple[SegmentRecovery, dict[str, bytes]]:
-        """Recover a log and make its index files."""
+        """Recover a log; return its recovery and index files."""
         with open_segment(place(str(log))) as opened:
             recovery = self._recoverer.recover(
                 opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
@@ -138,7 +141,7 @@ def _folders(log: StagedLog) -> _Folders:
 
 
 def _checked(path: Path, known: dict[str, FileState]) -> FileState:
-    """Give a file's state, which must be the one of the manifest."""
+    """Return the state of a file, which must be that of the manifest."""
     found = state_of(path)
     if found != known.get(path.name):
         raise SetAsideError(path, "it is not as the manifest says: plan again")

@@ -1,4 +1,4 @@
-"""Write the files of one migrated segment into the folder that grows for its log."""
+"""Write the files of one migrated segment into the unfinished folder of its log."""
 
 import json
 import os
@@ -7,11 +7,12 @@ from pathlib import Path
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
-from kafka_segments.migrate.planned_segment import Action, MigrationRules, PlannedSegment
-from kafka_segments.migrate.staged_log import FileState, state_of
-from kafka_segments.segments.conversion import SegmentConverter
-from kafka_segments.storage.durable_files import durable_file, write_durably
+from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
+from kafka_segments.segments.converter import SegmentConverter
+from kafka_segments.storage.backups import FileState, state_of
+from kafka_segments.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
@@ -20,7 +21,7 @@ Files = tuple[FileState, ...]
 
 
 class SegmentStager:
-    """Stages segments one after another; what it needs is made once a task."""
+    """Stages segments one after another, with buffers that are made once."""
 
     def __init__(self, rules: MigrationRules) -> None:
         self._rules = rules
@@ -29,12 +30,12 @@ class SegmentStager:
         self._converter = SegmentConverter(rules.conversion)
 
     def stage(self, segment: PlannedSegment) -> None:
-        """Write what the segment gets, and note it; what an earlier run noted is left alone.
+        """Write the files that a segment gets, and note them; skip one that was noted before.
 
         Raises:
             SetAsideError: the segment is not as it was planned.
-            FileChangedError: it changed while it was read.
-            OSError: it cannot be read, or a file not written.
+            FileChangedError: the segment changed while it was read.
+            OSError: it cannot be read, or a file cannot be written.
         """
         if is_staged(segment):
             return
@@ -96,7 +97,7 @@ class SegmentStager:
 
 
 def _cut(segment: PlannedSegment) -> Path:
-    """Write the log without what stays behind, with the mtime of the first one."""
+    """Write the log without the bytes that stay behind, with the mtime of the first one."""
     target, size_bytes = segment.log.unfinished / segment.path.name, segment.valid_bytes
     with (
         segment.path.open("rb") as first,
@@ -115,7 +116,7 @@ def _look_like_first(path: Path, segment: PlannedSegment) -> None:
 
 
 def other_end(segment: PlannedSegment, valid_bytes: int) -> SetAsideError:
-    """Say that a log cannot be read as far as was planned: what is behind would come with it."""
+    """Return the error of a log that cannot be read exactly as far as was planned."""
     return SetAsideError(
         segment.path,
         f"it can be read up to byte {valid_bytes}, up to {segment.valid_bytes} when it was planned:"
@@ -124,15 +125,15 @@ def other_end(segment: PlannedSegment, valid_bytes: int) -> SetAsideError:
 
 
 def is_staged(segment: PlannedSegment) -> bool:
-    """Tell whether an earlier run has written what a segment gets."""
+    """Tell whether an earlier run has written the files that a segment gets."""
     return segment.log.other.exists() or _part(segment).exists()
 
 
 def read_part(segment: PlannedSegment) -> tuple[Files, Files]:
-    """Read what staging a segment noted: its files before, and those written.
+    """Return what was noted when a segment was staged: its files before, and the written ones.
 
     Raises:
-        SetAsideError: it has not been staged.
+        SetAsideError: the segment is not staged.
     """
     try:
         found = json.loads(_part(segment).read_text("utf-8"))
@@ -143,10 +144,10 @@ def read_part(segment: PlannedSegment) -> tuple[Files, Files]:
 
 
 def check_unchanged(segment: PlannedSegment) -> None:
-    """Check that a segment's log has the size and mtime that it was planned with.
+    """Check that a log has the size and mtime that it was planned with.
 
     Raises:
-        SetAsideError: it has not, or is gone.
+        SetAsideError: it has changed, or is gone.
     """
     try:
         stat = segment.path.stat()
@@ -158,23 +159,6 @@ def check_unchanged(segment: PlannedSegment) -> None:
             f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {segment.size_bytes} and"
             f" {segment.mtime_ns} when it was planned: plan again",
         )
-
-
-def own_like(path: Path, other: Path) -> None:
-    """Give a file the owner and mode of another.
-
-    Raises:
-        SetAsideError: only the owner or root may.
-    """
-    stat, mine = other.stat(), path.stat()
-    if (stat.st_uid, stat.st_gid) != (mine.st_uid, mine.st_gid):
-        try:
-            os.chown(path, stat.st_uid, stat.st_gid)
-        except PermissionError:
-            raise SetAsideError(
-                other, f"run as its owner, uid {stat.st_uid}, or as root: a broker must own it"
-            ) from None
-    path.chmod(stat.st_mode & 0o7777)
 
 
 def _part(segment: PlannedSegment) -> Path:

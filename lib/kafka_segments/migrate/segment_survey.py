@@ -1,4 +1,4 @@
-"""Look at one segment before its migration: what its log holds, how its index files are."""
+"""Look at one segment before its migration: its log, and the index files beside it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from kafka_segments.index.recovery import DamageKind, SegmentRecoverer, SegmentR
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.segments.conversion import SegmentConverter
+from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.storage.files import (
     OpenSegment,
     first_line,
@@ -33,7 +33,7 @@ Facts = dict[str, Any]
 
 
 class SegmentSurveyor:
-    """Looks at segments one after another; what it needs is made once a task."""
+    """Looks at segments one after another, with buffers that are made once."""
 
     def __init__(self, rules: MigrationRules) -> None:
         self._rules = rules
@@ -43,9 +43,10 @@ class SegmentSurveyor:
         self._converter = SegmentConverter(rules.conversion)
 
     def survey(self, segment: PlannedSegment) -> Facts:
-        """Give the facts that a plan is made of; ``problem`` says why there can be none.
+        """Return the facts for a plan; ``problem`` says why a segment cannot be migrated.
 
-        ``index_findings``: how the files beside the segment differ from those it is to have.
+        ``index_findings`` says how the index files beside the segment differ from those that it
+        gets.
         """
         facts: Facts = {"index_findings": [], "conversion_hazards": []}
         try:
@@ -87,7 +88,7 @@ class SegmentSurveyor:
     def _conversion(
         self, segment: PlannedSegment, opened: OpenSegment, recovery: SegmentRecovery
     ) -> Facts:
-        """Convert without writing; nothing where it is not asked for, or all is v2 already."""
+        """Convert without writing; return nothing if that is not asked, or all is v2."""
         if not self._rules.convert or not _is_legacy(recovery):
             return {}
         made = self._converter.convert(
@@ -132,7 +133,7 @@ class SegmentSurveyor:
         opened: OpenSegment,
         recovery: SegmentRecovery,
     ) -> dict[str, str]:
-        """Say how the files stand to those of recovery, by suffix."""
+        """Return, by suffix, how the index files differ from those of recovery."""
         offsets, times = recovery.offset_entries, recovery.time_entries
         if offsets is None or times is None:
             return {}
@@ -162,7 +163,7 @@ def _is_legacy(recovery: SegmentRecovery) -> bool:
 
 
 def _unmodelled(segment: PlannedSegment) -> str | None:
-    """Say why the rules of a log are not those of a topic's; None: they are."""
+    """Return why a log has other rules than a topic's; None: it has the same."""
     if (segment.path.parent / _QUORUM_STATE).exists():
         return f"it has {_QUORUM_STATE}: the log of a Raft quorum, which has rules of its own"
     return None

@@ -1,34 +1,25 @@
 """A log's folder and the one staged for it: which of the two is in place, and the swap.
 
-``<root>/<folder>.json``, the manifest, has the files of both with size, mtime and sha256;
-``<root>/<folder>`` is the folder that is not in place: the migrated one until ``put_in_place``,
-the first one until ``put_back``. Both do one step, ``exchange_folders``, so a process that is
-killed leaves the one state or the other, and the folders' inodes say which.
+``<root>/<folder>.json``, the manifest, has size, mtime and SHA-256 of the files of both folders.
+``<root>/<folder>`` is the folder that is not in place: the migrated one before ``put_in_place``,
+the first one before ``put_back``. Each of them swaps in one step, ``exchange_folders``. So a
+process that is killed leaves the one state or the other, and the inodes of the folders tell which.
 """
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.durable_files import write_durably
+from kafka_segments.storage import backups
+from kafka_segments.storage.backups import FileState
+from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.folder_exchange import exchange_folders
-from kafka_segments.storage.set_aside import sha256_of
 from kafka_segments.wire.names import LOG_SUFFIX
 
 _READERS = 4  # of files at once: hashlib lets go of the interpreter's lock
-
-
-class FileState(NamedTuple):
-    """A file as it was when it was staged."""
-
-    name: str
-    size_bytes: int
-    mtime_ns: int
-    sha256: str
 
 
 class FolderFiles(NamedTuple):
@@ -46,16 +37,16 @@ class Manifest(NamedTuple):
 
 
 class Side(StrEnum):
-    """Which folder lies in the log directory: the first one, or the migrated one."""
+    """Which of the two folders is in place: the first one, or the migrated one."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class LogState(NamedTuple):
-    """What there is of a log; ``side`` None: neither folder can be told.
+    """What is on disk of a log; ``side`` None: neither folder can be told from the other.
 
-    ``is_staged``: the other folder is there, whole.
+    ``is_staged``: the folder that is not in place exists and is complete.
     """
 
     side: Side | None
@@ -64,69 +55,60 @@ class LogState(NamedTuple):
 
 
 class StagedLog(NamedTuple):
-    """A partition's folder, and the root that staged folders of its log directory lie in."""
+    """A partition's folder, and the root of the staged folders of its log directory."""
 
     folder: Path
     root: Path
 
     @property
     def other(self) -> Path:
-        """The folder that is not in place."""
+        """Return the folder that is not in place."""
         return self.root / self.folder.name
 
     @property
     def unfinished(self) -> Path:
-        """Where the migrated folder grows."""
+        """Return the folder in which the migrated one is made."""
         return self.root / f"{self.folder.name}.unfinished"
 
     @property
     def parts(self) -> Path:
-        """Where the results of its segments wait."""
+        """Return the folder for what staging notes of each segment."""
         return self.root / f"{self.folder.name}.parts"
 
     @property
     def manifest(self) -> Path:
-        """What both folders hold."""
+        """Return the file that says what both folders hold."""
         return self.root / f"{self.folder.name}.json"
 
 
-def state_of(path: Path) -> FileState:
-    """Take a file's state; it is read whole."""
-    stat = path.stat()
-    return FileState(path.name, stat.st_size, stat.st_mtime_ns, sha256_of(path))
-
-
 def write_manifest(log: StagedLog, manifest: Manifest) -> None:
-    """Write the manifest of a log, whole or not at all."""
+    """Write the manifest of a log; it appears whole and is on disk."""
     sides = {
         name: {"inode": side.inode, "files": [file._asdict() for file in side.files]}
         for name, side in manifest._asdict().items()
     }
-    write_durably(log.manifest, json.dumps({"folder": str(log.folder), **sides}, indent=1).encode())
+    backups.write_manifest(log.manifest, {"folder": str(log.folder), **sides})
 
 
 def read_manifest(log: StagedLog) -> Manifest:
-    """Read the manifest of a log.
+    """Return the manifest of a log.
 
     Raises:
-        SetAsideError: there is none, or it is none.
+        SetAsideError: the log has no manifest, or it cannot be parsed.
     """
-    try:
-        found = json.loads(log.manifest.read_text("utf-8"))
-        return Manifest(*(_side(found[name]) for name in Manifest._fields))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SetAsideError(log.manifest, f"no manifest: {error}") from None
+    return backups.read_manifest(log.manifest, _parsed)
 
 
-def _side(found: dict[str, object]) -> FolderFiles:
-    files = found["files"]
-    if not isinstance(files, list):
-        raise TypeError("files is no list")
-    return FolderFiles(int(str(found["inode"])), tuple(FileState(**file) for file in files))
+def _parsed(manifest: Any) -> Manifest:
+    return Manifest(*(_side(manifest[name]) for name in Manifest._fields))
+
+
+def _side(side: Any) -> FolderFiles:
+    return FolderFiles(int(side["inode"]), tuple(FileState(**file) for file in side["files"]))
 
 
 def log_state(log: StagedLog) -> LogState:
-    """Say which folder is in place; what is on disk decides, nothing else."""
+    """Return which folder is in place; only what is on disk decides."""
     if not log.other.is_dir() or not log.manifest.exists():
         begun = log.unfinished.exists() or log.parts.exists()
         return LogState(Side.BEFORE, False, "staging was begun" if begun else "nothing is staged")
@@ -140,7 +122,7 @@ def log_state(log: StagedLog) -> LogState:
 
 
 def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
-    """Tell by the inodes; where a copy has changed those, by the files."""
+    """Return which folder is in place by the inodes; in a copy, by the files."""
     inodes = (log.folder.stat().st_ino if log.folder.is_dir() else -1, log.other.stat().st_ino)
     if inodes == (manifest.before.inode, manifest.after.inode):
         return Side.BEFORE
@@ -154,13 +136,13 @@ def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
 
 
 def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
-    """Swap the migrated folder in; one that is in place already stays.
+    """Swap the migrated folder in; if it is in place already, do nothing.
 
-    The bytes of all its files are those of the manifest, but of logs that are the same file in
-    both folders, which the swap does not change. ``by_mtime``: of no log are they read again.
+    The bytes of all its files must be those of the manifest. Logs that are the same file in both
+    folders are not read: the swap does not change them. ``by_mtime``: no log is read.
 
     Raises:
-        SetAsideError: a folder that is not as it was staged.
+        SetAsideError: a folder is not as it was staged.
         OSError: the swap was refused; nothing has changed.
     """
     if _checked_state(log).side is Side.AFTER:
@@ -178,14 +160,14 @@ def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
 
 
 def put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
-    """Swap the first folder back in; one that is in place already stays.
+    """Swap the first folder back in; if it is in place already, do nothing.
 
-    The migrated folder goes to where the first one was, so nothing is lost. Bytes are compared
-    as ``put_in_place`` does.
+    The migrated folder goes to where the first one was, so nothing is lost. Bytes are compared as
+    ``put_in_place`` does.
 
     Raises:
-        SetAsideError: the first folder is not as it was; or, unless ``discard``, segments have
-            changed since the migration, so records would be lost to consumers.
+        SetAsideError: the first folder is not as it was. Or, unless ``discard``, segments have
+            changed since the migration: their new records would be lost to consumers.
         OSError: the swap was refused; nothing has changed.
     """
     if _checked_state(log).side is Side.BEFORE:
@@ -214,15 +196,15 @@ def _checked_state(log: StagedLog) -> LogState:
 
 
 def _grown(log: StagedLog, manifest: Manifest) -> str | None:
-    """Say whether segments were appended to, cut, added or deleted in the migrated folder."""
+    """Return how segments of the migrated folder have changed since; None: they have not."""
     logs = [file for file in manifest.after.files if file.name.endswith(LOG_SUFFIX)]
     return difference(log.folder, logs, only=LOG_SUFFIX)
 
 
 def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> str | None:
-    """Say how the files of a folder differ by name, size or mtime; None: not at all.
+    """Return how the files of a folder differ by name, size or mtime; None: they do not.
 
-    ``only``: compare the names that end so.
+    ``only``: the suffix of the names that are compared.
     """
     if not folder.is_dir():
         return "it is no folder"
@@ -231,7 +213,7 @@ def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> s
         if file.name not in names:
             return f"{file.name} is gone"
         names.remove(file.name)
-        stat = (folder / file.name).stat()
+        stat = (folder / file.name).lstat()
         if (stat.st_size, stat.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
             return (
                 f"{file.name} has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns,"
@@ -241,7 +223,7 @@ def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> s
 
 
 def _altered(log: StagedLog, side: FolderFiles, *, by_mtime: bool) -> str | None:
-    """Compare the bytes of the files of the folder that is not in place."""
+    """Return which file of the folder that is not in place has other bytes; None: none has."""
     wanted = [
         file
         for file in side.files
@@ -256,6 +238,6 @@ def _altered(log: StagedLog, side: FolderFiles, *, by_mtime: bool) -> str | None
 
 
 def _is_in_both(log: StagedLog, name: str) -> bool:
-    """Tell whether a file of the one folder is a link to that of the other."""
+    """Tell whether a file is the same one in both folders, by a hard link."""
     in_place = log.folder / name
     return in_place.is_file() and in_place.samefile(log.other / name)

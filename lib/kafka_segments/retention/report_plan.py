@@ -13,6 +13,7 @@ from rich.markup import escape
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
 from kafka_segments.retention.report import made_table, print_table
 from kafka_segments.retention.run_plan import LogMove
+from kafka_segments.tables.outcomes import Outcome
 
 
 def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) -> int:
@@ -52,7 +53,7 @@ def print_moves(moves: Iterable[LogMove], output: str, *, execute: bool) -> int:
     if output == "csv":
         writer.writerow([field.name for field in fields(LogMove)])
     for move in moves:
-        refused += move.status == "refused"
+        refused += move.status == Outcome.REFUSED
         if output == "json":
             sys.stdout.write(json.dumps(asdict(move)) + "\n")
         elif output == "csv":

@@ -17,9 +17,12 @@ from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
+from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.set_aside import SegmentFile
+from kafka_segments.storage.uris import LOCAL_ROOT
 from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -68,7 +71,7 @@ def plan_retention(
     doomed = decided.where((F.col("decision") == DELETE) & ~F.col("rolls")).join(
         known, [*LOG_KEYS, "base_offset"], how="inner"
     )
-    elsewhere = doomed.where(F.col("path").contains("://")).first()
+    elsewhere = doomed.where(~F.col("path").startswith(LOCAL_ROOT)).first()
     if elsewhere is not None:
         raise UsageError(f"{elsewhere['path']}: a plan moves files of a local file system alone")
     log = F.try_element_at("files", F.lit(-1))
@@ -105,7 +108,7 @@ def apply_plan(
 
     def act(log: _PlannedLog) -> LogMove:
         if log.problem is not None:
-            return log.move("refused", log.problem)
+            return log.move(Outcome.REFUSED, log.problem)
         if set_aside.is_set_aside(log.folder, log.aside, log.files):
             return log.move("already moved", f"to {log.aside}")
         if not execute:
@@ -157,18 +160,18 @@ def _each_log(
         with ExitStack() as lock:
             refusal = None
             try:
-                lock.enter_context(set_aside.held_lock(log_dir / LOCK))
+                lock.enter_context(held_lock(log_dir / LOCK))
             except SetAsideError as error:
                 refusal = str(error)
             for log in group:
-                yield _tried(log, act) if refusal is None else log.move("refused", refusal)
+                yield _tried(log, act) if refusal is None else log.move(Outcome.REFUSED, refusal)
 
 
 def _tried(log: _PlannedLog, act: Callable[[_PlannedLog], LogMove]) -> LogMove:
     try:
         return act(log)
     except (SetAsideError, OSError) as error:
-        return log.move("refused", str(error))
+        return log.move(Outcome.REFUSED, str(error))
 
 
 def _read_plan(spark: SparkSession, warehouse: str, plan_id: str) -> DataFrame:

@@ -49,7 +49,8 @@ from kafka_segments.rows.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.rows.read_options import ReadOptions, parse_options
 from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
 from kafka_segments.spark.packing import OPEN_COST_BYTES, Load, count_tasks
-from kafka_segments.storage.index_files import IndexOutput, folders_below
+from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.storage.uris import folders_below
 
 
 class SegmentTask(InputPartition):

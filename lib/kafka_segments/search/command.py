@@ -194,5 +194,7 @@ def _refuse_contradictions(
         raise UsageError("one of --time and --questions is needed")
     if output == RESET_OFFSETS and (len(moments) != 1 or moments[0][1] < 0):
         raise UsageError("--output reset-offsets takes one --time, and no name for it")
-    if questions is not None and not Path(questions).is_file() and "://" not in questions:
+    from kafka_segments.storage.stores import store_of  # noqa: PLC0415
+
+    if questions is not None and store_of(questions).is_local and not Path(questions).is_file():
         raise UsageError(f"--questions {questions}: no such file")

@@ -1,4 +1,4 @@
-"""What a reader asks for; apart from the reader, which takes long to import."""
+"""What a reader asks for. The reader itself takes long to import, so this is apart from it."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Bounds:
     high_timestamp: int = 2**63 - 1
 
     def narrowed(self, other: "Bounds") -> "Bounds":
-        """Give the bounds where both meet."""
+        """Return the bounds that lie within both."""
         return Bounds(
             max(self.low_offset, other.low_offset),
             min(self.high_offset, other.high_offset),

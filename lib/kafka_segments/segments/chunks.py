@@ -21,8 +21,12 @@ _MOST_BATCHES = 64 * 1024
 class ChunkOptions:
     """How batches are read.
 
-    ``needs_body``: a batch's bytes come with its header. ``check_crc``: checksums are verified,
-    so every byte is read; else what only headers are needed of is jumped over.
+    Attributes:
+        needs_body: A batch comes with its bytes; else with its header alone.
+        check_crc: Checksums are verified, so every byte is read. Otherwise, without bodies, what
+            lies between headers is jumped over.
+        max_batch_bytes: A larger batch comes without its bytes.
+        bounds: Batches that lie outside are left out.
     """
 
     needs_body: bool
@@ -33,12 +37,15 @@ class ChunkOptions:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some batches of a segment, in order.
+    """Some batches of a segment, in order; valid until the next chunk is read.
 
-    ``batches`` has a column a batch (see ``wire.batches``). ``data`` holds them, its first byte at
-    ``data_position`` of the file; it is None where bodies are not needed, or for a single batch
-    above ``max_batch_bytes``. Both hold until the next chunk. ``end_reason``, in a segment's last
-    chunk, says why the walk ended at ``end_position``, before the file did.
+    Attributes:
+        batches: A column for each batch (see ``wire.batches``).
+        data: Bytes of the file that hold the batches. None where bodies are not needed, and for a
+            single batch above ``max_batch_bytes``.
+        data_position: Byte of the file that ``data`` starts at.
+        end_reason: In the last chunk, why the batches end before the file does; None: they do not.
+        end_position: Byte of the file at which they end.
     """
 
     batches: wire.Batches
@@ -59,9 +66,9 @@ class ChunkReader:
         self._count = 0
 
     def read(self, read_into: ReadInto, *, size_bytes: int) -> Iterator[Chunk]:
-        """Give the batches that recovery would keep and the bounds let through.
+        """Yield the batches that recovery would keep and the bounds let through.
 
-        Zero bytes from the last batch to the end, as preallocation leaves them, are a normal end.
+        Zeros behind the last batch, as preallocation leaves them, are a normal end.
 
         Raises:
             FileChangedError: the file ended before ``size_bytes``.
@@ -83,7 +90,7 @@ class ChunkReader:
             yield self._end(walk)
 
     def _walk(self, read_into: ReadInto, walk: wire.Walk) -> Iterator[Chunk]:
-        """Walk to the end; where bodies are not needed the last batches are still to be given."""
+        """Yield chunks up to the end; without bodies the last batches are not yielded yet."""
         buffer, size_bytes = self._buffer, int(walk[wire.END])
         while True:
             position = int(walk[wire.NEXT_POSITION])
@@ -123,7 +130,7 @@ class ChunkReader:
         return self._options.max_batch_bytes if self._options.needs_body else len(self._buffer)
 
     def _given_away(self, data: wire.Bytes | None = None, position: int = 0) -> Iterator[Chunk]:
-        """Give the batches found so far, if any, and begin anew."""
+        """Yield the batches found so far, if any, and start the next chunk."""
         count, self._count = self._count, 0
         if count:
             yield Chunk(
@@ -141,7 +148,7 @@ class ChunkReader:
         return Chunk(self._batches[:, :0], end_reason=reason, end_position=position)
 
     def _pass_over(self, read_into: ReadInto, walk: wire.Walk, batch_bytes: int) -> Iterator[Chunk]:
-        """Give a batch too large for memory by its header; verify its checksum in pieces."""
+        """Yield a batch too large for memory by its header; verify its checksum in pieces."""
         position, size_bytes = int(walk[wire.NEXT_POSITION]), int(walk[wire.END])
         header = np.empty(min(HEADER_BYTES, batch_bytes), dtype=np.uint8)
         _fill(read_into, position, header, size_bytes)
@@ -171,7 +178,7 @@ class ChunkReader:
         return crc ^ CRC_START
 
     def _is_preallocated(self, read_into: ReadInto, walk: wire.Walk) -> bool:
-        """Tell whether a walk that ended at a size of 0 ended at zeros only."""
+        """Tell whether a walk that ended at a batch size of 0 has only zeros behind it."""
         if walk[wire.STATUS] != BAD_SIZE or walk[wire.FOUND] != 0:
             return False
         end = int(walk[wire.END])

@@ -1,7 +1,7 @@
-"""SHA-256 of a segment's records: the same before and after its batches are written anew.
+"""Digest a segment's records: the SHA-256 stays the same when its batches are written anew.
 
-It covers offset, key, value and headers of every record in their order (``wire.record_form``),
-control records among them, and nothing else: no timestamps, no batches, no compression.
+It covers offset, key, value and headers of every record, in order (``wire.record_form``), control
+records included. It does not cover timestamps, batches and compression.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ _OUT_BYTES = 1024 * 1024
 class RecordDigest:
     """The digest in hex, and how many records it covers.
 
-    ``undecodable``: a batch that ends the digest before the segment's end, and why; such a
-    digest proves nothing. What recovery would cut off at the end is not covered.
+    ``undecodable`` names the batch that ended the digest before the segment's end, and why; with
+    one the digest proves nothing. Bytes that recovery would cut off at the end are not covered.
     """
 
     sha256: str
@@ -65,7 +65,7 @@ class RecordDigester:
         return RecordDigest(self._sha256.hexdigest(), count, undecodable)
 
     def _add(self, chunk: Chunk) -> str | None:
-        """Add the records of a chunk's batches; gives why one of them could not be."""
+        """Add the records of a chunk's batches; return why one of them cannot be decoded."""
         batches = np.ascontiguousarray(chunk.batches)
         form = self._form
         form[record_form.BATCH], form[record_form.LEFT] = 0, -1

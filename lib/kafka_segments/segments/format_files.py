@@ -1,4 +1,4 @@
-"""Index files in the format asked for, from a recovered segment and, where need be, its records."""
+"""Make index files in the format asked for from a recovered segment, or from its records."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -34,14 +34,14 @@ Files = dict[str, bytes | None]
 
 
 class Around(NamedTuple):
-    """What is known of a segment from outside of it; ``next_base_offset`` None: the active one."""
+    """What index files depend on outside of a segment; ``next_base_offset`` None: it is active."""
 
     next_base_offset: int | None = None
     last_modified_ms: int = 0
 
 
 class Made(NamedTuple):
-    """Index files by suffix, None for one that must not be there, and what was wrong."""
+    """Index files by suffix, None for one that must not exist, and the damage of the segment."""
 
     files: Files
     damage: Damage | None
@@ -60,14 +60,14 @@ class FormatFiles:
     def make(
         self, recovery: SegmentRecovery, read_into: ReadInto, *, base_offset: int, around: Around
     ) -> Made:
-        """Make a segment's files; only the bytes that recovery kept are read again.
+        """Make the files of a segment; only the bytes that recovery kept are read again.
 
         1. Where Kafka leaves no indexes there are none in any format.
-        2. An entry that the format has no room for, or offsets that go back: the format's own
-           file is left out.
-        3. A batch whose records cannot be decoded counts as one, at its base offset.
+        2. Where an entry has no room in the format, or offsets go back, the format's own file is
+           left out.
+        3. A batch whose records cannot be decoded counts as one record, at its base offset.
 
-        2 and 3 are damage of the segment, unless it has some already.
+        2 and 3 are damage of the segment, unless it has other damage already.
 
         Raises:
             FileChangedError: the file ended before its valid bytes.

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from kafka_segments.sources.kinds import LOG, SEGMENT
 from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
-from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place
+from kafka_segments.storage.durable_files import TEMPORARY
+from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
@@ -147,7 +148,7 @@ def _why_unrecognized(entry: FileEntry, parse_name: Callable[[str], int | None])
         return entry.oddity
     if entry.name.endswith((".cleaned", ".swap", ".deleted")):
         return _LEFT_OVER
-    if entry.name.endswith(TEMPORARY_SUFFIX):
+    if entry.name.endswith(TEMPORARY):
         return "unfinished file of a kafka-segments run that was stopped; may be removed"
     if not entry.name.endswith(LOG_SUFFIX) or parse_name(entry.name) is not None:
         return None

@@ -8,16 +8,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.storage.set_aside import files_of_segments, sha256_of
+from kafka_segments.storage.durable_files import sha256_of
+from kafka_segments.storage.set_aside import files_of_segments
 
 _FILES = "array<struct<name: string, size_bytes: bigint, mtime_ns: bigint>>"
 _ROWS = 1000
 
 
-def with_segment_files(segments: DataFrame, *, has_digests: bool = False) -> DataFrame:
+def with_segment_files(
+    segments: DataFrame, *, has_digests: bool = False, only_found: bool = False
+) -> DataFrame:
     """Add ``files`` and ``unlisted`` (why its folder cannot be read; null: it can be).
 
-    With ``has_digests`` the files are read: ``digests`` holds the sha256 of each by its name.
+    Args:
+        segments: as below.
+        has_digests: read the files; ``digests`` then has the SHA-256 of each by its name.
+        only_found: leave out links that lead nowhere: a broker finds no file there.
 
     Needs: path (of a local .log), base_offset. A path occurs once.
     """
@@ -26,7 +32,7 @@ def with_segment_files(segments: DataFrame, *, has_digests: bool = False) -> Dat
         segments.groupBy(folder.alias("folder"))
         .agg(F.sort_array(F.collect_list("base_offset")).alias("base_offsets"))
         .mapInArrow(
-            partial(_list, has_digests=has_digests),
+            partial(_list, has_digests=has_digests, only_found=only_found),
             f"folder string, base_offset bigint, files {_FILES}, unlisted string,"
             " digests map<string, string>",
         )
@@ -39,7 +45,9 @@ def with_segment_files(segments: DataFrame, *, has_digests: bool = False) -> Dat
     )
 
 
-def _list(batches: Iterator[pa.RecordBatch], *, has_digests: bool) -> Iterator[pa.RecordBatch]:
+def _list(
+    batches: Iterator[pa.RecordBatch], *, has_digests: bool, only_found: bool
+) -> Iterator[pa.RecordBatch]:
     schema = pa.schema(
         [
             ("folder", pa.string()),
@@ -62,13 +70,20 @@ def _list(batches: Iterator[pa.RecordBatch], *, has_digests: bool) -> Iterator[p
     )
     for batch in batches:
         for group in batch.to_pylist():
-            rows = list(_rows_of(group["folder"], group["base_offsets"], has_digests=has_digests))
+            rows = list(
+                _rows_of(
+                    group["folder"],
+                    group["base_offsets"],
+                    has_digests=has_digests,
+                    only_found=only_found,
+                )
+            )
             for start in range(0, len(rows), _ROWS):
                 yield pa.RecordBatch.from_pylist(rows[start : start + _ROWS], schema)
 
 
 def _rows_of(
-    folder: str, base_offsets: list[int], *, has_digests: bool
+    folder: str, base_offsets: list[int], *, has_digests: bool, only_found: bool
 ) -> Iterator[dict[str, object]]:
     unlisted = None
     digests: dict[int, dict[str, str]] = {base: {} for base in base_offsets}
@@ -77,6 +92,8 @@ def _rows_of(
         for base_offset, name, size_bytes, mtime_ns in files_of_segments(
             Path(folder), base_offsets
         ):
+            if only_found and not Path(folder, name).exists():
+                continue
             files[base_offset].append(
                 {"name": name, "size_bytes": size_bytes, "mtime_ns": mtime_ns}
             )

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place, read_manifest
+from kafka_segments.storage.durable_files import TEMPORARY
+from kafka_segments.storage.files import Place, read_manifest
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire.segment_manifest import RemoteSegment
 from kafka_segments.wire.tiered_names import (
@@ -106,7 +107,7 @@ def _why_strange(entry: FileEntry, name: TieredName | None) -> str | None:
         return "a folder inside a partition's folder"
     if entry.oddity is not None:
         return entry.oddity
-    if entry.name.endswith(TEMPORARY_SUFFIX):
+    if entry.name.endswith(TEMPORARY):
         return "unfinished file of a kafka-segments run that was stopped; may be removed"
     if name is None:
         return "no object of a tiered segment: <20 digits>-<segment id>.log expected"

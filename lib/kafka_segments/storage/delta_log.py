@@ -1,4 +1,4 @@
-"""What the names in a Delta table's log tell, without Spark."""
+"""Read what the file names in a Delta table's log tell, without Spark."""
 
 import re
 
@@ -13,15 +13,15 @@ _OF_NO_COMMIT = (".", "_staged_commits")
 
 
 def last_version(table: str) -> int | None:
-    """Give the version of the last commit of the table at a URI, None where there is none."""
+    """Return the version of the last commit of the table at a URI, None without a table."""
     commits = [entry.name for entry in _entries(table) or () if _COMMIT.fullmatch(entry.name)]
     return int(commits[-1][:20]) if commits else None
 
 
 def remove_log_without_commit(table: str) -> None:
-    """Remove the log that making a table left where it was killed: Delta takes it for a table.
+    """Remove the log of a table that was killed while it was made: Delta takes it for a table.
 
-    Only temporary names are removed, never a log that has anything else in it.
+    The log is removed only if it holds nothing but temporary names.
     """
     entries = _entries(table)
     if entries is not None and all(entry.name.startswith(_OF_NO_COMMIT) for entry in entries):

@@ -1,55 +1,79 @@
-"""Files that appear whole, on disk before they have their name; a failure leaves nothing."""
+"""Change files on a local disk so that a crash leaves each change done or not begun.
+
+A file is written under a temporary name beside its own, synced, and then renamed, so no reader sees
+a part of it. An error removes the temporary file; a process that is killed leaves it, and its
+suffix tells what it is. A symbolic link is moved, copied and digested as a link; it is never
+followed.
+"""
 
 import errno
+import hashlib
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from kafka_segments.storage.set_aside import sync_folder
+from kafka_segments.errors import SetAsideError
 
 TEMPORARY = ".kafka-segments-tmp"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def temporary_name(path: str) -> str:
+    """Return a name beside a path that no other process takes."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{TEMPORARY}")
+
+
 @contextmanager
 def durable_file(
-    path: Path, *, size_bytes: int | None, finish: Callable[[Path], object] | None = None
+    path: Path | str,
+    *,
+    size_bytes: int | None,
+    finish: Callable[[Path], object] | None = None,
+    is_synced: bool = True,
 ) -> Iterator[BinaryIO]:
-    """Open a file for writing that gets its name when all is written and on disk.
+    """Open a file for writing that gets its name when it is whole and on disk.
 
-    ``size_bytes``: what it is to have, for the message where there is no room; None: that is not
-    known. ``finish`` is called with the whole file before that, to set its owner and mtime.
+    Args:
+        path: its name; a file of that name is replaced.
+        size_bytes: its size in the end, for the message of a full disk; None: not known.
+        finish: is called with the whole file before it is renamed, to set its owner and mtime.
+        is_synced: wait until the file and its name are on disk. Without it a crash of the machine
+            may leave the file empty; a crash of the process does not.
 
     Raises:
-        OSError: it cannot be written; where there is no room it says how much there is.
+        OSError: the file cannot be written. For a full disk the text says how much is free.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY}")
+    temporary = temporary_name(os.fspath(path))
     try:
-        with temporary.open("wb") as stream:
+        with open(temporary, "xb") as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+            if is_synced:
+                stream.flush()
+                os.fsync(stream.fileno())
         if finish is not None:
-            finish(temporary)
+            finish(Path(temporary))
         os.replace(temporary, path)
-        sync_folder(path.parent)
+        if is_synced:
+            sync_folder(Path(path).parent)
     except BaseException as error:
-        written_bytes = _removed(temporary)
+        written_bytes = _removed(Path(temporary))
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             wanted = "" if size_bytes is None else f" of {size_bytes}"
             reason = f"{os.strerror(error.errno)}: {written_bytes}{wanted} bytes were written,"
-            free = free_bytes(path.parent)
+            free = free_bytes(Path(path).parent)
             raise OSError(error.errno, f"{reason} {free} are free", str(path)) from None
         raise
 
 
 def _removed(unfinished: Path) -> int:
-    """Remove a file that may be there; gives the bytes it had."""
+    """Remove a file if it exists; return the bytes that it had."""
     try:
-        size_bytes = unfinished.stat().st_size
+        size_bytes = unfinished.lstat().st_size
     except FileNotFoundError:
         return 0
     unfinished.unlink()
@@ -57,39 +81,125 @@ def _removed(unfinished: Path) -> int:
 
 
 def write_durably(
-    path: Path, data: bytes, *, finish: Callable[[Path], object] | None = None
+    path: Path | str,
+    data: bytes,
+    *,
+    finish: Callable[[Path], object] | None = None,
+    is_synced: bool = True,
 ) -> None:
-    """Make a file appear whole, on disk before its name is.
-
-    Raises:
-        OSError: as ``durable_file``.
-    """
-    with durable_file(path, size_bytes=len(data), finish=finish) as stream:
+    """Write a file that appears whole; arguments and errors are those of ``durable_file``."""
+    with durable_file(path, size_bytes=len(data), finish=finish, is_synced=is_synced) as stream:
         stream.write(data)
 
 
-def copy_durably(source: Path, path: Path) -> None:
-    """Copy a file with its mode and mtimes, whole or not at all.
+def copy_durably(
+    source: Path, path: Path, *, finish: Callable[[Path], object] | None = None
+) -> None:
+    """Copy a file with its mode and mtime, whole or not at all.
 
     Raises:
-        OSError: as ``durable_file``, or the source cannot be read.
+        OSError: as of ``durable_file``, or the source cannot be read.
     """
+
+    def like_source(whole: Path) -> None:
+        shutil.copystat(source, whole)
+        if finish is not None:
+            finish(whole)
+
     size_bytes = source.stat().st_size
     with (
         source.open("rb") as read,
-        durable_file(
-            path, size_bytes=size_bytes, finish=lambda whole: shutil.copystat(source, whole)
-        ) as stream,
+        durable_file(path, size_bytes=size_bytes, finish=like_source) as stream,
     ):
         shutil.copyfileobj(read, stream)
 
 
+def move_durably(source: Path, target: Path) -> None:
+    """Move a file; to another file system it is copied, compared, and then removed here.
+
+    Raises:
+        SetAsideError: the copy differs, or its owner cannot be set.
+        OSError: a step was refused. The file is then at its source, at its target, or at both.
+    """
+    try:
+        os.replace(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        if source.is_symlink():
+            _copy_link(source, target)
+        else:
+            copy_durably(source, target, finish=lambda copy: _check_copy(copy, source))
+        source.unlink()
+    sync_folder(target.parent)
+    sync_folder(source.parent)
+
+
+def _copy_link(source: Path, target: Path) -> None:
+    temporary = Path(temporary_name(str(target)))
+    temporary.symlink_to(source.readlink())
+    try:
+        shutil.copystat(source, temporary, follow_symlinks=False)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink()
+        raise
+    sync_folder(target.parent)
+
+
+def _check_copy(copy: Path, source: Path) -> None:
+    """Give a copy the owner and mtime of its source, and check that it has the same bytes."""
+    own_like(copy, source)
+    stat = source.stat()
+    os.utime(copy, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with copy.open("rb") as stream:
+        os.fsync(stream.fileno())
+    if sha256_of(copy) != sha256_of(source):
+        raise SetAsideError(
+            copy, f"its sha256 differs from that of {source}, which it is copied from"
+        )
+
+
+def own_like(path: Path, other: Path) -> None:
+    """Give a file the owner and mode of another one.
+
+    Raises:
+        SetAsideError: this process may not; only that owner and root may.
+    """
+    stat, mine = other.stat(), path.stat()
+    if (stat.st_uid, stat.st_gid) != (mine.st_uid, mine.st_gid):
+        try:
+            os.chown(path, stat.st_uid, stat.st_gid)
+        except PermissionError:
+            raise SetAsideError(
+                other, f"run as its owner, uid {stat.st_uid}, or as root: a broker must own it"
+            ) from None
+    path.chmod(stat.st_mode & 0o7777)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hex; of a link, that of the path it holds."""
+    if path.is_symlink():
+        return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def free_bytes(path: Path) -> int:
-    """Give what may still be written to the file system that a path lies in, or is to lie in."""
+    """Return the bytes that can still be written to the file system of a path, existing or not."""
     found = os.statvfs(nearest_folder(path))
     return found.f_bavail * found.f_frsize
 
 
 def nearest_folder(path: Path) -> Path:
-    """Give the path, or the nearest folder above it that is there."""
+    """Return the path, or the nearest folder above it that exists."""
     return next(folder for folder in (path, *path.parents) if folder.exists())

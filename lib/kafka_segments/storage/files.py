@@ -1,4 +1,4 @@
-"""Files wherever they lie, through pyarrow.fs: list a folder, read ranges, publish whole files."""
+"""List folders and read files of any store, through pyarrow.fs."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -25,12 +25,9 @@ from kafka_segments.storage.local_folder import (
     list_local_folder,
 )
 from kafka_segments.storage.read_ahead import ReadAhead, read_range
-from kafka_segments.storage.stores import (
-    lists_files_only,
-    open_store,
-    split_uri,
-)
+from kafka_segments.storage.stores import Store, checked_root, open_store, store_behind, store_of
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
+from kafka_segments.storage.uris import root_of, scheme_of
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
@@ -39,34 +36,37 @@ from kafka_segments.wire.segment_manifest import (
 )
 from kafka_segments.wire.tiered_names import MANIFEST, tiered_log_of
 
-TEMPORARY_SUFFIX = ".kafka-segments-tmp"
-
 
 class Place(NamedTuple):
-    """A folder or file: a file system and a path in its own form."""
+    """A folder or file: a file system of Arrow, and a path in it."""
 
     filesystem: fs.FileSystem
     path: str
 
+    @property
+    def store(self) -> Store:
+        """Return what the store of this place can do."""
+        return store_behind(self.filesystem)
+
     def child(self, *parts: str) -> "Place":
-        """Give the place of a path below this one; empty parts are left out."""
+        """Return the place of a path below this one; empty parts are left out."""
         return Place(self.filesystem, "/".join([self.path, *(part for part in parts if part)]))
 
 
 def absolute_uri(text: str) -> str:
-    """Turn what a user typed into a URI: local paths become absolute, without a scheme.
+    """Return what a user typed as a URI; local paths become absolute, without a scheme.
 
     Raises:
-        UsageError: it is empty, no URI, without a host or bucket, a file on another host, or has
-            credentials or options.
+        UsageError: the text is empty or no URI; it names no host or bucket, or a file on another
+            host; it has credentials or options.
     """
     if not text:
         raise UsageError("an empty path is no source or target")
     if not is_text(text):
         raise UsageError(f"{as_text(text)}: no UTF-8, tables and URIs cannot name it; rename it")
-    if "://" not in text:
+    if not scheme_of(text):
         return _normalized(os.path.expanduser(text))
-    split_uri(text)
+    checked_root(text)
     try:
         parts = urlsplit(text)
     except ValueError as error:
@@ -80,7 +80,7 @@ def absolute_uri(text: str) -> str:
         if not parts.netloc:
             raise UsageError(
                 f"{text} names no host or bucket, and no default is looked up, as that of Hadoop's"
-                f" fs.defaultFS: {parts.scheme}://NAME/…"
+                f" fs.defaultFS: {root_of(parts.scheme, 'NAME')}/…"
             )
         if {".", ".."}.intersection(parts.path.split("/")):
             raise UsageError(f"{text}: . and .. are taken as names here; give the folder meant")
@@ -96,34 +96,34 @@ def _normalized(path: str) -> str:
 
 @lru_cache(maxsize=64)
 def place(uri: str) -> Place:
-    """Open the file system of a URI as ``absolute_uri`` gives it.
+    """Return the place that a URI names; ``uri`` is as of ``absolute_uri``.
 
     Raises:
-        UsageError: no file system for this scheme.
+        UsageError: there is no file system for its scheme.
     """
-    if "://" not in uri:
+    if store_of(uri).is_local:
         return Place(fs.LocalFileSystem(), uri)
-    root, path = split_uri(uri)
+    root, path = checked_root(uri)
     filesystem, root_path = open_store(root)
     return Place(filesystem, f"{root_path}/{path}".rstrip("/"))
 
 
 def first_line(error: BaseException) -> str:
-    """Give the first line of an error's text, or its type where it has none."""
+    """Return the first line of an error's text, or its type where it has none."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
 
 def list_folder(folder: Place) -> list[FileEntry]:
-    """List the names in a folder, sorted.
+    """Return the entries of a folder, sorted by name.
 
     Raises:
-        SourceError: it is not there, is no folder or may not be read.
+        SourceError: the folder does not exist, is no folder, or may not be read.
     """
     try:
-        if isinstance(folder.filesystem, fs.LocalFileSystem):
+        if folder.store.is_local:
             return sorted(list_local_folder(folder.path))
-        is_deep = lists_files_only(folder.filesystem)
+        is_deep = not folder.store.lists_folders
         infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
         if is_deep:
             return sorted(_nearest(folder.path, infos))
@@ -144,7 +144,7 @@ def _entry(folder: str, info: fs.FileInfo) -> FileEntry:
 
 
 def _nearest(folder: str, infos: list[fs.FileInfo]) -> list[FileEntry]:
-    """Give what lies in a folder, by all that lies below it."""
+    """Return the entries of a folder, from a listing of all that lies below it."""
     files: list[FileEntry] = []
     folders: set[str] = set()
     for info in infos:
@@ -157,7 +157,11 @@ def _nearest(folder: str, infos: list[fs.FileInfo]) -> list[FileEntry]:
 
 
 def read_whole(file: Place, *, most_bytes: int) -> bytes:
-    """Read a small file whole; more than ``most_bytes`` is an OSError."""
+    """Return the bytes of a small file.
+
+    Raises:
+        OSError: it has more than ``most_bytes``, or cannot be read.
+    """
     with file.filesystem.open_input_file(file.path) as stream:
         size = stream.size()
         if size > most_bytes:
@@ -166,7 +170,12 @@ def read_whole(file: Place, *, most_bytes: int) -> bytes:
 
 
 def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
-    """Read a small file whole; None where there is none. A pipe is an OSError, not a wait."""
+    """Return the bytes of a small file, None if it does not exist.
+
+    Raises:
+        OSError: it is no file (a pipe is not waited for), has more than ``most_bytes``, or cannot
+            be read.
+    """
     found = file.filesystem.get_file_info(file.path).type
     if found == fs.FileType.NotFound:
         return None
@@ -176,15 +185,18 @@ def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
 
 
 def _nothing_to_check() -> None:
-    """Local files that end early give short reads, which tell."""
+    """Do nothing: a local file that became shorter gives short reads."""
 
 
 class OpenSegment(NamedTuple):
-    """An open file: how to read it, and its size when it was opened.
+    """An open file.
 
-    ``check_unchanged``, called when all is read, raises FileReplacedError where another object
-    took its place: Arrow fills up what an object that is shorter by then does not give.
-    ``tiered_timestamp_ms``: in Aiven's layout the largest timestamp that a broker goes by.
+    Attributes:
+        read_into: Fills a view from a position; returns the bytes read.
+        size_bytes: Of the file when it was opened; of a compressed log, what it decompresses to.
+        check_unchanged: Raises FileReplacedError if another object took this one's place. Call it
+            when all is read: Arrow fills up the bytes that a shorter object lacks.
+        tiered_timestamp_ms: The largest timestamp that a broker goes by, where a manifest has it.
     """
 
     read_into: ReadInto
@@ -195,13 +207,14 @@ class OpenSegment(NamedTuple):
 
 @contextmanager
 def open_segment(file: Place) -> Iterator[OpenSegment]:
-    """Open a file for ranged reads; it may change meanwhile, a short read tells.
+    """Open a file for reads of ranges.
 
-    A log in Aiven's layout is read as its manifest says: decompressed where it is compressed.
+    The file may change while it is open: then a read is short, or ``check_unchanged`` raises. A log
+    in Aiven's layout is read as its manifest says, decompressed if it is compressed.
 
     Raises:
-        OSError: it is not there or not given; UnreadableObjectError: a tiered one, and its
-            manifest does not allow to read it.
+        OSError: the file does not exist or cannot be read.
+        UnreadableObjectError: the manifest of a tiered log does not allow to read it.
     """
     if tiered_log_of(file.path) is None:
         with _open_stored(file) as stored:
@@ -226,11 +239,12 @@ def open_segment(file: Place) -> Iterator[OpenSegment]:
 
 
 def read_manifest(log: Place) -> SegmentManifest:
-    """Read the manifest beside a log in Aiven's layout.
+    """Return the manifest beside a log in Aiven's layout.
 
     Raises:
-        CorruptTextError: it cannot be used.
-        OSError: it is not there or not given.
+        CorruptTextError: the manifest cannot be parsed.
+        UnreadableObjectError: there is no manifest.
+        OSError: the manifest cannot be read.
     """
     path = log.path.removesuffix(".log") + MANIFEST
     name = path.rpartition("/")[2]
@@ -242,7 +256,7 @@ def read_manifest(log: Place) -> SegmentManifest:
 
 @contextmanager
 def _open_stored(file: Place) -> Iterator[OpenSegment]:
-    if not isinstance(file.filesystem, fs.LocalFileSystem):
+    if not file.store.is_local:
         with _open_remote(file) as remote:
             yield remote
         return

@@ -1,4 +1,4 @@
-"""Two folders swap their names in one step of the kernel: no moment has neither, or a mixture."""
+"""Swap two folders in one step of the kernel: both names exist at every moment."""
 
 import ctypes
 import errno
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.set_aside import sync_folder
+from kafka_segments.storage.durable_files import sync_folder
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -17,8 +17,8 @@ def exchange_folders(one: Path, other: Path) -> None:
     """Swap two folders of one file system, and sync the folders that hold them.
 
     Raises:
-        SetAsideError: the system or the file system cannot; nothing has changed.
-        OSError: it refused; nothing has changed.
+        SetAsideError: the kernel or the file system cannot swap; nothing has changed.
+        OSError: the swap was refused; nothing has changed.
     """
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     number = errno.ENOSYS
@@ -39,10 +39,10 @@ def exchange_folders(one: Path, other: Path) -> None:
 
 
 def check_exchange(folder: Path) -> None:
-    """Try the swap on two folders made for it in ``folder``.
+    """Check that folders in ``folder`` can be swapped, with two that are made for it.
 
     Raises:
-        SetAsideError: it cannot be done there.
+        SetAsideError: they cannot be swapped.
         OSError: the folder cannot be written to.
     """
     trials = [folder / f"{name}-{os.getpid()}" for name in ("one", "other")]

@@ -3,10 +3,11 @@
 import fcntl  # POSIX locks, which Java takes too
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import SetAsideError, UsageError
+from kafka_segments.storage.stores import store_of
 from kafka_segments.wire.checkpoints import LOCK
 
 _NAME = "_lock"
@@ -15,11 +16,11 @@ _CREATION = "_locks"
 
 @contextmanager
 def warehouse_lock(warehouse: str, *, alone: bool) -> Iterator[None]:
-    """Wait for the lock of a warehouse on a local or shared disk and hold it.
+    """Wait for the lock of a warehouse, and hold it.
 
-    It goes when its process ends, however that ends. On object stores there is none.
+    The kernel releases it when the process ends, however it ends. A store without locks has none.
     """
-    if "://" in warehouse:
+    if not store_of(warehouse).has_locks:
         yield
         return
     with _locked(os.path.join(warehouse, _NAME), fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
@@ -28,8 +29,8 @@ def warehouse_lock(warehouse: str, *, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def creation_lock(warehouse: str, table: str) -> Iterator[None]:
-    """Wait for the lock under which a table is made, as ``warehouse_lock``."""
-    if "://" in warehouse:
+    """Wait for the lock under which a table is made, and hold it, as ``warehouse_lock``."""
+    if not store_of(warehouse).has_locks:
         yield
         return
     with _locked(os.path.join(warehouse, _CREATION, table), fcntl.LOCK_EX):
@@ -47,19 +48,52 @@ def _locked(path: str, kind: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-def refuse_locked(log_dirs: Iterable[str]) -> None:
-    """Refuse log directories whose lock file a running broker on this machine holds.
+@contextmanager
+def held_lock(lock: Path) -> Iterator[None]:
+    """Hold the lock file of a log directory, so that no broker starts on it.
+
+    A log directory without a lock file is a copy: nothing is held.
 
     Raises:
-        UsageError: one is locked.
+        SetAsideError: a running broker on this machine holds it.
     """
-    for log_dir in log_dirs:
-        if "://" in log_dir:
-            continue
-        descriptor = os.open(os.path.join(log_dir, LOCK), os.O_RDWR)
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except FileNotFoundError:
+        yield
+        return
+    try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageError(f"{log_dir} is locked: stop its broker first") from None
-        finally:
-            os.close(descriptor)
+            raise SetAsideError(lock.parent, "its .lock is held: stop its broker first") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def held_log_dirs(log_dirs: Iterable[str]) -> Iterator[None]:
+    """Hold the lock files of several log directories; those on stores without locks have none.
+
+    Raises:
+        UsageError: a running broker on this machine holds one.
+    """
+    with ExitStack() as locks:
+        for log_dir in log_dirs:
+            if store_of(log_dir).has_locks:
+                try:
+                    locks.enter_context(held_lock(Path(log_dir) / LOCK))
+                except SetAsideError:
+                    raise UsageError(f"{log_dir} is locked: stop its broker first") from None
+        yield
+
+
+def refuse_locked(log_dirs: Iterable[str]) -> None:
+    """Check that no running broker holds a log directory.
+
+    Raises:
+        UsageError: as of ``held_log_dirs``.
+    """
+    with held_log_dirs(log_dirs):
+        pass

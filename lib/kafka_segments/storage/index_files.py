@@ -1,11 +1,14 @@
-"""Publish a segment's index files: whole or not at all, and nothing replaced without a way back."""
+"""Publish a segment's index files: each appears whole, and what it replaces is kept."""
 
+import errno
 import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from pyarrow import fs
 
+from kafka_segments.storage.backups import is_there
 from kafka_segments.storage.files import Place, list_folder, place
 from kafka_segments.storage.publishing import make_folder, publish
 from kafka_segments.storage.read_ahead import read_range
@@ -16,7 +19,7 @@ from kafka_segments.wire.names import file_name
 class IndexOutput(NamedTuple):
     """Where index files go.
 
-    ``index_dir`` None means beside the segments. A file that is there already with other
+    ``index_dir`` is their root; None: they go beside the segments. A file that is replaced by other
     bytes is first copied to ``set_aside``, under the same relative path.
     """
 
@@ -26,49 +29,39 @@ class IndexOutput(NamedTuple):
     """Folder of each source below ``index_dir``: empty for a single source."""
 
     def folder(self, source: str, relative_path: str) -> str:
-        """Give the URI of the folder that the files of a partition go to."""
+        """Return the URI of the folder that the files of a partition go to."""
         if self.index_dir is None:
             return join_uri(source, relative_path)
         return join_uri(self.index_dir, self.folders[source], relative_path)
 
     def set_aside_folder(self, source: str, relative_path: str) -> str:
-        """Give the URI of the folder that replaced files of a partition go to."""
+        """Return the URI of the folder that replaced files of a partition go to."""
         return join_uri(self.set_aside, self.folders[source], relative_path)
 
 
-def folders_below(sources: Sequence[str]) -> dict[str, str]:
-    """Name each source's folder below the index folder: none for a single one."""
-    single = len(sources) == 1
-    return {source: "" if single else last_component(source) for source in sources}
-
-
-def last_component(uri: str) -> str:
-    """Give the last part of a path or URI."""
-    return uri.rstrip("/").rpartition("/")[2]
-
-
 class IndexPublisher:
-    """Writes the index files of one segment after another; remembers the folders it made."""
+    """Writes the index files of one segment after another."""
 
     def __init__(self, output: IndexOutput) -> None:
         self._output = output
         self._made: set[str] = set()
 
     def leaves_alone(self, *, truncated_bytes: int) -> bool:
-        """Tell whether the index files of a segment stay as they are, here or missing.
+        """Tell whether the index files of a segment are left as they are, also if there are none.
 
-        So it is beside a log that recovery would cut: with a sound index file a broker that was
-        stopped cleanly does not look for the damage, without one it recovers the segment.
+        That is so beside a log that recovery would cut. With a sound index file a broker that was
+        stopped cleanly does not look for the damage; without one it recovers the segment.
         """
         return self._output.index_dir is None and truncated_bytes > 0
 
     def publish(
         self, source: str, relative_path: str, base_offset: int, files: dict[str, bytes | None]
     ) -> None:
-        """Publish ``files``, by suffix; None removes a file, which goes to the set-aside folder.
+        """Publish the files of a segment by suffix; None removes a file.
 
-        Files that are there with the same bytes stay as they are, so a task that runs twice
-        does no harm. Beside the segments nothing is removed.
+        A file that has the same bytes already is not written, so a task that runs twice does no
+        harm. A file is kept in the set-aside folder before it is replaced or removed. Beside the
+        segments none is removed.
 
         Raises:
             OSError: the folder cannot be made or written to.
@@ -79,7 +72,7 @@ class IndexPublisher:
     def publish_named(
         self, source: str, relative_path: str, files: Mapping[str, bytes | None]
     ) -> None:
-        """Publish files of a partition by their names, as ``publish`` does."""
+        """Publish files of a partition by name, as ``publish`` does."""
         folder = self._output.folder(source, relative_path)
         for name, data in files.items():
             target = place(folder).child(name)
@@ -105,8 +98,8 @@ class IndexPublisher:
     ) -> None:
         """Remove index files of a segment that a broker would not load after all.
 
-        ``is_new``: this run wrote them, and has set aside what it replaced. Others go to the
-        set-aside folder first, and beside the segments they stay.
+        ``is_new``: this run wrote the files, and has kept what they replaced. Files of earlier runs
+        are kept in the set-aside folder first; beside the segments they stay.
         """
         if not is_new:
             self.publish(source, relative_path, base_offset, dict.fromkeys(suffixes))
@@ -120,9 +113,9 @@ class IndexPublisher:
     def remove_others(
         self, source: str, relative_path: str, suffix: str, *, keep: Collection[str]
     ) -> None:
-        """Remove what earlier runs left of one kind; it goes to the set-aside folder.
+        """Remove the files of a suffix that earlier runs left, except ``keep``.
 
-        Beside the segments nothing is removed.
+        They are kept in the set-aside folder. Beside the segments none is removed.
         """
         if self._output.index_dir is None:
             return
@@ -134,7 +127,7 @@ class IndexPublisher:
 
     def _found(self, target: Place) -> bytes | None:
         try:
-            if isinstance(target.filesystem, fs.LocalFileSystem):
+            if target.store.is_local:
                 with open(target.path, "rb") as stream:
                     return stream.read()
             with target.filesystem.open_input_file(target.path) as file:
@@ -145,9 +138,20 @@ class IndexPublisher:
     def _set_aside(self, source: str, relative_path: str, target: Place, found: bytes) -> None:
         folder = self._output.set_aside_folder(source, relative_path)
         kept = place(folder).child(os.path.basename(target.path))
-        if self._found(kept) is None:  # else a task that runs twice would lose the first bytes
+        if target.store.is_local and Path(target.path).is_symlink():
+            self._set_link_aside(folder, Path(target.path), kept)
+        elif self._found(kept) is None:  # else a task that runs twice would lose the first bytes
             self._make(folder)
             publish(kept, found)
+
+    def _set_link_aside(self, folder: str, link: Path, kept: Place) -> None:
+        """Keep a link as a link; the file that it leads to stays as it is."""
+        if not kept.store.is_local:
+            reason = f"a symbolic link, which {kept.path} cannot hold: replace it by its file"
+            raise OSError(errno.EINVAL, reason, str(link))
+        if not is_there(Path(kept.path)):
+            self._make(folder)
+            Path(kept.path).symlink_to(link.readlink())
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:

@@ -1,4 +1,8 @@
-"""Files moved or changed with a way back: a folder a run, a manifest that says what was where."""
+"""Keep the files that a run replaces or removes, and put them back; on a local disk only.
+
+A run has a folder with the files themselves and a manifest. The manifest has a line for each file:
+where it was, and what is there now.
+"""
 
 import hashlib
 import json
@@ -7,7 +11,9 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import SetAsideError, UsageError
+from kafka_segments.storage.backups import is_there
+from kafka_segments.storage.durable_files import move_durably, write_durably
 
 MANIFEST = "manifest.jsonl"
 
@@ -24,47 +30,55 @@ class Kept(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What an undo put back, and what it left because it had changed since."""
+    """How many files an undo put back, and which it left because they have changed since."""
 
     restored: int
     left: list[str]
 
 
-class SetAside:
-    """Keeps what a run replaces or removes; local files only.
-
-    A file is kept, then noted, then changed: a run that dies leaves at most a note too many.
-    """
+class KeptFiles:
+    """Replaces and removes files for one run; the first ones are kept in the run's folder."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
     def replace(self, path: str, *, below: str, action: str, before: bytes, after: bytes) -> Kept:
-        """Keep the file's bytes and put others in their place.
+        """Keep the bytes of a file and put others in their place; its mode stays.
 
-        ``below``: the root that the file's place in the folder is relative to.
+        ``below``: the folder that the file's path in the run's folder is relative to.
+
+        Raises:
+            SetAsideError: the path is a link: the bytes lie elsewhere.
+            OSError: a step was refused; the file is as it was, or replaced.
         """
+        if Path(path).is_symlink():
+            raise SetAsideError(path, "a symbolic link, not followed: its file is left as it is")
         kept = self._name(path, below)
-        _write(kept, before)
+        write_durably(Path(kept), before, finish=lambda whole: shutil.copymode(path, whole))
         note = Kept(path, kept, action, len(before), len(after), _digest(after))
         self._note(note)
-        shutil.copymode(path, kept)
-        _write(path, after, like=kept)
+        write_durably(Path(path), after, finish=lambda whole: shutil.copymode(kept, whole))
         return note
 
     def remove(self, path: str, *, below: str, action: str) -> Kept:
-        """Move a file away."""
+        """Move a file, or a link as such, to the run's folder.
+
+        Raises:
+            SetAsideError: as of ``move_durably``.
+            OSError: as of ``move_durably``.
+        """
         kept = self._name(path, below)
-        note = Kept(path, kept, action, Path(path).stat().st_size, 0, None)
+        note = Kept(path, kept, action, Path(path).lstat().st_size, 0, None)
         self._note(note)
-        _move(path, kept)
+        move_durably(Path(path), Path(kept))
         return note
 
     def _name(self, path: str, below: str) -> str:
-        return os.path.join(self.folder, os.path.relpath(path, below))
+        kept = Path(self.folder, os.path.relpath(path, below))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        return str(kept)
 
     def _note(self, note: Kept) -> None:
-        Path(self.folder).mkdir(parents=True, exist_ok=True)
         with open(os.path.join(self.folder, MANIFEST), "a", encoding="utf-8") as log:
             log.write(json.dumps(note._asdict()) + "\n")
             log.flush()
@@ -72,7 +86,7 @@ class SetAside:
 
 
 def read_manifest(folder: str) -> list[Kept]:
-    """Read what a run noted, in its order.
+    """Return what a run noted, in order.
 
     Raises:
         UsageError: the folder has no manifest.
@@ -85,61 +99,39 @@ def read_manifest(folder: str) -> list[Kept]:
 
 
 def undo(folder: str) -> Undone:
-    """Put back what a run set aside, where the place is as that run left it.
+    """Put back what a run kept, wherever the place is as that run left it.
 
-    Can be run again: what is back already is left alone.
+    It can be run again: files that are back already are left alone.
 
     Raises:
         UsageError: the folder has no manifest.
+        SetAsideError: as of ``move_durably``.
+        OSError: as of ``move_durably``.
     """
     notes = read_manifest(folder)
     restored: int = 0
     left: list[str] = []
     for note in reversed(notes):
-        if not Path(note.kept).is_file():
+        if not is_there(Path(note.kept)):
             continue
         if not _is_as_left(note):
             left.append(note.path)
             continue
-        _move(note.kept, note.path)
+        Path(note.path).parent.mkdir(parents=True, exist_ok=True)
+        move_durably(Path(note.kept), Path(note.path))
         restored += 1
     return Undone(restored, left)
 
 
 def _is_as_left(note: Kept) -> bool:
-    if not os.path.lexists(note.path):
+    path = Path(note.path)
+    if not is_there(path):
         return note.sha256 is None
-    if note.sha256 is None or not Path(note.path).is_file():
+    if note.sha256 is None or path.is_symlink() or not path.is_file():
         return False
-    with open(note.path, "rb") as stream:
-        found = stream.read()
-    with open(note.kept, "rb") as stream:
-        return _digest(found) == note.sha256 or found == stream.read()
+    found = path.read_bytes()
+    return _digest(found) == note.sha256 or found == Path(note.kept).read_bytes()
 
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _write(path: str, data: bytes, *, like: str | None = None) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.kafka-segments-tmp"
-    with open(temporary, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    if like is not None:
-        shutil.copymode(like, temporary)
-    os.replace(temporary, path)
-
-
-def _move(path: str, target: str) -> None:
-    """Rename a file; to another disk it is copied whole first, then renamed there."""
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.replace(path, target)
-    except OSError:
-        temporary = f"{target}.{os.getpid()}.kafka-segments-tmp"
-        shutil.copy2(path, temporary)
-        os.replace(temporary, target)
-        os.unlink(path)

@@ -1,7 +1,7 @@
-"""Symbolic links below a source: none is followed unless it is asked for, and none for ever.
+"""Judge symbolic links below a source: none is followed unless that is asked for.
 
-A source itself may be a link: it is named by the one who asks. What lies below it was put there
-by others, and may lead to any file that this process can read.
+A source itself may be a link: the user names it. What lies below it was put there by others, and a
+link there may lead to any file that this process can read.
 """
 
 import errno
@@ -9,8 +9,6 @@ import os
 import stat
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-
-from pyarrow import fs
 
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import NO_FILE, FileEntry, as_text, why_not_followed
@@ -21,9 +19,10 @@ _NOT_FOLLOWED = "not followed; --follow-links does"
 def with_links_judged(
     source: str, relative_path: str, entries: list[FileEntry], *, follow: bool
 ) -> list[FileEntry]:
-    """Make oddities of the links in a folder below a source that are not to be followed.
+    """Return the entries of a folder, with an oddity for each link that is not to be followed.
 
-    ``follow``: all are followed but those to a folder that holds the one in which they lie.
+    ``follow``: every link is followed, except one to a folder that holds the link itself, which
+    would never end.
     """
     if all(entry.link is None for entry in entries):
         return entries
@@ -49,7 +48,7 @@ def _why_left(target: str, root: str) -> str:
 
 
 def _folders_above(source: str, relative_path: str) -> list[PurePosixPath]:
-    """Give the folders on the way from the source to a folder, itself too, without links."""
+    """Return the folders from the source down to a folder, that one included, without links."""
     paths = [source]
     for name in filter(None, relative_path.split("/")):
         paths.append(os.path.join(paths[-1], name))
@@ -57,7 +56,7 @@ def _folders_above(source: str, relative_path: str) -> list[PurePosixPath]:
 
 
 class OddFile(NamedTuple):
-    """A path that is no plain file: its kind, what it is, and of a link where it leads."""
+    """A path that is no plain file: its kind, what it is, and where it leads if it is a link."""
 
     kind: str
     reason: str
@@ -65,12 +64,14 @@ class OddFile(NamedTuple):
 
 
 def look_at(file: Place, *, source: str) -> OddFile | None:
-    """Say what a local path is that is no plain file; None: one, or nothing, or no local path.
+    """Return what a local path is if it is no plain file.
 
-    Kinds: ``folder``, ``special`` (a pipe, a socket, a device), ``link``, and ``dangling_link``
-    and ``endless_link`` that lead to no file. A link to a folder is a folder, as to a broker.
+    None stands for a plain file, a path that does not exist, and a path of another store. The kinds
+    are ``folder``, ``special`` (a pipe, a socket, a device), ``link`` (to a file), and
+    ``dangling_link`` and ``endless_link``, which lead to no file. A link to a folder is a
+    ``folder``, as it is to a broker.
     """
-    if not isinstance(file.filesystem, fs.LocalFileSystem):
+    if not file.store.is_local:
         return None
     try:
         mode = os.lstat(file.path).st_mode

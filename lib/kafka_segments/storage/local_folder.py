@@ -11,10 +11,10 @@ _NO_TEXT = "its name is no UTF-8, so nothing can be read by it; rename it"
 
 
 class FileEntry(NamedTuple):
-    """One name in a folder; ``oddity`` says why it is neither a file nor a folder.
+    """One name in a folder.
 
-    ``link``: of a symbolic link, the path that it leads to in the end; the rest is of what lies
-    there.
+    ``oddity`` says why the name is neither a file nor a folder. ``link`` is the path that a
+    symbolic link leads to in the end; the other fields are then those of that path.
     """
 
     name: str
@@ -26,15 +26,15 @@ class FileEntry(NamedTuple):
 
 
 def as_text(name: str) -> str:
-    r"""Give a path as text: a byte of it that is no UTF-8 as ``\xff``."""
+    r"""Return a path as text; bytes that are not UTF-8 are escaped, as in ``\xff``."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def list_local_folder(folder: str) -> list[FileEntry]:
-    """List the names in a folder, in no order; each has a text of its own.
+    """Return the entries of a folder, in no order; no two of them have the same text for a name.
 
     Raises:
-        OSError: it is not there, is no folder or may not be read.
+        OSError: the folder does not exist, is no folder, or may not be read.
     """
     with os.scandir(folder) as found:
         entries = [entry for name in found if (entry := _entry(name)) is not None]
@@ -45,7 +45,7 @@ def list_local_folder(folder: str) -> list[FileEntry]:
 
 
 def _named(odd: list[FileEntry], entries: list[FileEntry]) -> Iterator[FileEntry]:
-    """Give names that are no text as text, none of them twice."""
+    """Yield the entries whose names are no text, each with a text that no other name has."""
     taken = {entry.name for entry in entries}
     for entry in sorted(odd):
         name = as_text(entry.name)
@@ -57,12 +57,12 @@ def _named(odd: list[FileEntry], entries: list[FileEntry]) -> Iterator[FileEntry
 
 
 def is_text(name: str) -> bool:
-    """Tell whether a path, as Python has it, is UTF-8 on disk."""
+    """Tell whether a path, as Python decodes it, is UTF-8 on disk."""
     return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _entry(found: os.DirEntry[str]) -> FileEntry | None:
-    """Say what a name is; None: it has gone since the folder was opened."""
+    """Return what a name is, None if it has gone since the folder was opened."""
     link = os.path.realpath(found.path) if found.is_symlink() else None
     try:
         status = found.stat()
@@ -84,7 +84,7 @@ def _entry(found: os.DirEntry[str]) -> FileEntry | None:
 
 
 def why_not_followed(error: OSError, target: str) -> str:
-    """Say why a link cannot be followed; ``target``: where it leads."""
+    """Return why a link cannot be followed; ``target`` is where it leads."""
     if error.errno == errno.ELOOP:
         return "a link that leads round in a circle"
     if error.errno == errno.ENOENT:

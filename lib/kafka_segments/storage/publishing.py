@@ -1,45 +1,46 @@
-"""Files that appear whole or not at all, and folders, on whatever file system."""
+"""Publish files that appear whole or not at all, and make and remove folders, on any store."""
 
-import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pyarrow import fs
 
-from kafka_segments.storage.files import TEMPORARY_SUFFIX, Place
-from kafka_segments.storage.stores import is_object_store, replaces_when_moved, uploads_whole
-
-_TEMPORARY_PREFIX = "."
+from kafka_segments.storage.durable_files import temporary_name, write_durably
+from kafka_segments.storage.files import Place
 
 
 def make_folder(folder: Place) -> None:
-    """Make a folder and those above it; object stores need none."""
-    if not is_object_store(folder.filesystem):
+    """Make a folder and those above it, where the store has folders."""
+    if folder.store.has_folders:
         folder.filesystem.create_dir(folder.path, recursive=True)
 
 
 def publish(target: Place, data: bytes) -> None:
-    """Make a file appear whole: a temporary name beside it, then a rename.
+    """Write a file that appears whole: a temporary name beside it, then a rename.
 
-    S3 and Google's store show an object only when its upload ends; there the name is final at
-    once. Arrow shows an empty one on Azure before.
+    A store that shows an object only when its upload ends gets the name at once. On a local disk
+    the file is not synced: index files are many, and can be made anew.
+
+    Raises:
+        OSError: the store refused; only the file that was there before is left.
     """
-    if uploads_whole(target.filesystem):
+    store = target.store
+    if store.uploads_whole:
         _write(target, data)
-    elif isinstance(target.filesystem, fs.LocalFileSystem):
-        _publish_locally(target.path, data)
+    elif store.is_local:
+        with named_errors(target.path):
+            write_durably(target.path, data, is_synced=False)
     else:
         _publish_by_move(target, data)
 
 
 def _publish_by_move(target: Place, data: bytes) -> None:
     filesystem = target.filesystem
-    temporary = Place(filesystem, _temporary_name(target.path))
+    temporary = Place(filesystem, temporary_name(target.path))
     try:
         _write(temporary, data)
         is_there = filesystem.get_file_info(target.path).type == fs.FileType.File
-        if is_there and not replaces_when_moved(filesystem):  # libhdfs renames onto nothing only
+        if is_there and not target.store.replaces_when_moved:
             filesystem.delete_file(target.path)
         try:
             filesystem.move(temporary.path, target.path)
@@ -57,27 +58,9 @@ def _write(target: Place, data: bytes) -> None:
         stream.write(data)
 
 
-def _temporary_name(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f"{_TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
-
-
-def _publish_locally(path: str, data: bytes) -> None:
-    temporary = _temporary_name(path)
-    try:
-        with named_errors(path):
-            with open(temporary, "xb") as stream:
-                stream.write(data)
-            os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
 @contextmanager
 def named_errors(path: str) -> Iterator[None]:
-    """Say which file the system would not write, where its error does not: the disk is full."""
+    """Add the path of a file to an OSError that has none, as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -87,6 +70,6 @@ def named_errors(path: str) -> Iterator[None]:
 
 
 def remove_folder(folder: Place) -> None:
-    """Remove a folder of our own with all that is in it; none there is fine."""
+    """Remove a folder of our own with all that is in it, if it exists."""
     if folder.filesystem.get_file_info(folder.path).type == fs.FileType.Directory:
         folder.filesystem.delete_dir(folder.path)

@@ -1,4 +1,4 @@
-"""Read a file of an object store in few large pieces, the next ones while this one is used."""
+"""Read a file of an object store in a few large pieces, and fetch the next ones meanwhile."""
 
 import time
 from collections import deque
@@ -16,13 +16,13 @@ _KEPT = 2  # readers go back to where the last batch began
 
 
 def read_range(file: NativeFile, length: int, position: int) -> bytes:
-    """Read a range; short ones are tried again here.
+    """Return a range of a file; a short range that fails is tried again here.
 
-    Arrow hands the S3 client a buffer of that length. The text of a 503 does not fit a shorter
-    one, which the client takes for a failure of its own and does not try again.
+    Arrow hands the S3 client a buffer of the range's length. The text of a status 503 does not fit
+    a short buffer: the client takes that for an error of its own, and does not try again.
 
     Raises:
-        OSError: the store did not give them.
+        OSError: the store did not give the bytes.
     """
     for pause in _PAUSES_SECONDS:
         try:
@@ -43,9 +43,10 @@ class _Ahead(NamedTuple):
 class ReadAhead:
     """Serves reads from pieces of a file; at most six pieces are in memory.
 
-    The first read takes what is asked for, so that a look at a few bytes stays one. Reads that
-    go on from there take twice as much each, up to ``LARGEST_READ_BYTES``; from then on each
-    piece has one more read ahead of it, up to four at once. A jump begins anew.
+    1. The first read fetches what is asked for, so that a look at a few bytes stays small.
+    2. Each read that goes on from there fetches twice as much, up to ``LARGEST_READ_BYTES``.
+    3. From then on each read fetches one more piece ahead, up to four at once.
+    4. A jump starts at 1 again.
     """
 
     def __init__(self, file: NativeFile, size_bytes: int) -> None:
@@ -58,10 +59,10 @@ class ReadAhead:
         self._pool: ThreadPoolExecutor | None = None
 
     def read_into(self, position: int, view: memoryview) -> int:
-        """Fill the view from a position; gives the bytes read, fewer only at the end.
+        """Fill the view from a position; return the bytes read, fewer only at the end of the file.
 
         Raises:
-            OSError: the store did not give them.
+            OSError: the store did not give the bytes.
         """
         filled = 0
         while filled < len(view) and position + filled < self._size_bytes:
@@ -75,7 +76,7 @@ class ReadAhead:
         return filled
 
     def close(self) -> None:
-        """Wait for what is still being read."""
+        """Wait for the reads that are under way."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 

@@ -1,27 +1,24 @@
-"""Move segments out of a log's folder and back, so that a crash at any step loses nothing.
+"""Move segments out of a log's folder and back; a crash at any step loses nothing.
 
-A manifest (size, mtime, sha256 of each file) stands in the set-aside folder before the first
-file moves. Segments go oldest first and come back youngest first, so the log never has a hole.
-Of a segment the ``.log`` goes last and comes back first: a broker started in between finds a
-whole segment, rebuilds its indexes, or finds none. Each step can be done again.
+1. A manifest with the size, mtime and SHA-256 of each file lies in the set-aside folder before the
+   first file moves.
+2. The oldest segment goes first and comes back last, so the log never has a hole.
+3. The ``.log`` of a segment goes last and comes back first: a broker that starts in between finds
+   the whole segment, a ``.log`` whose indexes it rebuilds, or nothing of it.
+4. Each step can be done again.
 """
 
-import errno
-import fcntl
-import hashlib
-import json
-import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.storage import backups
+from kafka_segments.storage.backups import is_there, status_of
+from kafka_segments.storage.durable_files import TEMPORARY, move_durably, sha256_of
 
 MANIFEST = "manifest.json"
 SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot", ".log")  # in the order they go
-_TEMPORARY = ".kafka-segments-tmp"
 
 
 class SegmentFile(NamedTuple):
@@ -34,7 +31,9 @@ class SegmentFile(NamedTuple):
 
 
 def files_of_segments(folder: Path, base_offsets: Sequence[int]) -> list[SegmentFile]:
-    """List the files of segments that a broker deletes with them, in the order they go.
+    """List the files of segments that a broker deletes with them, in the order in which they go.
+
+    Links are among them, also those that lead nowhere: a broker removes the link itself.
 
     Raises:
         OSError: the folder cannot be read.
@@ -44,39 +43,17 @@ def files_of_segments(folder: Path, base_offsets: Sequence[int]) -> list[Segment
         for suffix in SUFFIXES:
             name = f"{base_offset:020d}{suffix}"
             try:
-                stat = (folder / name).stat()
+                stat = status_of(folder / name)
             except FileNotFoundError:
                 continue
             found.append(SegmentFile(base_offset, name, stat.st_size, stat.st_mtime_ns))
     return found
 
 
-@contextmanager
-def held_lock(lock: Path) -> Iterator[None]:
-    """Hold a log directory's lock file, so that no broker starts on it; none there: a copy.
-
-    Raises:
-        SetAsideError: a running broker holds it.
-    """
-    try:
-        descriptor = os.open(lock, os.O_RDWR)
-    except FileNotFoundError:
-        yield
-        return
-    try:
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SetAsideError(lock.parent, "its .lock is held: stop its broker first") from None
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def is_set_aside(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> bool:
-    """Tell whether an earlier run has moved all that is planned."""
+    """Tell whether an earlier run has moved all the planned files."""
     return (aside / MANIFEST).exists() and not any(
-        (folder / file.name).exists() or not (aside / file.name).exists() for file in planned
+        is_there(folder / file.name) or not is_there(aside / file.name) for file in planned
     )
 
 
@@ -88,10 +65,10 @@ def check_planned(
 ) -> None:
     """Check that a log is as it was planned, or as an earlier run left it.
 
-    ``digests``: the sha256 of files by name, as planned; those of other files are not held.
+    ``digests``: the SHA-256 of files by name, as planned; files without one are not compared by it.
 
     Raises:
-        SetAsideError: a file that differs, is gone or is there besides, an older segment.
+        SetAsideError: a file differs, is gone or was not planned, or an older segment exists.
     """
     if (aside / MANIFEST).exists():
         return
@@ -134,13 +111,13 @@ def set_aside(
     planned: Sequence[SegmentFile],
     planned_digests: Mapping[str, str] | None = None,
 ) -> None:
-    """Move the files of segments into ``aside``; again after a crash, the rest of them.
+    """Move the files of segments into ``aside``; after a crash, the rest of them.
 
-    ``planned_digests``: as in ``check_planned``.
+    ``planned_digests``: as of ``check_planned``.
 
     Raises:
-        SetAsideError: a file that is not as planned.
-        OSError: a step that the file system refused; run it again.
+        SetAsideError: a file is not as planned.
+        OSError: the file system refused a step; run it again.
     """
     if not (aside / MANIFEST).exists():
         _check_listing(folder, planned)
@@ -148,59 +125,57 @@ def set_aside(
         for name, digest in digests.items():
             _check_digest(folder / name, digest, planned_digests)
         _write_manifest(folder, aside, planned, digests)
+    _remove_leftovers(aside)
     for file, digest in read_manifest(aside):
-        if not (folder / file.name).exists():
+        if not is_there(folder / file.name):
             _check(aside / file.name, file, digest)
             continue
         _check(folder / file.name, file, digest)
-        _move(folder / file.name, aside / file.name)
+        move_durably(folder / file.name, aside / file.name)
 
 
 def bring_back(folder: Path, aside: Path) -> int:
-    """Move the files of a set-aside folder back, each as it was; gives their number.
+    """Move the files of a set-aside folder back, each as it was; return their number.
 
-    Without a manifest nothing has been moved, or all is back: the folder goes.
+    A folder without a manifest is removed: nothing was moved yet, or everything is back.
 
     Raises:
-        SetAsideError: a file that is not as the manifest says, or another in its place.
-        OSError: a step that the file system refused; run it again.
+        SetAsideError: a file is not as the manifest says, or another one took its place.
+        OSError: the file system refused a step; run it again.
     """
     files = read_manifest(aside) if (aside / MANIFEST).exists() else []
     for file, digest in reversed(files):
         source, target = aside / file.name, folder / file.name
-        if source.exists():
+        if is_there(source):
             _check(source, file, digest)
-            if target.exists() and not _is_copy(target, source):
+            if is_there(target) and not _is_copy(target, source):
                 raise SetAsideError(
                     target, f"another file took its place: move it away, {source} belongs there"
                 )
-            _move(source, target)
+            move_durably(source, target)
         else:
             _check(target, file, digest)
     (aside / MANIFEST).unlink(missing_ok=True)
-    for leftover in (*aside.glob(f"*{_TEMPORARY}"), *folder.glob(f"*{_TEMPORARY}")):
-        leftover.unlink()
+    _remove_leftovers(aside)
+    _remove_leftovers(folder)
     aside.rmdir()
     return len(files)
 
 
 def read_manifest(aside: Path) -> list[tuple[SegmentFile, str]]:
-    """Read the files of a set-aside folder, each with its sha256.
+    """Return the files of a set-aside folder, each with its SHA-256.
 
     Raises:
-        SetAsideError: no manifest, or one that is none.
+        SetAsideError: the folder has no manifest, or it cannot be parsed.
     """
-    try:
-        manifest = json.loads((aside / MANIFEST).read_text("utf-8"))
-        return [
-            (
-                SegmentFile(row["base_offset"], row["name"], row["size_bytes"], row["mtime_ns"]),
-                row["sha256"],
-            )
-            for row in manifest["files"]
-        ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SetAsideError(aside / MANIFEST, f"no manifest: {error}") from None
+    return backups.read_manifest(aside / MANIFEST, _parsed)
+
+
+def _parsed(manifest: Any) -> list[tuple[SegmentFile, str]]:
+    names = SegmentFile._fields
+    return [
+        (SegmentFile(*(row[name] for name in names)), row["sha256"]) for row in manifest["files"]
+    ]
 
 
 def _difference(planned: SegmentFile, found: SegmentFile | None) -> str:
@@ -222,63 +197,40 @@ def _write_manifest(
 ) -> None:
     aside.mkdir(parents=True, exist_ok=True)
     rows = [{**file._asdict(), "sha256": digests[file.name]} for file in planned]
-    temporary = aside / (MANIFEST + _TEMPORARY)
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump({"folder": str(folder), "files": rows}, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, aside / MANIFEST)
-    sync_folder(aside)
+    backups.write_manifest(aside / MANIFEST, {"folder": str(folder), "files": rows})
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of runs that were killed."""
+    for leftover in folder.glob(f"*{TEMPORARY}"):
+        leftover.unlink()
 
 
 def _check(path: Path, file: SegmentFile, digest: str) -> None:
+    """Check that a file is as the manifest says; of a link, that it is the same link."""
     try:
-        stat = path.stat()
+        stat = status_of(path)
     except FileNotFoundError:
-        raise SetAsideError(path, "it is in neither of the two folders") from None
-    if (stat.st_size, stat.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
-        raise SetAsideError(path, "its size or mtime is not the one of the manifest")
-    if sha256_of(path) != digest:
-        raise SetAsideError(path, "its sha256 is not the one of the manifest")
+        raise SetAsideError(
+            path, "it is in neither of the two folders: restore it from another replica"
+        ) from None
+    is_as_noted = (stat.st_size, stat.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
+    if not is_as_noted and not path.is_symlink():
+        raise SetAsideError(
+            path,
+            f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {file.size_bytes} and"
+            f" {file.mtime_ns} in the manifest: it has changed since and is not moved",
+        )
+    found = sha256_of(path)
+    if found != digest:
+        raise SetAsideError(
+            path,
+            f"its sha256 is not the one of the manifest, but {found} instead of {digest}: it has"
+            " changed since and is not moved",
+        )
 
 
 def _is_copy(target: Path, source: Path) -> bool:
-    return target.stat().st_size == source.stat().st_size and sha256_of(target) == sha256_of(source)
-
-
-def _move(source: Path, target: Path) -> None:
-    """Rename, or copy whole and then remove where the two lie on different file systems."""
-    try:
-        os.replace(source, target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        temporary = target.with_name(target.name + _TEMPORARY)
-        shutil.copy2(source, temporary)
-        stat = source.stat()
-        os.chown(temporary, stat.st_uid, stat.st_gid)
-        os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        if sha256_of(temporary) != sha256_of(source):
-            raise SetAsideError(temporary, "the copy differs from its source") from None
-        os.replace(temporary, target)
-        sync_folder(target.parent)
-        source.unlink()
-    sync_folder(target.parent)
-    sync_folder(source.parent)
-
-
-def sha256_of(path: Path) -> str:
-    """Give the sha256 of a file's bytes, in hex."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return target.lstat().st_size == source.lstat().st_size and (
+        sha256_of(target) == sha256_of(source)
+    )

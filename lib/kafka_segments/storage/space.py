@@ -1,4 +1,4 @@
-"""Room on file systems, asked before anything is written."""
+"""Check the room on file systems before anything is written."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,10 +8,11 @@ from kafka_segments.storage.durable_files import free_bytes, nearest_folder
 
 
 def check_space(needed_bytes: Mapping[str, int]) -> None:
-    """Check that folders have room for so many bytes; those on one file system share it.
+    """Check that folders have room for so many bytes; folders on one file system share it.
 
     Raises:
-        NoSpaceError: one has not; it names the folder that needs most there.
+        NoSpaceError: a file system has too little; the error names the folder that needs most
+            there.
     """
     by_device: dict[int, list[tuple[int, str]]] = {}
     for folder, needed in needed_bytes.items():

@@ -19,7 +19,7 @@ def check_readable(manifest: SegmentManifest) -> None:
     """Check that a log can be read as its manifest says.
 
     Raises:
-        UnreadableObjectError: encrypted, or in chunks too large for memory.
+        UnreadableObjectError: it is encrypted, or compressed in chunks too large for memory.
     """
     if manifest.is_encrypted:
         raise UnreadableObjectError("encrypted, says its manifest; without its key nothing is read")
@@ -32,7 +32,7 @@ def check_readable(manifest: SegmentManifest) -> None:
 
 
 class CompressedLog:
-    """Serves reads of a log from its zstd chunks; two of them are in memory."""
+    """Serves reads of a log from its zstd chunks, two of which are in memory."""
 
     def __init__(self, stored: ReadInto, stored_bytes: int, chunks: ChunkIndex) -> None:
         self._stored = stored
@@ -42,11 +42,11 @@ class CompressedLog:
         self._held: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
 
     def read_into(self, position: int, view: memoryview) -> int:
-        """Fill the view from a position of the log; gives the bytes read, fewer only at the end.
+        """Fill the view from a position of the log; return the bytes read, fewer only at its end.
 
         Raises:
             UnreadableObjectError: a chunk is not what the manifest says.
-            OSError: the store did not give it.
+            OSError: the store did not give the bytes.
         """
         filled = 0
         while filled < len(view) and position + filled < self._chunks.log_bytes:

@@ -1,6 +1,41 @@
-"""URIs put together from parts."""
+"""The parts of URIs; a local path is absolute and has no scheme."""
+
+from collections.abc import Sequence
+
+LOCAL_ROOT = "/"
+"""What every local path starts with, and no URI."""
+_AFTER_SCHEME = "://"
 
 
 def join_uri(*parts: str) -> str:
-    """Join a URI and relative paths; empty ones are left out."""
+    """Return a URI joined with relative paths; empty parts are left out."""
     return "/".join(part.rstrip("/") if part != "/" else "" for part in parts if part)
+
+
+def scheme_of(uri: str) -> str:
+    """Return the scheme of a URI, the empty string for a path."""
+    scheme, separator, _ = uri.partition(_AFTER_SCHEME)
+    return scheme if separator else ""
+
+
+def split_uri(uri: str) -> tuple[str, str, str]:
+    """Return scheme, authority and path of a URI; the path is taken as it stands."""
+    scheme, _, rest = uri.partition(_AFTER_SCHEME)
+    authority, _, path = rest.partition("/")
+    return scheme, authority, path
+
+
+def root_of(scheme: str, authority: str) -> str:
+    """Return the URI of a host or bucket."""
+    return f"{scheme}{_AFTER_SCHEME}{authority}"
+
+
+def last_component(uri: str) -> str:
+    """Return the last part of a path or URI."""
+    return uri.rstrip("/").rpartition("/")[2]
+
+
+def folders_below(sources: Sequence[str]) -> dict[str, str]:
+    """Return the folder of each source below an index folder; a single source has none."""
+    is_single = len(sources) == 1
+    return {source: "" if is_single else last_component(source) for source in sources}

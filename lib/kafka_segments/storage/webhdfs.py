@@ -56,19 +56,19 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     __hash__ = None  # type: ignore[assignment]
 
     def get_type_name(self) -> str:
-        """Give Hadoop's name of the protocol."""
+        """Return Hadoop's name of the protocol."""
         return "webhdfs"
 
     def normalize_path(self, path: str) -> str:
-        """Take paths as they stand."""
+        """Return a path as it is."""
         return path
 
     def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
-        """Ask for files and folders one by one."""
+        """Return what files and folders are, one request for each."""
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """List one folder; not what lies deeper."""
+        """Return what lies in one folder; what lies deeper is left out."""
         if selector.recursive:
             raise NotImplementedError("webhdfs: folders are listed one by one")
         listed = self._ask("GET", selector.base_dir, "LISTSTATUS")["FileStatuses"]["FileStatus"]
@@ -89,7 +89,7 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
         self._remove(path, recursive="false")
 
     def move(self, src: str, dest: str) -> None:
-        """Rename a file, onto another one too, in one step."""
+        """Rename a file in one step; a file of the new name is replaced."""
         self._call("PUT", src, "RENAME", destination=dest, renameoptions="OVERWRITE")
 
     def open_input_file(self, path: str) -> pa.PythonFile:
@@ -105,7 +105,7 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: object) -> pa.PythonFile:
-        """Open a file for writing; it is sent when it is closed."""
+        """Open a file for writing; closing it sends the bytes."""
         return pa.PythonFile(_Upload(self, path), mode="w")
 
     def _refuse(self, *_: object) -> None:
@@ -114,20 +114,20 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     copy_file = delete_dir_contents = delete_root_dir_contents = open_append_stream = _refuse
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Read a range of a file."""
+        """Return a range of a file."""
         return self._call("GET", path, "OPEN", offset=start, length=length).content
 
     def upload(self, path: str, data: Any) -> None:
-        """Write a file: the name node tells which data node takes it."""
+        """Write a file; the name node says which data node takes it."""
         answer = self._call("PUT", path, "CREATE", overwrite="true", noredirect="true")
         location = answer.json()["Location"]
         self._checked(self._session.put(location, data=data, timeout=_TIMEOUT_SECONDS))
 
     def rpc_address(self) -> str:
-        """Give the name node's address for Hadoop's own clients, which it tells data nodes.
+        """Return the address that the name node tells data nodes: Hadoop's own clients use it.
 
         Raises:
-            OSError: it is no name node, but a gateway.
+            OSError: the server is a gateway, no name node.
         """
         answer = self._ask("PUT", "/kafka-segments", "CREATE", noredirect="true")  # makes no file
         location = str(answer["Location"])
@@ -160,7 +160,7 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
         return self._checked(answer)
 
     def _checked(self, answer: requests.Response) -> requests.Response:
-        """Raise what a server tells as a status: its text would pass for a file's."""
+        """Return an answer; raise the error that its status tells, whose text is no file."""
         if answer.ok:
             return answer
         if answer.status_code == requests.codes.unauthorized:

@@ -5,17 +5,9 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from kafka_segments.migrate.decide.plan import (
-    APPLY,
-    CONVERT,
-    CUT,
-    DONE,
-    FAILED,
-    REFUSE,
-    REFUSED,
-    VERIFY,
-)
+from kafka_segments.migrate.decide.actions import Action, Step
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.outcomes import Outcome
 
 Transform = Callable[[DataFrame], DataFrame]
 
@@ -34,10 +26,10 @@ def measure_plans(plans: DataFrame) -> DataFrame:
     Gives: plan_id, the key, and one column a check.
     """
     behind = _log_of_plan().orderBy("base_offset").rangeBetween(1, Window.unboundedFollowing)
-    is_refused = F.max(F.col("action") == REFUSE).over(_whole_log())
+    is_refused = F.max(F.col("action") == Action.REFUSE).over(_whole_log())
     is_migrated = F.col("is_migrated")
     is_mixed = F.min(is_migrated).over(_whole_log()) != F.max(is_migrated).over(_whole_log())
-    is_kept = ~F.col("action").isin(CONVERT, CUT)
+    is_kept = ~F.col("action").isin(Action.CONVERT, Action.CUT)
     resized = F.abs(F.col("expected_bytes") - F.col("size_bytes"))
     is_next = F.col("next_base_offset").eqNullSafe(F.min("base_offset").over(behind))
     return plans.select(
@@ -73,13 +65,15 @@ def measure_events(events: DataFrame) -> DataFrame:
     """Measure rows of ``migration_events``."""
     in_order = _log_of_plan().orderBy("sequence")
     earlier = in_order.rangeBetween(Window.unboundedPreceding, -1)
-    is_done = F.col("status") == DONE
-    was_verified = F.max((F.col("step") == VERIFY) & is_done).over(earlier)
-    is_applied = (F.col("step") == APPLY) & is_done
+    is_done = F.col("status") == Outcome.DONE
+    was_verified = F.max((F.col("step") == Step.VERIFY) & is_done).over(earlier)
+    is_applied = (F.col("step") == Step.APPLY) & is_done
     is_last = F.col("sequence") == F.max("sequence").over(_whole_log())
     return events.select(
         "run_id",
         *LOG_KEYS,
         (is_applied & ~F.coalesce(was_verified, F.lit(False))).cast("int").alias("is_unverified"),
-        (is_last & F.col("status").isin(REFUSED, FAILED)).cast("int").alias("is_refused"),
+        (is_last & F.col("status").isin(Outcome.REFUSED, Outcome.FAILED))
+        .cast("int")
+        .alias("is_refused"),
     )

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
+from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
@@ -98,8 +99,10 @@ def run_validation(
 def _docs_folder(warehouse: str, docs_folder: str | None, *, dry_run: bool) -> str | None:
     """Give the folder for Data Docs: as told, else below a local warehouse."""
     if docs_folder is None:
-        return None if "://" in warehouse or dry_run else os.path.join(warehouse, _DOCS)
-    if "://" in docs_folder:
+        return (
+            None if dry_run or not store_of(warehouse).is_local else os.path.join(warehouse, _DOCS)
+        )
+    if not store_of(docs_folder).is_local:
         raise UsageError(f"--docs-dir {docs_folder}: Data Docs go to a local folder")
     return docs_folder
 

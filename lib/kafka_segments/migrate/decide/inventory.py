@@ -1,5 +1,7 @@
 """What a cluster's segments are made of, when they go, and what they mean for Kafka 4."""
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -19,14 +21,40 @@ _TORN = ("partial_batch", "preallocated_tail")
 _FIRST_V2 = 2
 
 
-def is_uniform() -> Column:
-    """Tell which rows of ``segments`` hold one format at most: their sums are its counts."""
+def is_counted_again(*, decompresses: bool) -> Column:
+    """Tell which segments' formats must be counted from their files.
+
+    The sums of a segment of one format are its counts already. Files are read for segments of
+    several formats and, where ``decompresses``, for those whose records only decompression counts.
+
+    Needs: a row of table ``segments``.
+    """
     names = ("magics", "codecs", "timestamp_types")
-    return F.coalesce(F.greatest(*(F.size(name) for name in names)) <= 1, F.lit(False))
+    is_uniform = F.greatest(*(F.size(name) for name in names)) <= 1
+    has_count = F.col("record_count").isNotNull() | F.lit(not decompresses)
+    is_known = F.coalesce(is_uniform, F.lit(False)) & has_count
+    return ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
 
 
-def uniform_formats() -> Column:
-    """Give ``formats`` of such a row; empty where the segment has no batch."""
+def with_formats(counted: DataFrame, *, decompresses: bool) -> Callable[[DataFrame], DataFrame]:
+    """Add what segments are made of, or why that is not known.
+
+    ``counted``: path, formats and uncounted of the segments that ``is_counted_again`` names.
+
+    Needs: rows of table ``segments``.
+    Gives: the same with formats (array of struct, null: not known) and uncounted (string).
+    """
+    is_asked = is_counted_again(decompresses=decompresses)
+    is_read = F.col("valid_bytes").isNotNull()
+    columns = {
+        "formats": F.when(is_asked, F.col("formats")).when(is_read, _uniform_formats()),
+        "uncounted": F.when(is_read, F.col("uncounted")).otherwise(F.col("damage.message")),
+    }
+    return lambda segments: segments.join(counted, "path", how="left").withColumns(columns)
+
+
+def _uniform_formats() -> Column:
+    """Return ``formats`` of a segment of one format; empty where it has no batch."""
     one = F.struct(
         F.get("magics", 0).alias("magic"),
         F.get("codecs", 0).alias("codec"),
@@ -39,14 +67,14 @@ def uniform_formats() -> Column:
 
 
 def take_inventory(segments: DataFrame) -> DataFrame:
-    """Say of every segment what it is made of, when it goes, and what it means for Kafka 4.
+    """Decide for every segment what it is made of, when it goes, and what it means for Kafka 4.
 
-    1. ``goes``: now, where retention deletes it at this moment; later, where it goes by itself
-       as its log and settings are; never, where something else must change first.
+    1. ``goes`` is now, where retention deletes it at this moment; later, where its log and settings
+       let it go by itself; never, where something else must change first.
     2. It relies on its mtime where it has batches and none of them has a timestamp.
 
-    Needs: a row of table segments with formats, uncounted, files, unlisted, decision,
-        deletes_at_ms, reason_code, reason.
+    Needs: a row of table ``segments`` with formats, uncounted, files, unlisted, decision,
+    deletes_at_ms, reason_code, reason.
     Gives: the columns of ``migration_inventory`` but run_id and decided_at.
     """
     legacy = F.filter("formats", lambda one: one["magic"] < _FIRST_V2)
@@ -81,7 +109,7 @@ def _suffix(name: Column) -> Column:
 
 
 def _total(formats: str, field: str) -> Column:
-    """Add up a field of formats; null where one of them is not known."""
+    """Return the sum of a field of formats; null where one of the values is not known."""
     return F.aggregate(formats, F.lit(0).cast("long"), lambda sum_, one: sum_ + one[field])
 
 

@@ -1,4 +1,4 @@
-"""What stands between log directories and a Kafka 4 broker: of segments, logs, folders, files."""
+"""Find what stands between log directories and a Kafka 4 broker."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,7 +13,11 @@ COLUMNS = (*LOG_KEYS, "code", "count", "bytes", "example", "is_blocking", "obsta
 
 
 class Obstacle(NamedTuple):
-    """``is_blocking``: 4.x does not start, does not serve the data, or is no upgrade from here."""
+    """What an obstacle means, and what to do.
+
+    ``is_blocking``: 4.x does not start, does not serve the data, or cannot be upgraded to from
+    here.
+    """
 
     is_blocking: bool
     words: str
@@ -128,7 +132,10 @@ OBSTACLES = {
 
 
 def obstacles_of_segments(segments: DataFrame) -> DataFrame:
-    """Sum up the obstacles of each log's segments. Needs: rows of ``migration_inventory``."""
+    """Return the obstacles of the segments of each log, summed up.
+
+    Needs: rows of ``migration_inventory``.
+    """
     return (
         segments.select(
             *LOG_KEYS, "base_offset", "size_bytes", F.explode("obstacles").alias("code")
@@ -145,7 +152,10 @@ def obstacles_of_segments(segments: DataFrame) -> DataFrame:
 
 
 def obstacles_of_logs(logs: DataFrame) -> DataFrame:
-    """Find what is missing beside each log's segments. Needs: rows of table ``logs``."""
+    """Return what is missing beside the segments of each log.
+
+    Needs: rows of table ``logs``.
+    """
     is_future = F.col("folder_state") == "future"
     is_read = F.col("problem").isNull()
     return logs.transform(
@@ -162,7 +172,10 @@ def obstacles_of_logs(logs: DataFrame) -> DataFrame:
 
 
 def obstacles_of_log_dirs(log_dirs: DataFrame) -> DataFrame:
-    """Find what is wrong with log directories. Needs: rows of table ``log_dirs``."""
+    """Return what is wrong with log directories.
+
+    Needs: rows of table ``log_dirs``.
+    """
     with_log = log_dirs.withColumns(
         {"topic": F.lit(None).cast("string"), "partition": F.lit(None).cast("int")}
     )
@@ -180,7 +193,10 @@ def obstacles_of_log_dirs(log_dirs: DataFrame) -> DataFrame:
 
 
 def obstacles_of_files(files: DataFrame) -> DataFrame:
-    """Sum up files that are no segments. Needs: rows of table ``unrecognized_files``."""
+    """Return files that are no segments, summed up.
+
+    Needs: rows of table ``unrecognized_files``.
+    """
     reason = F.col("reason")
     code = (
         F.when(reason.contains("would not start"), "refused_name")
@@ -203,7 +219,10 @@ def obstacles_of_files(files: DataFrame) -> DataFrame:
 
 
 def obstacles_of_settings(settings: DataFrame) -> DataFrame:
-    """Judge settings that 4.x does not know. Needs: broker_id, topic, key, value."""
+    """Return settings that 4.x does not know, with what they mean.
+
+    Needs: broker_id, topic, key, value.
+    """
     release = F.regexp_extract_all("value", F.lit("[0-9]+"), F.lit(0)).cast("array<int>")
     is_3_3 = release >= F.array(F.lit(3), F.lit(3))
     code = (

@@ -1,35 +1,28 @@
-"""Decide what a migration does with each segment, and which logs it can take on."""
-
-from collections.abc import Callable
+"""Decide what a migration does with each segment, and which logs it takes on."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.names import METADATA_TOPIC
 
-KEEP, INDEXES, CONVERT, CUT, REFUSE = "keep", "indexes", "convert", "cut", "refuse"
-STAGE, VERIFY, APPLY, ROLLBACK = "stage", "verify", "apply", "rollback"
-DONE, REFUSED, FAILED = "done", "refused", "failed"
-_INDEX_BYTES = 8 + 12  # an entry of both
-_SMALLEST_BATCH = 61
-
 
 def decide_migration(segments: DataFrame) -> DataFrame:
-    """Say what is done with each segment, why, and what to look at.
+    """Decide what is done with each segment, why, and what to look at.
 
-    1. ``keep`` in the logs whose rules are not a topic's: KRaft's own.
-    2. ``refuse`` where there is a problem: a broker would not load the segment, or cut it.
+    1. ``keep`` in logs with other rules than a topic's: those of KRaft itself.
+    2. ``refuse`` where there is a problem: a broker would not load the segment, or would cut it.
     3. ``convert`` where a conversion was tried and not refused.
     4. ``cut`` where bytes stay behind that recovery would cut off.
-    5. ``indexes`` where its index files are not those it is to have, else ``keep``.
+    5. ``indexes`` where the index files are not those that the segment gets; else ``keep``.
 
     Needs: ``problem``, ``unmodelled``, ``damage``, ``conversion_refusal`` (string),
-        ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
-        ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
-        was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
-    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); no
-        topic id for logs of 1.
+    ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
+    ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
+    was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
+    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); logs of 1
+    get no topic id.
     """
     is_metadata = F.col("topic") == METADATA_TOPIC
     metadata = F.when(is_metadata, "KRaft's own log, no topic: it has rules of its own")
@@ -48,12 +41,12 @@ def decide_migration(segments: DataFrame) -> DataFrame:
     )
     found = F.nullif(F.concat_ws("; ", legacy, cut, findings), F.lit(""))
     action = (
-        F.when(is_kept, KEEP)
-        .when(is_refused, REFUSE)
-        .when(is_converted, CONVERT)
-        .when(is_cut, CUT)
-        .when(findings.isNotNull(), INDEXES)
-        .otherwise(KEEP)
+        F.when(is_kept, Action.KEEP)
+        .when(is_refused, Action.REFUSE)
+        .when(is_converted, Action.CONVERT)
+        .when(is_cut, Action.CUT)
+        .when(findings.isNotNull(), Action.INDEXES)
+        .otherwise(Action.KEEP)
     )
     as_it_is = F.lit("its index files are those it is to have")
     kept_bytes = F.col("size_bytes") - F.coalesce("cut_bytes", F.lit(0))
@@ -91,16 +84,18 @@ def _hazards(cut: Column) -> Column:
 def with_whole_logs(segments: DataFrame) -> DataFrame:
     """Add ``is_migrated``: whether the log of a segment is migrated.
 
-    1. A log with a segment that is refused is left alone as a whole.
-    2. So is one of which every segment keeps its files, and that gets no topic id.
-    3. Its replicas in other log directories go on; their ``hazards`` name it.
+    1. A log is left alone as a whole if one of its segments is refused.
+    2. So is a log of which every segment keeps its files, and that gets no topic id.
+    3. Replicas in other log directories are migrated all the same; their ``hazards`` name that log.
     """
     log = Window.partitionBy(*LOG_KEYS).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
     is_given_id = F.col("topic_id").isNotNull()
-    is_changed = F.max(F.col("action").isin(INDEXES, CONVERT, CUT) | is_given_id).over(log)
-    is_refused = F.max(F.col("action") == REFUSE).over(log)
+    is_changed = F.max(
+        F.col("action").isin(Action.INDEXES, Action.CONVERT, Action.CUT) | is_given_id
+    ).over(log)
+    is_refused = F.max(F.col("action") == Action.REFUSE).over(log)
     is_kept_legacy = F.max(F.col("conversion_refusal").isNotNull()).over(log)
     return (
         segments.withColumns({"_is_refused": is_refused, "_is_kept_legacy": is_kept_legacy})
@@ -113,7 +108,7 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
 
 
 def _with_replicas() -> Column:
-    """Add to ``hazards`` what is done otherwise with replicas of a log elsewhere."""
+    """Add to ``hazards`` how replicas of a log in other log directories are treated otherwise."""
     replicas = Window.partitionBy("cluster", "topic", "partition").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
@@ -129,85 +124,3 @@ def _with_replicas() -> Column:
         others("_is_kept_legacy", "a replica has segments that are not converted: "),
     )
     return F.concat("hazards", F.array_compact(said))
-
-
-def staged_bytes(index_interval_bytes: int) -> Column:
-    """Give about how many bytes staging writes for a segment; closed logs that stay are links.
-
-    Needs: action, size_bytes, expected_bytes, next_base_offset.
-    """
-    is_link = ~F.col("action").isin(CONVERT, CUT) & F.col("next_base_offset").isNotNull()
-    log = F.when(is_link, F.lit(0)).otherwise(F.col("expected_bytes"))
-    between = F.lit(max(index_interval_bytes, _SMALLEST_BATCH))
-    entries = F.floor(F.col("expected_bytes") / between) + 1
-    return log + _INDEX_BYTES * entries
-
-
-def bytes_to_stage(index_interval_bytes: int) -> Callable[[DataFrame], DataFrame]:
-    """Add up what is still to be written, by the folder it goes to.
-
-    Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
-    Gives: root, needed_bytes.
-    """
-    needed = F.sum(staged_bytes(index_interval_bytes)).alias("needed_bytes")
-    return lambda plan: plan.where("NOT is_staged").groupBy("root").agg(needed)
-
-
-def logs_of_segments(segments: DataFrame) -> DataFrame:
-    """Give one row a log: its planned segments in order, and a problem of any of them.
-
-    Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
-        topic_id, cut_bytes, problem (string, null: none), is_failed (boolean).
-    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, segments,
-        problem, is_failed.
-    """
-    segment = F.struct(
-        "base_offset",
-        "path",
-        "root",
-        "next_base_offset",
-        "size_bytes",
-        "mtime_ns",
-        "action",
-        "cut_bytes",
-    )
-    return segments.groupBy(*LOG_KEYS).agg(
-        F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
-        F.min("root").alias("root"),
-        F.count("*").alias("segment_count"),
-        F.sum("size_bytes").alias("size_bytes"),
-        F.max("log_start_offset").alias("log_start_offset"),
-        F.max("topic_id").alias("topic_id"),
-        F.sort_array(F.collect_list(segment)).alias("segments"),
-        F.min("problem").alias("problem"),
-        F.max("is_failed").alias("is_failed"),
-    )
-
-
-def with_replicas(proofs: DataFrame) -> DataFrame:
-    """Add a problem where segments of the same offsets hold other records in another log directory.
-
-    Needs: topic, partition, base_offset, log_dir, migrated_record_count, migrated_digest, problem.
-    """
-    replicas = Window.partitionBy("topic", "partition", "base_offset", "migrated_record_count")
-    whole = replicas.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    first, last = (f("migrated_digest").over(whole) for f in (F.min, F.max))
-    where = F.array_join(F.sort_array(F.collect_set("log_dir").over(whole)), ", ")
-    differs = F.when(
-        first != last, F.concat(F.lit("its replicas do not hold the same records: "), where)
-    )
-    return proofs.withColumn("problem", F.coalesce("problem", differs))
-
-
-def latest_steps(events: DataFrame) -> DataFrame:
-    """Give one row a log: the newest event's moment, status and message of each step.
-
-    Gives: the key and, named for each step, a struct or null.
-    """
-    event = F.struct("sequence", "at", "run_id", "status", "message")
-
-    def newest(step: str) -> Column:
-        return F.max(F.when(F.col("step") == step, event)).alias(step)
-
-    steps = [newest(step) for step in (STAGE, VERIFY, APPLY, ROLLBACK)]
-    return events.groupBy(*LOG_KEYS).agg(*steps)

@@ -1,8 +1,8 @@
-"""Make index files smaller and leave every answer right: trim zeros, drop repeats, thin entries.
+"""Make index files smaller while every answer stays right: no zeros, no repeats, fewer entries.
 
 1. A lookup in a thinned offset index starts at the same batch or before it, never behind it.
-2. Every entry that stays in a time index was there before, so it is as true; the last one stays,
-   because retention and searches take it for the segment's greatest timestamp.
+2. Every entry that stays in a time index was there before, so it is still true. The last entry
+   stays: retention and searches take it for the segment's greatest timestamp.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from kafka_segments.index.time_index import decode_time_index, encode_time_index
 
 
 class IndexFiles(NamedTuple):
-    """The bytes of a segment's two index files; None: there is no such file."""
+    """The bytes of a segment's two index files; None: the file does not exist."""
 
     offset_index: bytes | None
     time_index: bytes | None
@@ -24,10 +24,10 @@ class IndexFiles(NamedTuple):
 def compact_files(
     files: IndexFiles, *, base_offset: int, index_interval_bytes: int | None
 ) -> IndexFiles:
-    """Trim both files and drop repeated entries; thin them where an interval is given.
+    """Return both files trimmed, without repeated entries, and thinned where an interval is given.
 
-    Entries that do not rise, a file of another format, or a length that is no multiple of an
-    entry's leave a file as it is: ``audit`` says what is wrong with it.
+    A file stays as it is where its entries do not rise, its format is another, or its length is no
+    multiple of an entry's: ``audit`` says what is wrong with it.
     """
     offsets = times = None
     if files.offset_index is not None:
@@ -49,7 +49,7 @@ def compact_files(
 
 
 def trim(data: bytes, entry_bytes: int) -> bytes:
-    """Cut the zeros of preallocation off the end.
+    """Return an index file without the zeros of preallocation at its end.
 
     A single entry of zeros may be true (timestamp 0 at the base offset), so it stays.
     """
@@ -61,7 +61,7 @@ def trim(data: bytes, entry_bytes: int) -> bytes:
 
 
 def _entries(entries: Entries, data: bytes, entry_bytes: int) -> Entries | None:
-    """Drop entries that repeat the one before; None: what is left is out of order."""
+    """Return entries without those that repeat the one before; None: they do not rise."""
     if len(data) % entry_bytes:
         return None
     if len(entries) > 1:
@@ -73,7 +73,7 @@ def _entries(entries: Entries, data: bytes, entry_bytes: int) -> Entries | None:
 
 
 def thin_offsets(entries: Entries, *, index_interval_bytes: int) -> Entries:
-    """Keep an entry where more than ``index_interval_bytes`` lie since the one kept before."""
+    """Return entries that lie more than ``index_interval_bytes`` behind the last one kept."""
     kept, last = [], 0
     for row, position in enumerate(entries[:, 1].tolist()):
         if position - last > index_interval_bytes:
@@ -83,7 +83,7 @@ def thin_offsets(entries: Entries, *, index_interval_bytes: int) -> Entries:
 
 
 def thin_times(entries: Entries, offset_entries: Entries) -> Entries:
-    """Keep the last time entry up to each offset entry, and the last of all.
+    """Return the last time entry up to each offset entry, and the last of all.
 
     Args:
         entries: (timestamp ms, offset).

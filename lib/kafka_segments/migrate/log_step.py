@@ -1,4 +1,4 @@
-"""What a step of a migration did with one log, and what stands in the way of the next."""
+"""What a step of a migration did with one log, and why the next step may not be taken."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,15 +7,19 @@ from pathlib import Path
 from pyspark.sql import Row
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.migrate.decide import plan as decide
+from kafka_segments.migrate.decide.actions import Step
 from kafka_segments.migrate.staged_log import LogState, Side, StagedLog, log_state
+from kafka_segments.tables.outcomes import Outcome
 
 
 @dataclass(frozen=True)
 class LogStep:
-    """What a step did, or would do, with one log, and which folder is in place after it.
+    """What a step did, or would do, with one log.
 
-    ``log``: its folder in the log directory.
+    Attributes:
+        log: Its folder in the log directory.
+        status: What was done; an ``Outcome`` where it is noted.
+        in_place: The folder that is in place after the step, as of ``Side``.
     """
 
     cluster: str
@@ -32,34 +36,34 @@ class LogStep:
 
 
 def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
-    """Do a step with a log; a refusal and what the machine does not let are outcomes too."""
+    """Do a step with a log; return as its outcome also a refusal, or an error of the machine."""
     if refusal is not None:
-        return step_of(log, decide.REFUSED, refusal)
+        return step_of(log, Outcome.REFUSED, refusal)
     try:
         return act(log)
     except SetAsideError as error:
-        return step_of(log, decide.REFUSED, str(error))
+        return step_of(log, Outcome.REFUSED, str(error))
     except OSError as error:
-        return step_of(log, decide.FAILED, str(error))
+        return step_of(log, Outcome.FAILED, str(error))
 
 
 def why_not_done(log: Row) -> str | None:
-    """Say what staging or verifying a log was refused for, by its newest events."""
-    for step in (decide.STAGE, decide.VERIFY):
+    """Return why staging or verifying a log was refused last; None: it was not."""
+    for step in (Step.STAGE, Step.VERIFY):
         found = log[step]
-        if found is not None and found["status"] != decide.DONE:
+        if found is not None and found["status"] != Outcome.DONE:
             return f"`migrate {step}` {found['status']}: {found['message']}"
     return None
 
 
 def why_unverified(log: Row) -> str | None:
-    """Say why a log may not be applied; None: it may."""
-    never = "it is not verified: run `migrate verify`" if log[decide.VERIFY] is None else None
+    """Return why a log may not be applied; None: it may."""
+    never = "it is not verified: run `migrate verify`" if log[Step.VERIFY] is None else None
     return why_not_done(log) or never
 
 
 def reached(log: Row) -> LogStep:
-    """Say which step is the last that still holds, and why the next one does not."""
+    """Return the last step of a log that still holds, and why the next one does not."""
     state = log_state(staged_log(log))
     refusal = why_not_done(log) if state.side is Side.BEFORE else None
     return step_of(log, _last_step(log, state), refusal)
@@ -70,18 +74,19 @@ def _last_step(log: Row, state: LogState) -> str:
         return "applied"
     if not state.is_staged:
         return "planned"
-    if log["apply"] is not None and log["rollback"] is not None:
+    if log[Step.APPLY] is not None and log[Step.ROLLBACK] is not None:
         return "rolled back"
-    return "verified" if log["verify"] and log["verify"]["status"] == decide.DONE else "staged"
+    proof = log[Step.VERIFY]
+    return "verified" if proof is not None and proof["status"] == Outcome.DONE else "staged"
 
 
 def staged_log(log: Row) -> StagedLog:
-    """Give the folders of a log of a plan."""
+    """Return the folders of a log of a plan."""
     return StagedLog(Path(log["folder"]), Path(log["root"]))
 
 
 def step_of(log: Row, status: str, message: str | None = None) -> LogStep:
-    """Say what became of a log, and which folder is in place now."""
+    """Return what became of a log, and which folder is in place now."""
     try:
         state = log_state(staged_log(log))
     except (SetAsideError, OSError) as error:

@@ -17,10 +17,10 @@ _ROWS_A_BATCH = 1_000
 
 
 def count_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
-    """Read segments again for what table ``segments`` does not tell.
+    """Count formats from the files of segments.
 
     Needs: path, valid_bytes.
-    Gives: path, formats (null where the file cannot be read), and why not in ``uncounted``.
+    Gives: path, formats (null: the file cannot be read), uncounted (string: why not).
     """
     formats = schema("migration_inventory.v1")["formats"].dataType
     row_type = StructType(

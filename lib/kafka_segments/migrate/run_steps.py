@@ -1,7 +1,7 @@
-"""Carry out a migration's plan: stage, verify, apply, roll back; and say how far it is.
+"""Carry out the steps of a migration's plan: stage, verify, apply, roll back, and tell its status.
 
-What is on disk decides; table ``migration_events`` says what was done when, and that a log was
-verified after it was staged. Each step passes over what it finds done, so it can be run again.
+What is on disk decides. Table ``migration_events`` says what was done when, and that a log was
+verified after it was staged. Each step skips what it finds done, so it can be run again.
 """
 
 import itertools
@@ -16,10 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.migrate.decide import plan as decide
-from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
-from kafka_segments.migrate.steps import (
+from kafka_segments.migrate.decide import steps as decide
+from kafka_segments.migrate.decide.actions import Step
+from kafka_segments.migrate.log_step import (
     LogStep,
     reached,
     staged_log,
@@ -27,9 +26,16 @@ from kafka_segments.migrate.steps import (
     tried,
     why_unverified,
 )
-from kafka_segments.migrate.tasks import finish_logs, mark_staged, prove_segments, stage_segments
+from kafka_segments.migrate.planned_segment import MigrationRules
+from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
+from kafka_segments.migrate.tasks_steps import (
+    finish_logs,
+    mark_staged,
+    prove_segments,
+    stage_segments,
+)
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
-from kafka_segments.storage.set_aside import held_lock
+from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
 from kafka_segments.tables.delta import (
     MIGRATION_EVENTS,
@@ -39,15 +45,16 @@ from kafka_segments.tables.delta import (
     sql_text,
 )
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.tables.schemas import schema
 from kafka_segments.wire.checkpoints import LOCK
 
 
 class Migration:
-    """One plan, and the run that carries out a step of it; ``now_ms`` is the run's clock.
+    """One plan, and a run that carries out a step of it; ``now_ms`` is the run's clock.
 
     Raises:
-        UsageError: no such plan.
+        UsageError: there is no such plan.
     """
 
     def __init__(self, spark: SparkSession, warehouse: str, plan_id: str, *, now_ms: int) -> None:
@@ -69,7 +76,7 @@ class Migration:
         self._rules = MigrationRules.of(json.loads(first["rules"]))
 
     def stage(self) -> list[LogStep]:
-        """Write the migrated folders beside the log directories; gives one row a log.
+        """Write the migrated folders beside the log directories; return a row for each log.
 
         Raises:
             NoSpaceError: a file system has too little room; nothing is written.
@@ -82,10 +89,10 @@ class Migration:
             .repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
             .transform(finish_logs(self._rules, now_ms=self._now_ms))
         )
-        return self._note_outcomes(decide.STAGE, logs)
+        return self._note_outcomes(Step.STAGE, logs)
 
     def verify(self) -> list[LogStep]:
-        """Prove every staged segment; gives one row a log. The proofs are a table."""
+        """Prove every staged segment and note the proofs; return a row for each log."""
         with ExitStack() as caches:
             proofs = (
                 self._segments()
@@ -100,16 +107,14 @@ class Migration:
             self._tables.create(MIGRATION_PROOFS)
             where = f"plan_id = {sql_text(self._plan_id)}"
             self._tables.fill(MIGRATION_PROOFS, proofs, where=where)
-            problem = F.concat_ws(": ", "path", "problem")
-            named = proofs.withColumn("problem", F.when(F.col("problem").isNotNull(), problem))
-            logs = named.withColumn("is_failed", F.lit(False)).transform(decide.logs_of_segments)
-            return self._note_outcomes(decide.VERIFY, logs)
+            logs = proofs.transform(decide.with_proof_problems).transform(decide.logs_of_segments)
+            return self._note_outcomes(Step.VERIFY, logs)
 
     def apply(self, *, execute: bool, by_mtime: bool = False) -> Iterator[LogStep]:
         """Swap the migrated folders in, log by log, under the lock of their log directory.
 
-        A log that was not verified, or has changed since it was staged, is refused; ``by_mtime``:
-        logs are told by size and mtime alone.
+        A log is refused if it was not verified, or has changed since it was staged. ``by_mtime``:
+        changes of ``.log`` files are told by size and mtime alone.
         """
 
         def act(log: Row) -> LogStep:
@@ -122,15 +127,18 @@ class Migration:
             if not execute:
                 return step_of(log, "would swap in")
             put_in_place(staged, by_mtime=by_mtime)
-            return step_of(log, decide.DONE)
+            return step_of(log, Outcome.DONE)
 
         yield from self._refused()
-        yield from self._swap(decide.APPLY, act, execute=execute)
+        yield from self._swap(Step.APPLY, act, execute=execute)
 
     def roll_back(
         self, *, execute: bool, discard: bool, by_mtime: bool = False
     ) -> Iterator[LogStep]:
-        """Swap the first folders back in, log by log; what was never applied is passed over."""
+        """Swap the first folders back in, log by log; logs that were not applied are skipped.
+
+        ``discard``: also where segments have changed since. ``by_mtime``: as of ``apply``.
+        """
 
         def act(log: Row) -> LogStep:
             staged = staged_log(log)
@@ -140,12 +148,12 @@ class Migration:
             if not execute:
                 return step_of(log, "would swap back")
             put_back(staged, discard=discard, by_mtime=by_mtime)
-            return step_of(log, decide.DONE)
+            return step_of(log, Outcome.DONE)
 
-        return self._swap(decide.ROLLBACK, act, execute=execute)
+        return self._swap(Step.ROLLBACK, act, execute=execute)
 
     def status(self) -> Iterator[LogStep]:
-        """Say of every log which folder is in place, and what the last steps did."""
+        """Yield for each log which folder is in place, and what the last steps did."""
         yield from self._refused()
         for log in self._planned("NOT is_migrated").orderBy(*LOG_KEYS).toLocalIterator():
             if log["problem"] is None:
@@ -154,7 +162,7 @@ class Migration:
             yield reached(log)
 
     def _segments(self) -> DataFrame:
-        """Give the segments of logs that are migrated, packed into tasks by bytes."""
+        """Return the segments of logs that are migrated, packed into tasks by bytes."""
         segments = self._plan.where("is_migrated")
         totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
         load = Load(*totals)
@@ -170,21 +178,18 @@ class Migration:
         check_space({row["root"]: row["needed_bytes"] for row in needs.collect()})
 
     def _refused(self) -> Iterator[LogStep]:
-        """Give the logs that the plan refuses: no step may pass over them in silence."""
+        """Yield the logs that the plan refuses: no step may skip them silently."""
         refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
         for log in refused.orderBy(*LOG_KEYS).toLocalIterator():
-            yield step_of(log, decide.REFUSED, f"by the plan: {log['problem']}")
+            yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
 
     def _planned(self, condition: str) -> DataFrame:
-        """Give the logs of the plan; ``problem`` is why it refuses one."""
-        refusal = F.when(F.col("action") == decide.REFUSE, F.concat_ws(": ", "path", "reason"))
-        segments = self._plan.where(condition).withColumns(
-            {"problem": refusal, "is_failed": F.lit(False)}
-        )
+        """Return the logs of the plan; ``problem`` says why it refuses one."""
+        segments = self._plan.where(condition).transform(decide.with_refusals)
         return segments.transform(decide.logs_of_segments).drop("segments")
 
     def _logs(self, condition: str) -> DataFrame:
-        """Give the logs of the plan in order, with the newest events of each."""
+        """Return the logs of the plan in order, with the newest event of each step."""
         self._tables.create(MIGRATION_EVENTS)
         events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
         return (
@@ -194,7 +199,7 @@ class Migration:
         )
 
     def _swap(
-        self, step: str, act: Callable[[Row], LogStep], *, execute: bool
+        self, step: Step, act: Callable[[Row], LogStep], *, execute: bool
     ) -> Iterator[LogStep]:
         logs = self._logs("is_migrated").toLocalIterator()
         for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
@@ -214,30 +219,26 @@ class Migration:
                 if execute:
                     self._note_swaps(step, done)
 
-    def _note_swaps(self, step: str, done: Sequence[tuple[Row, LogStep]]) -> None:
+    def _note_swaps(self, step: Step, done: Sequence[tuple[Row, LogStep]]) -> None:
         names = (*LOG_KEYS, "folder", "root", "segment_count", "size_bytes")
-        rows = [(*(log[name] for name in names), made.status, made.message) for log, made in done]
+        rows = [
+            (*(log[name] for name in names), str(made.status), made.message) for log, made in done
+        ]
         columns = schema(f"{MIGRATION_EVENTS.name}.v{MIGRATION_EVENTS.version}")
         outcome = StructType([columns[name] for name in (*names, "status", "message")])
         self._note(step, self._spark.createDataFrame(rows, outcome))
 
-    def _note_outcomes(self, step: str, logs: DataFrame) -> list[LogStep]:
-        """Append what became of logs; gives it as it then stands, behind what the plan refuses."""
-        status = (
-            F.when(F.col("problem").isNull(), decide.DONE)
-            .when(F.col("is_failed"), decide.FAILED)
-            .otherwise(decide.REFUSED)
-        )
-        message = F.coalesce("problem", F.lit(""))
-        self._note(step, logs.withColumn("status", status).withColumn("message", message))
+    def _note_outcomes(self, step: Step, logs: DataFrame) -> list[LogStep]:
+        """Append what became of logs; return it, behind the logs that the plan refuses."""
+        self._note(step, logs.transform(decide.with_outcomes))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)
         outcomes = events.orderBy(*LOG_KEYS).toLocalIterator()
         made = [step_of(log, log["status"], log["message"]) for log in outcomes]
         return [*self._refused(), *made]
 
-    def _note(self, step: str, outcomes: DataFrame) -> None:
-        """Append events; a log's newest of a step counts."""
+    def _note(self, step: Step, outcomes: DataFrame) -> None:
+        """Append events; the newest one of a log and step counts."""
         self._tables.create(MIGRATION_EVENTS)
         self._tables.append(
             MIGRATION_EVENTS,

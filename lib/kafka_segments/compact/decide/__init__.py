@@ -1,0 +1,1 @@
+"""Decide which index files go, and what the others shrink to; no I/O, no clock."""

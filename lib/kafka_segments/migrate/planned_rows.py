@@ -1,0 +1,52 @@
+"""Rows of a plan in the executors: turn them into segments, and add columns to them."""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.planned_segment import PlannedSegment
+
+Row = dict[str, Any]
+_ROWS_A_BATCH = 1_000
+
+
+def planned_segment(row: Row) -> PlannedSegment:
+    """Return the segment that a row of a plan describes."""
+    return PlannedSegment(
+        path=Path(row["path"]),
+        root=Path(row["root"]),
+        base_offset=row["base_offset"],
+        next_base_offset=row["next_base_offset"],
+        size_bytes=row["size_bytes"],
+        mtime_ns=row["mtime_ns"],
+        action=Action(row["action"]),
+        cut_bytes=row["cut_bytes"] or 0,
+    )
+
+
+def with_made_columns(
+    rows: DataFrame, added: tuple[StructField, ...], make: Callable[[], Callable[[Row], Row]]
+) -> DataFrame:
+    """Add the columns that a function returns for each row.
+
+    ``make`` makes the function, once in each task.
+    """
+    row_type = StructType([*rows.schema.fields, *added])
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(row_type)
+        act = make()
+        gc.freeze()  # Spark collects after each task: what is imported need not be searched
+        for batch in batches:
+            for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+                found = [row | act(row) for row in batch.slice(first, _ROWS_A_BATCH).to_pylist()]
+                yield pa.RecordBatch.from_pylist(found, schema=arrow_schema)
+
+    return rows.mapInArrow(on_task, row_type)

@@ -1,0 +1,41 @@
+"""Look at segments in the executors: rows of a listing in, facts out."""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField
+
+from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.planned_rows import Row, planned_segment, with_made_columns
+from kafka_segments.migrate.planned_segment import MigrationRules
+from kafka_segments.migrate.segment_survey import SegmentSurveyor
+
+SURVEYED = (
+    StructField("magics", ArrayType(IntegerType(), False)),
+    StructField("batch_count", LongType()),
+    StructField("max_timestamp_ms", LongType()),
+    StructField("damage", StringType()),
+    StructField("problem", StringType()),
+    StructField("unmodelled", StringType()),
+    StructField("cut_bytes", LongType()),
+    StructField("index_findings", ArrayType(StringType(), False)),
+    StructField("converted_bytes", LongType()),
+    StructField("largest_batch_bytes", LongType()),
+    StructField("conversion_hazards", ArrayType(StringType(), False)),
+    StructField("conversion_refusal", StringType()),
+)
+_UNPLANNED: Row = {"root": "", "action": Action.KEEP, "cut_bytes": 0}
+
+
+def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
+    """Look at every segment of a listing.
+
+    Needs: path (of a local .log), base_offset, next_base_offset, size_bytes, mtime_ns.
+    Gives: the same columns and those of ``SURVEYED``.
+    """
+
+    def make() -> Callable[[Row], Row]:
+        surveyor = SegmentSurveyor(rules)
+        return lambda row: surveyor.survey(planned_segment(row | _UNPLANNED))
+
+    return lambda segments: with_made_columns(segments, SURVEYED, make)

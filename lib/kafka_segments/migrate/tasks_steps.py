@@ -1,0 +1,110 @@
+"""Stage and prove segments and logs in the executors: rows of a plan in, outcomes out."""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField
+
+from kafka_segments.errors import FileChangedError, SetAsideError
+from kafka_segments.migrate.log_staging import LogToStage, finish_log
+from kafka_segments.migrate.planned_rows import Row, planned_segment, with_made_columns
+from kafka_segments.migrate.planned_segment import MigrationRules
+from kafka_segments.migrate.segment_proof import SegmentProver
+from kafka_segments.migrate.segment_staging import SegmentStager, is_staged
+from kafka_segments.tables.keys import SEGMENT_KEYS
+
+_PROVEN = (
+    StructField("migrated_size_bytes", LongType()),
+    StructField("record_count", LongType()),
+    StructField("migrated_record_count", LongType()),
+    StructField("digest", StringType()),
+    StructField("migrated_digest", StringType()),
+    StructField("problem", StringType()),
+)
+_PLANNED = (
+    *SEGMENT_KEYS,
+    "path",
+    "root",
+    "next_base_offset",
+    "size_bytes",
+    "mtime_ns",
+    "action",
+    "cut_bytes",
+    "log_start_offset",
+    "topic_id",
+)
+_OUTCOME = (StructField("problem", StringType()), StructField("is_failed", BooleanType()))
+
+
+def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
+    """Write the files of every planned segment.
+
+    Needs: rows of a plan.
+    Gives: the same with problem (string, null: none) and is_failed (boolean: the machine is the
+    cause).
+    """
+
+    def make() -> Callable[[Row], Row]:
+        stager = SegmentStager(rules)
+
+        def act(row: Row) -> Row:
+            return _tried(lambda: stager.stage(planned_segment(row)))
+
+        return act
+
+    return lambda plan: with_made_columns(plan.select(*_PLANNED), _OUTCOME, make)
+
+
+def mark_staged(plan: DataFrame) -> DataFrame:
+    """Tell which segments need not be written any more.
+
+    Needs: rows of a plan.
+    Gives: the same with is_staged (boolean).
+    """
+
+    def act(row: Row) -> Row:
+        return {"is_staged": is_staged(planned_segment(row))}
+
+    rows = plan.select(*_PLANNED, "expected_bytes")
+    return with_made_columns(rows, (StructField("is_staged", BooleanType()),), lambda: act)
+
+
+def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], DataFrame]:
+    """Finish the staged folder of every log without a problem.
+
+    Needs: rows of ``decide.steps.logs_of_segments``.
+    Gives: the same, with problem and is_failed anew.
+    """
+
+    def act(row: Row) -> Row:
+        if row["problem"] is not None:
+            return {}
+        segments = [planned_segment(segment) for segment in row["segments"]]
+        log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
+        return _tried(lambda: finish_log(log, rules))
+
+    return lambda logs: with_made_columns(logs, (), lambda: act)
+
+
+def prove_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
+    """Prove every staged segment.
+
+    Needs: rows of a plan.
+    Gives: the same with the columns of a proof.
+    """
+
+    def make() -> Callable[[Row], Row]:
+        prover = SegmentProver(rules)
+        return lambda row: prover.prove(planned_segment(row))
+
+    return lambda plan: with_made_columns(plan.select(*_PLANNED), _PROVEN, make)
+
+
+def _tried(act: Callable[[], object]) -> Row:
+    try:
+        act()
+    except (SetAsideError, FileChangedError) as error:
+        return {"problem": str(error), "is_failed": False}
+    except OSError as error:
+        return {"problem": str(error), "is_failed": True}
+    return {"problem": None, "is_failed": False}

@@ -1,0 +1,77 @@
+"""Whose the index files of a folder are, by the builds that wrote them."""
+
+import json
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_segments.compact.decide.index_folders import (
+    check_builds,
+    only_builds_into,
+    segments_by_folder,
+)
+from kafka_segments.errors import UsageError
+
+
+def _build(index_format: str, *sources: str, index_dir: str = "/idx") -> dict[str, object]:
+    options = json.dumps({"index_dir": index_dir, "index_format": index_format})
+    return {"sources": list(sources), "options": options}
+
+
+@pytest.mark.parametrize(
+    ("builds", "is_thinned", "message"),
+    [
+        ([], False, "--index-dir /idx: no build of /wh wrote there, so what is an orphan cannot"),
+        ([_build("minute")], True, "/idx holds files of format minute; only kafka and kip33 can"),
+        ([_build("kafka"), _build("every-n")], True, "files of format every-n, kafka; only kafka"),
+    ],
+)
+def test_files_of_nobody_or_of_formats_that_cannot_be_thinned_are_refused(
+    builds: list[dict[str, object]], is_thinned: bool, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_builds(builds, index_dir="/idx", warehouse="/wh", is_thinned=is_thinned)
+
+
+def test_files_of_any_format_can_be_trimmed_and_those_of_two_thinned() -> None:
+    for builds, is_thinned in (
+        ([_build("minute")], False),
+        ([_build("kafka"), _build("kip33")], True),
+    ):
+        check_builds(builds, index_dir="/idx", warehouse="/wh", is_thinned=is_thinned)
+
+
+def test_segments_are_found_by_the_folder_that_their_builds_wrote_to(spark: SparkSession) -> None:
+    runs = [
+        _build("kafka", "/a/logs", "/b/more"),
+        _build("kafka", "/a/logs", "/b/more"),
+        _build("kafka", "/alone"),
+        _build("kafka", "/elsewhere", index_dir="/other"),
+    ]
+    columns = "sources array<string>, options string"
+    found = spark.createDataFrame(
+        [(run["sources"], run["options"]) for run in runs], columns
+    ).transform(only_builds_into("/idx"))
+    builds = [row.asDict() for row in found.collect()]
+    paths = [
+        ("/a/logs/t-0/0.log", 0, None),
+        ("/a/logs/t-0/9.log", 9, None),
+        ("/a/logs/t-0/5.log", 5, 1),
+        ("/b/more/u-0/0.log", 0, None),
+        ("/alone/v-0/0.log", 0, None),
+        ("/alone-too/v-0/0.log", 0, None),
+        ("/elsewhere/w-0/0.log", 0, None),
+    ]
+    segments = spark.createDataFrame(paths, "path string, base_offset long, vanished_at int")
+
+    rows = segments.transform(segments_by_folder(builds, index_dir="/idx")).collect()
+
+    assert sorted((run["options"], *run["sources"]) for run in builds) == [
+        (runs[0]["options"], "/a/logs", "/b/more"),
+        (runs[2]["options"], "/alone"),
+    ]
+    assert {row["folder"]: sorted(row["base_offsets"]) for row in rows} == {
+        "/idx/logs/t-0": [0, 9],
+        "/idx/more/u-0": [0],
+        "/idx/v-0": [0],
+    }
