@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
-from kafka_segments.report.page import forecast_disk, render_report
+from kafka_segments.report.report import forecast_disk, render_report
 from kafka_segments.report.run import Report, ReportData, ReportLimits
 from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Table, Warehouse
 from kafka_segments.tables.schemas import schema

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from kafka_segments.audit.judge_odd_files import judge_odd_file
-from kafka_segments.audit.judge_segment import SEGMENT_SUFFIXES
-from kafka_segments.audit.judge_tiered import PARTS, cut_parts
-from kafka_segments.audit.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.odd_files import judge_odd_file
+from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES
+from kafka_segments.audit.decide.tiered import PARTS, cut_parts
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.storage.files import Place, first_line, read_if_there
 from kafka_segments.storage.links import look_at

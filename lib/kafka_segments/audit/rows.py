@@ -14,8 +14,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.audit.consequences import Consequence, is_finding
-from kafka_segments.audit.judgement import Judgement
+from kafka_segments.audit.decide.consequences import Consequence, is_finding
+from kafka_segments.audit.decide.judgement import Judgement
 from kafka_segments.storage.uris import join_uri
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.audit.decide.breaks import decide_breaks
+from kafka_segments.audit.decide.tiered_breaks import decide_breaks
 from kafka_segments.audit.tasks import AuditScope, audit_segments
 from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions

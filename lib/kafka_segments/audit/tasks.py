@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.audit.consequences import SegmentState, why_recovered
+from kafka_segments.audit.decide.consequences import SegmentState, why_recovered
+from kafka_segments.audit.decide.judgement import TXN_INDEX, Judgement, Kind, LogFacts
+from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES, judge_segment, unjudged
+from kafka_segments.audit.decide.tiered import consequence_anywhere
 from kafka_segments.audit.found_indexes import FoundIndexes, read_beside, read_upload
-from kafka_segments.audit.judge_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
-from kafka_segments.audit.judge_tiered import consequence_anywhere
-from kafka_segments.audit.judgement import TXN_INDEX, Judgement, Kind, LogFacts
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.audit.tasks_transactions import UnfoldedSegment
 from kafka_segments.audit.tasks_uploads import upload_rows

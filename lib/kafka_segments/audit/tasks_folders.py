@@ -6,11 +6,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.audit.consequences import Consequence, Effect
+from kafka_segments.audit.decide.consequences import Consequence, Effect
+from kafka_segments.audit.decide.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_file, orphans
+from kafka_segments.audit.decide.odd_files import judge_odd_file, odd_log_file_consequence
 from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
-from kafka_segments.audit.judge_log_files import LogFile, is_judged_whole, judge_log_file, orphans
-from kafka_segments.audit.judge_odd_files import judge_odd_file, odd_log_file_consequence
-from kafka_segments.audit.judgement import Judgement, Kind, Verdict
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.audit.tasks import AuditScope
 from kafka_segments.audit.tasks_uploads import lone_objects

@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.audit.consequences import SegmentState
-from kafka_segments.audit.judge_tiered import consequence_anywhere
-from kafka_segments.audit.judge_txn_index import hold_against_log
-from kafka_segments.audit.judgement import Judgement
+from kafka_segments.audit.decide.consequences import SegmentState
+from kafka_segments.audit.decide.judgement import Judgement
+from kafka_segments.audit.decide.tiered import consequence_anywhere
+from kafka_segments.audit.decide.transactions import hold_against_log
 from kafka_segments.audit.rows import AUDITED, Row, audit_row, to_batches
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.log_recovery import SegmentFold

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from kafka_segments.audit.decide.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.log_files import judge_log_file
+from kafka_segments.audit.decide.tiered import judge_manifest, tiered_consequence
 from kafka_segments.audit.found_indexes import FoundIndexes
-from kafka_segments.audit.judge_log_files import judge_log_file
-from kafka_segments.audit.judge_tiered import judge_manifest, tiered_consequence
-from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict
 from kafka_segments.audit.rows import Row, audit_row
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.recovery import SegmentRecovery

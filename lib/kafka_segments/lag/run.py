@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
-from kafka_segments.lag.commits import OFFSETS_TOPIC, read_commits
 from kafka_segments.lag.decide import decide_commits, decide_lag
+from kafka_segments.lag.tasks import OFFSETS_TOPIC, read_commits
 from kafka_segments.search.decide import locate
 from kafka_segments.search.run import LogChoice, LogTables, search
 from kafka_segments.tables.keys import LOG_KEYS

@@ -9,7 +9,7 @@ from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.migrate.command_steps import COMMANDS
-from kafka_segments.retention.options import decision_options, retention_options
+from kafka_segments.retention.command_options import decision_options, retention_options
 
 if TYPE_CHECKING:
     from kafka_segments.wire.kafka_configs import GoneSetting

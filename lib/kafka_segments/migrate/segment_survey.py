@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kafka_segments.audit.decide.judgement import LogFacts
+from kafka_segments.audit.decide.segment import judge_segment
 from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
-from kafka_segments.audit.judge_segment import judge_segment
-from kafka_segments.audit.judgement import LogFacts
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.recovery import DamageKind, SegmentRecoverer, SegmentRecovery
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes

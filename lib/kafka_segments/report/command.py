@@ -29,7 +29,7 @@ def report(**options: Any) -> None:
 
 def _report(*, warehouse: str, out: str, now_ms: int | None, **_: Any) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.report.page import render_report  # noqa: PLC0415
+    from kafka_segments.report.report import render_report  # noqa: PLC0415
     from kafka_segments.report.run import Report, ReportLimits  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415

@@ -7,8 +7,8 @@ import click
 from kafka_segments.console.options import DONE, ROOT, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
+from kafka_segments.retention.command_options import decision_options, retention_options
 from kafka_segments.retention.command_plan import apply, plan, rollback
-from kafka_segments.retention.options import decision_options, retention_options
 
 
 class _DecideByDefault(Group):

@@ -8,7 +8,7 @@ import click
 
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Command
-from kafka_segments.retention.options import decision_options, retention_options
+from kafka_segments.retention.command_options import decision_options, retention_options
 
 
 def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.retention.decide.deletion import DELETE, decide_retention
+from kafka_segments.retention.decide.decisions import DELETE, decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.row_stream import stream_rows

@@ -7,7 +7,7 @@ import click
 
 from kafka_segments.console.options import DONE, ROOT, clock, run, shared_options
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
-from kafka_segments.retention.options import config_file_options, load_configs
+from kafka_segments.retention.command_options import config_file_options, load_configs
 from kafka_segments.settings import CutConfig, Settings, settings_grid
 
 

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.errors import UsageError
-from kafka_segments.sql.statements import check_names
+from kafka_segments.sql.decide import check_names
 
 _LISTINGS = {
     "DescribeFunction",

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.deletion import DELETE
+from kafka_segments.retention.decide.decisions import DELETE
 from kafka_segments.tables.keys import SEGMENT_KEYS
 
 NOW, LATER, NEVER = "now", "later", "never"

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_segments.audit.consequences import Consequence, Effect, orphan_consequence
-from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.consequences import Consequence, Effect, orphan_consequence
+from kafka_segments.audit.decide.judgement import SNAPSHOT, Judgement, Kind, Verdict
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs

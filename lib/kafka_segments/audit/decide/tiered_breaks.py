@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.audit.judge_tiered import GAP, OVERLAP
-from kafka_segments.audit.judgement import Kind, Verdict
+from kafka_segments.audit.decide.judgement import Kind, Verdict
+from kafka_segments.audit.decide.tiered import GAP, OVERLAP
 from kafka_segments.tables.bounded import minus, plus
 
 _FOLDER = ("source", "relative_path")

@@ -14,8 +14,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
-from kafka_segments.audit.log_probe import BatchFacts, LogProbe
+from kafka_segments.audit.decide.judgement import (
+    Kind,
+    LogFacts,
+    Opinion,
+    Verdict,
+    WalkLog,
+    difference,
+)
+from kafka_segments.audit.decide.log_probe import BatchFacts, LogProbe
 from kafka_segments.index.recovery import Entries
 
 _MOST_LEFT_OUT = 3  # at the end, by restarts: each leaves out one entry at most

@@ -9,7 +9,7 @@ Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
 
 from collections.abc import Sequence
 
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     EVERY_VERSION,
     TXN_INDEX,
     Judgement,

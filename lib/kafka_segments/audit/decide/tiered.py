@@ -9,15 +9,14 @@ Source: RemoteIndexCache, RemoteLogManager, TierStateMachine.
 
 from typing import NamedTuple
 
-from kafka_segments.audit.consequences import (
+from kafka_segments.audit.decide.consequences import (
     KNOWN_SINCE,
     Consequence,
     Effect,
     SegmentState,
     consequence_of,
 )
-from kafka_segments.audit.judge_odd_files import ODD_KINDS, odd_index_consequence
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     EVERY_VERSION,
     OFFSET_INDEX,
     SNAPSHOT,
@@ -28,6 +27,7 @@ from kafka_segments.audit.judgement import (
     Kind,
     Verdict,
 )
+from kafka_segments.audit.decide.odd_files import ODD_KINDS, odd_index_consequence
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.recovery import SegmentRecovery
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart

@@ -11,8 +11,16 @@ Source: LogSegment.open, LogLoader.loadSegmentFiles, AbstractIndex, TransactionI
 tests make Kafka's own classes load such folders.
 """
 
-from kafka_segments.audit.consequences import Consequence, Effect, SegmentState
-from kafka_segments.audit.judgement import LOG, SNAPSHOT, TXN_INDEX, V2_3, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.consequences import Consequence, Effect, SegmentState
+from kafka_segments.audit.decide.judgement import (
+    LOG,
+    SNAPSHOT,
+    TXN_INDEX,
+    V2_3,
+    Judgement,
+    Kind,
+    Verdict,
+)
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 

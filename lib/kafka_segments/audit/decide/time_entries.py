@@ -10,8 +10,15 @@ Source: TimeIndex.maybeAppend, LogSegment.append of the releases named.
 
 import numpy as np
 
-from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
-from kafka_segments.audit.log_probe import LogProbe
+from kafka_segments.audit.decide.judgement import (
+    Kind,
+    LogFacts,
+    Opinion,
+    Verdict,
+    WalkLog,
+    difference,
+)
+from kafka_segments.audit.decide.log_probe import LogProbe
 from kafka_segments.index.recovery import Entries
 
 _NAMES = ("timestamp", "offset")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
