@@ -33,7 +33,7 @@ _TIME_RULES = EntryRules(
 def judge_segment(
     files: Mapping[str, bytes | None], log: LogFacts, walk: WalkLog
 ) -> list[Judgement]:
-    """Judge the files beside a segment, by suffix; None: there is no such file."""
+    """Judge the files beside a segment; ``files`` are by suffix, None: there is no such file."""
     offsets = judge_entries(files[OFFSET_INDEX], _OFFSET_RULES, log, walk)
     times = judge_entries(files[TIME_INDEX], _TIME_RULES, log, walk)
     if offsets.verdict == times.verdict == Verdict.VALID and times.kind in (
@@ -46,7 +46,7 @@ def judge_segment(
 
 
 def unjudged(files: Mapping[str, bytes | None], kind: Kind, why: str) -> list[Judgement]:
-    """Say of files whose log gives no indexes that nothing can be said."""
+    """Return a judgement for each file of a log that gives no indexes: nothing is known of it."""
     found = {suffix: data for suffix, data in files.items() if data is not None}
     return [
         Judgement(suffix, Verdict.UNJUDGED, kind, why, None, None, None) for suffix in sorted(found)
