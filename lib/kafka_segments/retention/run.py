@@ -8,9 +8,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.decisions import decide_retention, with_known_of_log
+from kafka_segments.retention.decide.decisions import (
+    decide_retention,
+    with_known_of_log,
+    with_log_state,
+)
 from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.decide.segments import with_log_state
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import LOGS, RETENTION_DECISIONS, SEGMENTS, Warehouse

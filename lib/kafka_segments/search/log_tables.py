@@ -11,11 +11,14 @@ from kafka_segments.search.decide.locate import (
     choose_by_max_timestamp,
     choose_by_offset,
     choose_by_timestamp,
-    describe_logs,
     locate,
 )
-from kafka_segments.search.decide.replicas import choose_replica
-from kafka_segments.search.decide.visible_end import first_unstable_offsets, with_visible_end
+from kafka_segments.search.decide.logs import (
+    choose_replica,
+    describe_logs,
+    first_unstable_offsets,
+    with_visible_end,
+)
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.tables.delta import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table, Warehouse
 from kafka_segments.tables.keys import LOG_KEYS

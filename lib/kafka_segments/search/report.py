@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
-from kafka_segments.search.decide.replicas import choose_replica
+from kafka_segments.search.decide.logs import choose_replica
 from kafka_segments.spark.row_stream import stream_rows
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")

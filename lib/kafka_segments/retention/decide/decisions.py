@@ -16,6 +16,30 @@ from kafka_segments.tables.windows import up_to_here as so_far
 _NEVER = 2**63 - 1
 
 
+def with_log_state(logs: DataFrame, remote: DataFrame) -> Transform:
+    """Keep the segments that are there, and add what is known of their logs.
+
+    An active segment counts with its valid bytes: a broker's recovery cuts off what follows them.
+
+    Needs: rows of ``segments``; ``logs``: rows of ``logs``; ``remote``: topic, partition,
+        highest_remote_offset.
+    Gives: the same, high_watermark, log_start_offset, highest_remote_offset (null: not known).
+    """
+    valid = F.coalesce("valid_bytes", "size_bytes")
+    size = F.when(F.col("is_active"), valid).otherwise(F.col("size_bytes"))
+    known = logs.select(*LOG_KEYS, "high_watermark", "log_start_offset")
+
+    def transform(segments: DataFrame) -> DataFrame:
+        return (
+            segments.where(F.col("vanished_at").isNull())
+            .withColumn("size_bytes", size)
+            .join(known, list(LOG_KEYS), how="left")
+            .join(F.broadcast(remote), ["topic", "partition"], how="left")
+        )
+
+    return transform
+
+
 def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
     """Decide what retention deletes at ``now_ms``, and who is to blame for what stays.
 

@@ -19,37 +19,6 @@ _FILE = (
 )
 
 
-def describe_logs(logs: DataFrame) -> Transform:
-    """Describe each log: where it starts and ends, and its leader epochs.
-
-    1. The log start offset is the checkpoint's, but not below the first segment.
-    2. The log's end is the next offset of the last segment.
-    3. The epochs are those of the leader epoch file; without one, those that the batches show.
-
-    Needs: rows of ``segments``; ``logs``: rows of ``logs``.
-    Gives: the key of a log, log_start_offset, log_end_offset (long), high_watermark,
-        leader_epochs (array of epoch, start_offset).
-    """
-
-    def transform(segments: DataFrame) -> DataFrame:
-        epochs = F.array_sort(F.flatten(F.collect_list("leader_epochs")))
-        found = segments.groupBy(*LOG_KEYS).agg(
-            F.min("base_offset").alias("_first"),
-            F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),
-            epochs.alias("_epochs"),
-        )
-        known = logs.select(*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs")
-        return found.join(known, list(LOG_KEYS), how="left").select(
-            *LOG_KEYS,
-            F.greatest("_first", "log_start_offset").alias("log_start_offset"),
-            "log_end_offset",
-            "high_watermark",
-            F.coalesce("leader_epochs", "_epochs").alias("leader_epochs"),
-        )
-
-    return transform
-
-
 def _rising(segments: DataFrame) -> DataFrame:
     """Return the segments that can be the first to reach a timestamp, for each role.
 
