@@ -67,7 +67,10 @@ def _failover(
     if to_warehouse is None and to_cluster is None:
         raise UsageError("--to-warehouse or --to-cluster is needed: which is the other cluster?")
     if to_warehouse is None and choice["cluster"] in (None, to_cluster):
-        raise UsageError("--cluster is needed, and not that of --to-cluster: they share tables")
+        raise UsageError(
+            "--cluster is needed, and must differ from --to-cluster: --warehouse has the tables of"
+            " both clusters"
+        )
     asked = FailoverOptions(
         warehouse=absolute_uri(warehouse),
         choice=LogChoice(**choice),

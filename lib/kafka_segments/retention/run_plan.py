@@ -164,12 +164,14 @@ def _each_log(
     warehouse, plan_id, aside = options.warehouse, options.plan_id, options.aside
     planned = _read_plan(spark, warehouse, plan_id)
     if planned.isEmpty():
-        raise UsageError(f"{warehouse} has no plan {plan_id}: see table retention_plans")
+        raise UsageError(f"{warehouse} has no plan {plan_id}: table retention_plans has their ids")
     rows = stream_rows(planned.orderBy("log_dir", "path"))
     logs = (_planned_log(list(group), aside) for _, group in itertools.groupby(rows, key=_folder))
     for log_dir, group in itertools.groupby(logs, key=lambda log: log.log_dir):
         if aside is not None and aside.is_relative_to(log_dir):
-            raise UsageError(f"--set-aside {aside} lies in the log directory {log_dir}")
+            raise UsageError(
+                f"--set-aside {aside} lies in the log directory {log_dir}: name a folder outside"
+            )
         with ExitStack() as lock:
             refusal = None
             try:
@@ -218,7 +220,7 @@ def _planned_log(rows: list[Row], aside: Path | None) -> _PlannedLog:
         for row in rows
         for file in row["files"]
     ]
-    if rows[0]["topic"] == METADATA_TOPIC:  # an older release planned it
+    if rows[0]["topic"] == METADATA_TOPIC:  # planned by an older release
         problems = ["KRaft's own log goes by other rules: plan again"]
     first_problem = problems[0] if problems else None
     return _PlannedLog(log_dir, folder, root / folder.name, files, digests, first_problem)

@@ -77,7 +77,8 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         return decided
     tables.create(ROLL_DECISIONS)
     tables.append(ROLL_DECISIONS, decided)
-    return tables.read(ROLL_DECISIONS).where(F.col("run_id") == run_id)  # a broker writes on
+    # What is kept is returned: files that a broker writes to would be counted anew, differently.
+    return tables.read(ROLL_DECISIONS).where(F.col("run_id") == run_id)
 
 
 def run_what_if(

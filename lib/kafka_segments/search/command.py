@@ -149,8 +149,8 @@ def _refuse_contradictions(
     moments: tuple[tuple[str, int], ...], questions: str | None, output: str
 ) -> None:
     if bool(moments) == bool(questions):
-        raise UsageError("one of --time and --questions is needed")
+        raise UsageError("one of --time and --questions is needed, and not both")
     if output == RESET_OFFSETS and (len(moments) != 1 or moments[0][1] < 0):
-        raise UsageError("--output reset-offsets takes one --time, and no name for it")
+        raise UsageError("--output reset-offsets takes one --time, and no name such as LATEST")
     if questions is not None and not Path(questions).is_file() and "://" not in questions:
         raise UsageError(f"--questions {questions}: no such file")

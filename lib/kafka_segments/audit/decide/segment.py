@@ -40,7 +40,7 @@ def judge_segment(
         Kind.SPARSER,
         Kind.SHIFTED,
     ):
-        times = times._replace(kind=offsets.kind)  # its entries come with the offset index's
+        times = times._replace(kind=offsets.kind)  # a time entry comes with an offset entry
     txns = judge_txn_index(files[TXN_INDEX], log, walk)
     return [offsets, times] if txns is None else [offsets, times, txns]
 

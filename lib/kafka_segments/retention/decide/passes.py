@@ -55,7 +55,7 @@ def mark_deleted(
         may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
         frame = frame.withColumn("_may_go", may_go & F.col("other_rules").isNull())
         gone, rule = F.lit(False), F.lit(None).cast("string")
-        rolled = F.lit(False)  # the active segment, which then has a next one at the log's end
+        rolled = F.lit(False)  # of the active segment: then a next one begins at the log's end
         for number, name in enumerate(rules.passes):
             frame = frame.withColumn(f"_meets_{number}", _predicate(name, gone, log))
             breached = F.col(f"_meets_{number}") & F.col("_may_go")
