@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import TODAY, compare_retention
 from kafka_segments.settings import Settings

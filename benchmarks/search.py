@@ -22,7 +22,8 @@ from kafka_clients import Sent, admin_client, create, list_offsets, producer, se
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.search.run import LogChoice, LogTables, search
+from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.run import search_times
 from kafka_segments.spark.session import spark_session
 
 TOPIC, PARTITIONS, RECORD_BYTES = "bench", 40, 400
@@ -73,7 +74,7 @@ def ask_tables(spark: SparkSession, warehouse: str, size: Size) -> tuple[float, 
     """Answer all questions at once; gives the seconds and the answers."""
     with ExitStack() as caches:
         tables = LogTables(spark, warehouse, LogChoice(), caches)
-        answers = search(tables, asked_of(tables, size), kafka_version=(4, 3))
+        answers = search_times(tables, asked_of(tables, size), kafka_version=(4, 3))
         started = time.perf_counter()
         kept = answers.persist()
         kept.count()

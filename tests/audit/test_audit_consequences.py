@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafka_segments.audit.consequences import (
+from kafka_segments.audit.decide.consequences import (
     Consequence,
     Effect,
     SegmentState,
@@ -18,10 +18,7 @@ from kafka_segments.audit.consequences import (
     orphan_consequence,
     why_recovered,
 )
-from kafka_segments.audit.judge_odd_files import judge_odd_file
-from kafka_segments.audit.judge_segment import judge_segment
-from kafka_segments.audit.judge_tiered import consequence_anywhere
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
@@ -30,6 +27,9 @@ from kafka_segments.audit.judgement import (
     LogFacts,
     Verdict,
 )
+from kafka_segments.audit.decide.odd_files import judge_odd_file
+from kafka_segments.audit.decide.segment import judge_segment
+from kafka_segments.audit.decide.tiered import consequence_anywhere
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.errors import UsageError
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.audit.judge_log_files import is_judged_whole, judge_log_file, orphans
+from kafka_segments.audit.decide.log_files import is_judged_whole, judge_log_file, orphans
 
 V4_3, V0_10 = (4, 3), (0, 10, 2)
 EPOCHS = "leader-epoch-checkpoint"

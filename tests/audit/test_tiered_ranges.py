@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.audit.decide.breaks import decide_breaks
+from kafka_segments.audit.decide.tiered_breaks import decide_breaks
 
 COLUMNS = (
     "source string, relative_path string, base_offset long, end_offset long, path string,"

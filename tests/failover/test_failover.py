@@ -11,9 +11,14 @@ from pyspark.sql import SparkSession
 from kafka_referee import Referee
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
-from kafka_segments.failover.run import failover_plan, restore_plan
+from kafka_segments.failover.run import (
+    FailoverOptions,
+    RestoreOptions,
+    run_failover,
+    run_restore,
+)
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.search.run import LogChoice, LogTables
+from kafka_segments.search.log_tables import LogChoice
 from plain_decoder import plain_records
 from strategies import v2_batch
 
@@ -98,20 +103,10 @@ def clusters(
 def test_a_group_that_moves_to_another_cluster_skips_no_message(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
-    tables = {
-        name: LogTables(spark, str(clusters / f"wh-{name}"), LogChoice(topics=("t",)), caches)
-        for name in (HERE, THERE)
-    }
-    plan = failover_plan(
-        spark,
-        str(clusters / "wh-here"),
-        tables[HERE],
-        tables[THERE],
-        cluster=None,
-        group=GROUP,
-        max_latency_ms=MAX_LATENCY_MS,
-        now_ms=NOW_MS,
-    ).collect()
+    here, there = (str(clusters / f"wh-{name}") for name in (HERE, THERE))
+    choice = LogChoice(topics=("t",))
+    asked = FailoverOptions(here, choice, there, choice, GROUP, MAX_LATENCY_MS, NOW_MS)
+    plan = run_failover(spark, asked, caches).collect()
 
     assert len(plan) == PARTITIONS
     for row in plan:
@@ -132,9 +127,9 @@ def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
     at_ms = 14_000
-    tables = LogTables(spark, str(clusters / "wh-here"), LogChoice(topics=("t",)), caches)
+    asked = RestoreOptions(str(clusters / "wh-here"), LogChoice(topics=("t",)), at_ms)
 
-    plan = restore_plan(tables, at_ms=at_ms).collect()
+    plan = run_restore(spark, asked, caches).collect()
 
     assert len(plan) == PARTITIONS
     for row in plan:
@@ -151,11 +146,10 @@ def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
 def test_a_log_without_a_later_record_is_kept_whole(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
-    tables = LogTables(
-        spark, str(clusters / "wh-here"), LogChoice(topics=("t",), partitions=(0,)), caches
-    )
+    choice = LogChoice(topics=("t",), partitions=(0,))
+    asked = RestoreOptions(str(clusters / "wh-here"), choice, NOW_MS)
 
-    (row,) = restore_plan(tables, at_ms=NOW_MS).collect()
+    (row,) = run_restore(spark, asked, caches).collect()
 
     size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
     assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)

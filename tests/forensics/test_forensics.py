@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.forensics.decide import Admission, judge_timestamps, timestamp_forensics
+from kafka_segments.forensics.decide import Admission, judge_timestamps, sum_by_producer
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -30,7 +30,7 @@ def _summary(
 ) -> dict[int, Row]:
     judge = judge_timestamps(now_ms=NOW_MS, admission=admission)
     frame = spark.createDataFrame(rows, COLUMNS).transform(judge)
-    return {row["producer_id"]: row for row in frame.transform(timestamp_forensics()).collect()}
+    return {row["producer_id"]: row for row in frame.transform(sum_by_producer()).collect()}
 
 
 def test_units_are_guessed_by_producer(spark: SparkSession) -> None:

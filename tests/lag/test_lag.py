@@ -16,8 +16,8 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.lag.decide import decide_lag
-from kafka_segments.lag.run import measure_lag
-from kafka_segments.search.run import LogChoice
+from kafka_segments.lag.run import LagOptions, run_lag
+from kafka_segments.search.log_tables import LogChoice
 from strategies import CONTROL, TRANSACTIONAL, v2_batch
 
 NOW_MS = 10_000
@@ -106,7 +106,7 @@ def warehouse(
 def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = measure_lag(spark, warehouse, LogChoice(), caches, now_ms=NOW_MS).collect()
+    rows = run_lag(spark, LagOptions(warehouse, LogChoice(), NOW_MS), caches).collect()
 
     assert {
         row["group_id"]: (
@@ -156,15 +156,9 @@ def test_the_lag_in_offsets_is_the_one_that_kafka_consumer_groups_prints(
 def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = measure_lag(
-        spark,
-        warehouse,
-        LogChoice(topics=("t",)),
-        caches,
-        now_ms=NOW_MS,
-        at_ms=1450,
-        groups=("twice", "deleted", "behind"),
-    ).collect()
+    groups = ("twice", "deleted", "behind")
+    asked = LagOptions(warehouse, LogChoice(topics=("t",)), NOW_MS, at_ms=1450, groups=groups)
+    rows = run_lag(spark, asked, caches).collect()
 
     assert {
         row["group_id"]: (row["status"], row["offset_lag"], row["time_lag_ms"]) for row in rows
@@ -179,7 +173,7 @@ def test_without_consumer_offsets_it_is_said_what_is_missing(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
     with pytest.raises(UsageError, match="has no segments of __consumer_offsets: give"):
-        measure_lag(spark, warehouse, LogChoice(cluster="nowhere"), caches, now_ms=NOW_MS)
+        run_lag(spark, LagOptions(warehouse, LogChoice(cluster="nowhere"), NOW_MS), caches)
 
 
 def test_the_lag_is_printed_with_the_longest_first(spark: SparkSession, warehouse: str) -> None:

@@ -1,16 +1,19 @@
 """Latency from batch headers, on logs written by hand."""
 
+import json
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
+from kafka_segments.cli import cli
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.latency.run import measure_latency
-from kafka_segments.search.run import LogChoice
+from kafka_segments.latency.run import LatencyOptions, run_latency
+from kafka_segments.search.log_tables import LogChoice
 from strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
 
 HOUR_MS = 3_600_000
@@ -48,9 +51,8 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
 def test_latency_is_that_of_batches_that_keep_both_times(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = (
-        measure_latency(spark, warehouse, LogChoice(), caches).orderBy("hour_ms", "topic").collect()
-    )
+    measured = run_latency(spark, LatencyOptions(warehouse, LogChoice()), caches)
+    rows = measured.orderBy("hour_ms", "topic").collect()
 
     assert [
         (row["topic"], row["hour_ms"], row["batches"], row["p50_ms"], row["max_ms"]) for row in rows
@@ -62,3 +64,28 @@ def test_latency_is_that_of_batches_that_keep_both_times(
     ]
     first = {bar["below_ms"]: bar["batches"] for bar in rows[0]["histogram"]}
     assert first == {10: 0, 100: 1, 1_000: 0, 10_000: 0, 60_000: 0, None: 0}
+
+
+def test_segments_that_are_not_read_to_their_end_are_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = [
+        v2_batch(offset, [(1_000, None, b"")], max_timestamp=1_030, flags=LOG_APPEND_TIME)
+        for offset in range(4)
+    ]
+    folder = tmp_path / "logs" / "lat-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020d}.log").write_bytes(batches[0] + b"\x01" * 100 + batches[1])
+    (folder / f"{2:020d}.log").write_bytes(batches[2] + batches[3][:-5])  # as a broker writes it
+    options = BuildOptions(
+        (str(tmp_path / "logs"),), str(tmp_path / "wh"), RecoveryOptions(), now_ms=HOUR_MS
+    )
+    Build(spark, options).run()
+
+    done = CliRunner().invoke(
+        cli, ["latency", "--warehouse", str(tmp_path / "wh"), "--output", "json"]
+    )
+
+    assert done.exit_code == 1, done.output
+    assert [json.loads(line)["batches"] for line in done.stdout.splitlines()] == [2]
+    assert "1 segments not read to their end, their rest is not measured" in done.stderr

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
-from kafka_segments.report.page import forecast_disk, render_report
-from kafka_segments.report.run import Report, ReportData, ReportLimits
+from kafka_segments.report.report import forecast_disk, render_report
+from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
 from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Table, Warehouse
 from kafka_segments.tables.schemas import schema
 
@@ -113,7 +113,7 @@ def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Repor
     _fill(spark, warehouse, SEGMENTS, SEGMENT_ROWS)
     _fill(spark, warehouse, RETENTION_DECISIONS, DECISIONS)
     warehouse.create(RUNS)
-    return Report(spark, warehouse=root, now_ms=NOW_MS, limits=LIMITS).gather()
+    return run_report(spark, ReportOptions(root, NOW_MS, LIMITS))
 
 
 def test_totals_count_what_is_there(data: ReportData) -> None:
@@ -192,7 +192,7 @@ def test_a_warehouse_without_segments_or_decisions_gives_a_page(
     for table in (SEGMENTS, RUNS):
         Warehouse(spark, str(tmp_path)).create(table)
 
-    empty = Report(spark, warehouse=str(tmp_path), now_ms=NOW_MS, limits=LIMITS).gather()
+    empty = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
 
     assert (empty.totals["segments"], empty.lanes, empty.forecast) == (0, [], None)
     assert "run <code>kafka-segments retention</code>" in render_report(empty)

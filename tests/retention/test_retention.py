@@ -17,17 +17,17 @@ from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.other_rules import with_other_rules
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import (
     RetentionOptions,
-    compare_settings,
-    explain_log,
+    run_explain,
     run_retention,
+    run_what_if,
     segments_to_decide,
 )
-from kafka_segments.retention.run_plan import apply_plan, plan_retention, roll_plan_back
+from kafka_segments.retention.run_plan import MoveOptions, run_apply, run_plan, run_rollback
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
 from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
 from kafka_segments.topic_configs import TopicConfigs
@@ -217,7 +217,7 @@ def test_each_topic_is_decided_by_its_own_settings(
     kept = {row["topic"]: row["retention_ms"] for row in decided.collect()}
     assert kept.pop("__cluster_metadata") == 2_592_000_000  # which does not hold for it
     assert kept == {"ct-two-partitions": -1, "txn": 2_592_000_000}
-    explained = explain_log(spark, _options(built[1], conf=conf), topic="txn", partition=0)
+    explained = run_explain(spark, _options(built[1], conf=conf), topic="txn", partition=0)
     assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
 
 
@@ -225,7 +225,7 @@ def test_other_settings_leave_what_deciding_by_them_leaves(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
     grid = settings_grid(["retention_ms=1,-1", "retention_bytes=1000000"])
-    compared = compare_settings(spark, _options(built[1]), grid).collect()
+    compared = run_what_if(spark, _options(built[1]), grid).collect()
 
     @cache
     def left(*pairs: str) -> dict[str, tuple[int, int]]:
@@ -257,36 +257,36 @@ def test_a_plan_moves_what_goes_and_can_be_rolled_back(
 ) -> None:
     log_dir, warehouse = built
     before = _state(log_dir)
-    plan_id, planned = plan_retention(spark, _options(warehouse), dry_run=False)
+    plan_id, planned = run_plan(spark, _options(warehouse), has_digests=False, dry_run=False)
     assert planned.where("problem IS NOT NULL").isEmpty()
 
     def moves(act: Any, *, execute: bool) -> list[tuple[str, int, str]]:
-        found = act(spark, str(warehouse), plan_id, aside=None, execute=execute)
+        found = act(spark, MoveOptions(str(warehouse), plan_id, execute=execute))
         return [(Path(move.log).name, move.segments, move.status) for move in found]
 
     names = ("ct-two-partitions-0", "ct-two-partitions-1", "txn-0")
-    assert moves(apply_plan, execute=False) == [(name, 1, "would move") for name in names]
+    assert moves(run_apply, execute=False) == [(name, 1, "would move") for name in names]
     assert _state(log_dir) == before
     os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, 0))
-    assert [status for _, _, status in moves(apply_plan, execute=True)] == [
+    assert [status for _, _, status in moves(run_apply, execute=True)] == [
         "moved",
         "moved",
         "refused",
     ]
     os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, before[f"txn-0/{0:020d}.log"][1]))
-    assert [status for _, _, status in moves(apply_plan, execute=True)] == [
+    assert [status for _, _, status in moves(run_apply, execute=True)] == [
         "already moved",
         "already moved",
         "moved",
     ]
     for execute in (False, True):
-        assert [status for _, _, status in moves(apply_plan, execute=execute)] == [
+        assert [status for _, _, status in moves(run_apply, execute=execute)] == [
             "already moved"
         ] * 3
     assert len(_state(log_dir)) < len(before)
-    assert [status for _, _, status in moves(roll_plan_back, execute=True)] == ["brought back"] * 3
+    assert [status for _, _, status in moves(run_rollback, execute=True)] == ["brought back"] * 3
     assert _state(log_dir) == before
-    assert [status for _, _, status in moves(roll_plan_back, execute=True)] == ["untouched"] * 3
+    assert [status for _, _, status in moves(run_rollback, execute=True)] == ["untouched"] * 3
 
 
 def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(
@@ -294,7 +294,7 @@ def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(
 ) -> None:
     options = _options(built[1], "retention_ms=1", "retention_bytes=1")
 
-    rows = explain_log(spark, options, topic="__cluster_metadata", partition=0).collect()
+    rows = run_explain(spark, options, topic="__cluster_metadata", partition=0).collect()
 
     assert len(rows) == 6
     assert {(row["decision"], row["reason_code"], row["rolls"]) for row in rows} == {
@@ -313,7 +313,7 @@ def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
     before = _state(built[0])
-    _, planned = plan_retention(spark, _options(built[1]), dry_run=True)
+    _, planned = run_plan(spark, _options(built[1]), has_digests=False, dry_run=True)
     of_old = planned.where("topic = 'txn'").withColumns(
         {
             "plan_id": F.lit("old"),
@@ -325,7 +325,7 @@ def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
     tables.create(RETENTION_PLANS)
     tables.append(RETENTION_PLANS, of_old)
 
-    (move,) = apply_plan(spark, str(built[1]), "old", aside=None, execute=True)
+    (move,) = run_apply(spark, MoveOptions(str(built[1]), "old", execute=True))
 
     assert move.status == "refused"
     assert move.reason == "KRaft's own log goes by other rules: plan again"
@@ -337,13 +337,13 @@ def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
 ) -> None:
     file = built[0] / "txn-0" / f"{0:020d}.log"
     data, stat = file.read_bytes(), file.stat()
-    plan_id, planned = plan_retention(spark, _options(built[1]), dry_run=False, has_digests=True)
+    plan_id, planned = run_plan(spark, _options(built[1]), has_digests=True, dry_run=False)
     digests = [row["digests"] for row in planned.where("topic = 'txn'").collect()]
     assert digests == [{file.name: hashlib.sha256(data).hexdigest()}]
     try:
         file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        moves = list(apply_plan(spark, str(built[1]), plan_id, aside=None, execute=False))
+        moves = list(run_apply(spark, MoveOptions(str(built[1]), plan_id)))
     finally:
         file.write_bytes(data)
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -355,12 +355,12 @@ def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
 def test_an_unknown_plan_and_a_target_inside_the_logs_are_refused(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
-    plan_id, _ = plan_retention(spark, _options(built[1]), dry_run=False)
+    plan_id, _ = run_plan(spark, _options(built[1]), has_digests=False, dry_run=False)
 
     with pytest.raises(UsageError, match="has no plan nothing"):
-        list(apply_plan(spark, str(built[1]), "nothing", aside=None, execute=True))
+        list(run_apply(spark, MoveOptions(str(built[1]), "nothing", execute=True)))
     with pytest.raises(UsageError, match="lies in the log directory"):
-        list(apply_plan(spark, str(built[1]), plan_id, aside=built[0] / "x", execute=True))
+        list(run_apply(spark, MoveOptions(str(built[1]), plan_id, built[0] / "x", execute=True)))
 
 
 def test_a_segment_that_changed_since_the_build_is_planned_with_its_problem(
@@ -370,7 +370,7 @@ def test_a_segment_that_changed_since_the_build_is_planned_with_its_problem(
     mtime_ns = file.stat().st_mtime_ns
     os.utime(file, ns=(0, 0))
     try:
-        _, planned = plan_retention(spark, _options(built[1]), dry_run=True)
+        _, planned = run_plan(spark, _options(built[1]), has_digests=False, dry_run=True)
         problems = planned.where("problem IS NOT NULL").select("topic", "problem").collect()
     finally:
         os.utime(file, ns=(mtime_ns, mtime_ns))

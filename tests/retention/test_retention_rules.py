@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_referee import Referee
-from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.rules import RetentionRules
 from plain_retention import NOW_MS, Log, draw_log, rolled_by_size_then_gone_by_time, run_retention
 

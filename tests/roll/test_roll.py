@@ -1,4 +1,4 @@
-"""``roll`` and ``forensics`` over a broker's segments, on a real Spark."""
+"""``roll`` over a broker's segments, on a real Spark."""
 
 import json
 import shutil
@@ -137,17 +137,3 @@ def test_what_if_takes_only_what_segments_are_cut_by(warehouse: Path) -> None:
 
     assert result.exit_code == 2
     assert "unknown setting retention_ms" in result.output
-
-
-def test_forensics_reads_a_brokers_logs(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
-    shutil.copytree(logs / "ct-two-partitions-0", tmp_path / "ct-two-partitions-0")
-    year_2020 = 1_577_836_800_000
-
-    status, rows = _run("forensics", "--source", tmp_path, "--now-ms", year_2020)
-    _, refused = _run("forensics", "--source", tmp_path, "--now-ms", year_2020, "--refused")
-
-    assert status == 1
-    assert sum(row["refused_after_batches"] for row in rows) == len(refused)
-    assert all(row["refused_by"] == ["after"] for row in refused)
-    result = CliRunner().invoke(cli, ["forensics", "--source", str(tmp_path)])
-    assert "ct-two-partitions-0" in result.output

@@ -22,10 +22,11 @@ from kafka_referee import KAFKA_JARS
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.failover.run import failover_plan
+from kafka_segments.failover.run import FailoverOptions, run_failover
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.lag.run import measure_lag
-from kafka_segments.search.run import LogChoice, LogTables, search, search_names
+from kafka_segments.lag.run import LagOptions, run_lag
+from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.run import search_names, search_times
 from strategies import v2_batch
 
 SEED = int(os.environ.get("SEARCH_SEED", "8"))
@@ -231,7 +232,7 @@ def _ask(
             spark, warehouse, LogChoice(), caches, is_read_committed=is_read_committed
         )
         of_logs = tables.logs.join(F.broadcast(asked), ["topic", "partition"], how="inner")
-        times = search(tables, of_logs.where("target_ms >= 0"), kafka_version=(4, 3))
+        times = search_times(tables, of_logs.where("target_ms >= 0"), kafka_version=(4, 3))
         names = search_names(tables, of_logs.where("target_ms < 0"), kafka_version=(4, 3))
         return {
             (row["topic"], row["partition"], row["target_ms"]): (
@@ -297,9 +298,8 @@ def test_the_lag_of_a_group_is_the_clients_own_arithmetic(
         expected[committed.partition] = (committed.offset, end, end - committed.offset, time_lag)
     reader.close()
 
-    rows = measure_lag(
-        spark, here.warehouse, LogChoice(), caches, now_ms=NOW_MS, groups=("g",)
-    ).collect()
+    asked = LagOptions(here.warehouse, LogChoice(), NOW_MS, groups=("g",))
+    rows = run_lag(spark, asked, caches).collect()
 
     assert {
         row["partition"]: (
@@ -323,16 +323,10 @@ def test_a_group_that_fails_over_to_another_broker_misses_no_message(
         _copy_messages(here.broker, broker, draw)
         there = _snapshot(spark, broker, tmp_path, "there")
         choice = LogChoice(topics=("move",))
-        plan = failover_plan(
-            spark,
-            here.warehouse,
-            LogTables(spark, here.warehouse, choice, caches),
-            LogTables(spark, there.warehouse, choice, caches),
-            cluster=None,
-            group="g",
-            max_latency_ms=MAX_LATENCY_MS,
-            now_ms=NOW_MS,
-        ).collect()
+        asked = FailoverOptions(
+            here.warehouse, choice, there.warehouse, choice, "g", MAX_LATENCY_MS, NOW_MS
+        )
+        plan = run_failover(spark, asked, caches).collect()
 
         assert [row["is_margin_enough"] for row in plan] == [True, True]
         for row in plan:

@@ -19,7 +19,8 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.search.run import LogChoice, LogTables, search, search_names
+from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.run import search_names, search_times
 from kafka_segments.wire.moments import NAMED
 from plain_decoder import PlainRecord, plain_records
 from strategies import v2_batch
@@ -89,7 +90,9 @@ def _ask(
         tables = LogTables(spark, warehouse, LogChoice(), caches)
         logs = tables.logs.withColumn("name", name)
         questions = logs.join(rows, "name", how="inner").drop("name")
-        times = search(tables, questions.where("target_ms >= 0"), kafka_version=LATEST_VERSION)
+        times = search_times(
+            tables, questions.where("target_ms >= 0"), kafka_version=LATEST_VERSION
+        )
         names = search_names(tables, questions.where("target_ms < 0"), kafka_version=LATEST_VERSION)
         return times.unionByName(names).collect()
 

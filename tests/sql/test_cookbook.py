@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from cookbook import NOW_MS, PAGE, Question, questions, sample_warehouse
 from kafka_segments.errors import UsageError
 from kafka_segments.sql import run as queries
-from kafka_segments.sql.report import print_result
+from kafka_segments.sql.report import print_sql
 from kafka_segments.sql.run import run_query
 from kafka_segments.tables.views import register_views, with_timestamps
 
@@ -30,7 +30,7 @@ def views(spark: SparkSession, warehouse: str) -> list[str]:
 
 
 def _answer(spark: SparkSession, query: str, capsys: pytest.CaptureFixture[str]) -> str:
-    print_result(run_query(spark, query, now_ms=NOW_MS), "table")
+    print_sql(run_query(spark, query, now_ms=NOW_MS), "table")
     return "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
 
 
@@ -192,9 +192,9 @@ def test_output_of_queries_holds_what_python_cannot(
         " AS s, concat('e', char(27), '[31m') AS e"
     )
 
-    print_result(run_query(spark, query, now_ms=0), "csv")
+    print_sql(run_query(spark, query, now_ms=0), "csv")
     as_csv = capsys.readouterr().out
-    print_result(run_query(spark, query, now_ms=0), "json")
+    print_sql(run_query(spark, query, now_ms=0), "json")
     as_json = capsys.readouterr().out
     as_table = _answer(spark, query, capsys)
 

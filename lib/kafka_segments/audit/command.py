@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from kafka_segments.console.options import (
     source_option,
 )
 from kafka_segments.console.strict_options import INT, Command
+
+if TYPE_CHECKING:
+    from kafka_segments.index.recovery import RecoveryOptions
 
 
 @click.command(cls=Command)
@@ -39,9 +42,9 @@ from kafka_segments.console.strict_options import INT, Command
 def audit(**options: Any) -> None:
     """Judge every index file beside the segments, and say what a broker makes of it.
 
-    Nothing under the sources is changed. The result is one row a file, and table index_audits
-    where --warehouse is given. Files that are right are no findings, whatever release or setting
-    wrote them; --output json or csv prints them too.
+    Nothing under the sources is changed. The result is one row a file; with --warehouse the rows
+    go to table index_audits, too. A file that is right is no finding, whatever release or setting
+    wrote it; --output json and csv print it, too.
     """
     run(lambda: _audit(**options), verbose=options["verbose"])
 
@@ -50,39 +53,25 @@ def _audit(
     *,
     sources: tuple[str, ...],
     warehouse: str | None,
-    conf: Path | None,
-    pairs: tuple[str, ...],
     now_ms: int | None,
     output: str,
     dry_run: bool,
     kafka_version: str,
-    index_interval_bytes: int | None,
-    segment_index_bytes: int | None,
     cluster: str | None,
     broker_id: int | None,
     follow_links: bool,
-    **_: Any,
+    **settings: Any,
 ) -> int:
-    from kafka_segments.audit.report import print_audits  # noqa: PLC0415
+    from kafka_segments.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.audit.run import AuditOptions, run_audit  # noqa: PLC0415
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    settings = load_settings(
-        conf,
-        pairs,
-        index_interval_bytes=index_interval_bytes,
-        segment_index_bytes=segment_index_bytes,
-    )
-    options = AuditOptions(
+    asked = AuditOptions(
         sources=tuple(map(absolute_uri, sources)),
-        recovery=RecoveryOptions(
-            index_interval_bytes=settings.index_interval_bytes,
-            segment_index_bytes=settings.segment_index_bytes,
-        ),
+        recovery=_recovery_options(**settings),
         version=parse_version(kafka_version),
         now_ms=clock() if now_ms is None else now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
@@ -92,7 +81,29 @@ def _audit(
     )
     with spark_session("kafka-segments audit", root=ROOT) as spark, ExitStack() as caches:
         with progress(spark):
-            audits = run_audit(spark, options, caches, dry_run=dry_run)
+            audits = run_audit(spark, asked, caches, dry_run=dry_run)
             has_findings = not audits.where("is_finding").isEmpty()
-        print_audits(audits, output)
+        print_audit(audits, output)
     return FINDINGS if has_findings else DONE
+
+
+def _recovery_options(
+    *,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    **_: Any,
+) -> "RecoveryOptions":
+    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
+    return RecoveryOptions(
+        index_interval_bytes=settings.index_interval_bytes,
+        segment_index_bytes=settings.segment_index_bytes,
+    )

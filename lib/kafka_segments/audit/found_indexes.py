@@ -1,13 +1,14 @@
-"""The index files of a segment: beside it, or in an object of tiered storage."""
+"""Read the index files of a segment: beside it, or from an object of tiered storage."""
 
 from typing import NamedTuple
 
-from kafka_segments.audit.judge_odd_files import judge_odd_file
-from kafka_segments.audit.judge_segment import SEGMENT_SUFFIXES
-from kafka_segments.audit.judge_tiered import PARTS, cut_parts
-from kafka_segments.audit.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.odd_files import judge_odd_file
+from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES
+from kafka_segments.audit.decide.tiered import PARTS, cut_parts
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.storage.files import Place, first_line, read_if_there
+from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.links import look_at
 from kafka_segments.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
@@ -16,14 +17,16 @@ from kafka_segments.wire.segment_manifest import (
 )
 from kafka_segments.wire.tiered_names import INDEXES, LOG, MANIFEST
 
-MOST_INDEX_BYTES = 256 * 1024 * 1024
-
 
 class FoundIndexes(NamedTuple):
-    """Index files by suffix, None: there is no such file; ``names``: the files that hold them.
+    """The index files of a segment.
 
-    ``judged``: what could not be had, and why. ``manifest``: of a tiered segment, None: unusable.
-    ``links``: where those lead that were read through a link.
+    Attributes:
+        files: bytes by suffix; None: there is no such file.
+        names: the names of the files that hold them, by suffix.
+        judged: judgements of files that could not be read.
+        manifest: of a tiered segment; None: it cannot be used.
+        links: where the links lead that files were read through, by suffix.
     """
 
     files: dict[str, bytes | None]
@@ -34,7 +37,7 @@ class FoundIndexes(NamedTuple):
 
 
 def read_beside(log: Place, *, source: str, follow_links: bool = False) -> FoundIndexes:
-    """Read the index files beside a segment; links only where they are to be followed."""
+    """Read the index files beside a segment; links are read if ``follow_links``."""
     stem = log.path.rpartition("/")[2].removesuffix(LOG)
     names = {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}
     links: dict[str, str] = {}
@@ -84,7 +87,7 @@ def read_upload(log: Place) -> FoundIndexes:
 def _read(
     log: Place, suffix: str, most_bytes: int = MOST_INDEX_BYTES
 ) -> tuple[bytes | None, str | None]:
-    """Read a file beside a log; gives its bytes, or why they cannot be had."""
+    """Read a file beside a log; return its bytes if there is one, and why it cannot be read."""
     try:
         return read_if_there(_beside(log, suffix), most_bytes=most_bytes), None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Rows of an audit: one a file, as they cross from the executors."""
+"""Rows of an audit, one for each file, as they come from the executors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,8 +14,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.audit.consequences import Consequence, is_finding
-from kafka_segments.audit.judgement import Judgement
+from kafka_segments.audit.decide.consequences import Consequence, is_finding
+from kafka_segments.audit.decide.judgement import Judgement
 from kafka_segments.storage.uris import join_uri
 
 Row = dict[str, Any]
@@ -46,9 +46,10 @@ AUDITED = StructType(
         StructField("end_offset", LongType()),
     ]
 )
-"""Where ``unfolded`` is there, the row is none yet: it waits for the segments before it.
+"""The columns of the rows.
 
-``end_offset``: last offset that the manifest of a tiered segment tells; null in all other rows.
+``unfolded``: a ``.txnindex`` that is judged when the segments before it are; null in all other
+rows. ``end_offset``: the last offset in the manifest of a tiered segment; null in all other rows.
 """
 
 _ROWS_A_BATCH = 2_000
@@ -63,7 +64,10 @@ def audit_row(
     consequence: Consequence,
     link: str | None = None,
 ) -> Row:
-    """Make the row of a file in the folder of ``log``; ``link``: it was read through one."""
+    """Return the row of a file in the folder of ``log``.
+
+    ``link`` is where the link leads that the file was read through; None: it is no link.
+    """
     return {
         **{column: log[column] for column in LOG_COLUMNS},
         "base_offset": base_offset,

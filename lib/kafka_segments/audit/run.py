@@ -4,10 +4,11 @@ import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.audit.decide.breaks import decide_breaks
+from kafka_segments.audit.decide.listed import choose_folders, choose_segments
+from kafka_segments.audit.decide.tiered_breaks import decide_breaks
 from kafka_segments.audit.tasks import AuditScope, audit_segments
 from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions
@@ -22,13 +23,20 @@ from kafka_segments.tables.delta import INDEX_AUDITS, Warehouse
 from kafka_segments.tables.schemas import schema
 
 _SCHEMA = "index_audits.v1"
-_LOG = ("log_dir", "topic", "partition")
-_IN_A_LOG = "^[0-9]{20}[.](log|index|timeindex|txnindex|snapshot)$|^leader-epoch-checkpoint$"
 
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """Options of an audit. URIs are absolute; ``now_ms`` is the run's clock.
+    """What is audited. URIs are absolute; ``now_ms`` is the run's clock.
+
+    Attributes:
+        sources: log directories, folders of several, or folders of partitions.
+        recovery: the settings that the bytes of index files depend on.
+        version: the release whose broker would start on these files.
+        warehouse: URI of the tables; None: the result is kept nowhere.
+        cluster: name of the cluster; None: as meta.properties says.
+        broker_id: id of the broker; None: as meta.properties says.
+        follow_links: symbolic links below the sources are followed.
 
     Raises:
         UsageError: no source.
@@ -51,12 +59,13 @@ class AuditOptions:
 def run_audit(
     spark: SparkSession, options: AuditOptions, caches: ExitStack, *, dry_run: bool = False
 ) -> DataFrame:
-    """Judge every index file under the sources; gives rows of ``index_audits``.
+    """Judge every index file under the sources; return rows of ``index_audits``.
 
-    1. The sources are listed; segments are packed into tasks by bytes and recovered there.
-    2. What lies beside them is judged in the same task, other files folder by folder, and
-       transaction indexes log by log; offset ranges of tiered segments are held side by side.
-    3. The rows, cached until ``caches`` closes, go to table ``index_audits`` of the warehouse.
+    1. The sources are listed. Segments are packed into tasks by bytes, and recovered there.
+    2. The same task judges the files beside a segment. Other files are judged folder by folder,
+       transaction indexes log by log. The offset ranges of tiered segments are compared.
+    3. The rows go to table ``index_audits`` of the warehouse; they are cached until ``caches``
+       closes.
 
     Raises:
         SourceError: a source that cannot be listed.
@@ -68,12 +77,14 @@ def run_audit(
     scope = AuditScope(options.recovery, options.version, options.follow_links)
     load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
-    segments = _with_recovery(listed.transform(identify)).transform(
-        pack_segments(load, tasks=tasks)
+    segments = listed.transform(identify).transform(choose_segments)
+    judged = (
+        segments.transform(pack_segments(load, tasks=tasks))
+        .transform(audit_segments(scope))
+        .persist()
     )
-    folders = _folders(listed).transform(identify)
-    judged = segments.transform(audit_segments(scope)).persist()
     caches.callback(judged.unpersist)
+    folders = listed.transform(choose_folders).transform(identify)
     rows = (
         judged.where("unfolded IS NULL")
         .unionByName(judged.transform(fold_transactions(options.version)))
@@ -93,57 +104,9 @@ def run_audit(
     return rows
 
 
-def _folders(listed: DataFrame) -> DataFrame:
-    """Give the logs' folders; ``reason``: why one is not looked into, as links that are left."""
-    is_link = F.col("kind") == kinds.NOT_FOLLOWED
-    path = F.concat_ws("/", F.nullif("relative_path", F.lit("")), "name")
-    return (
-        listed.where(
-            F.col("kind").isin(kinds.LOG, kinds.UNLISTED)
-            | (is_link & ~F.col("name").rlike(_IN_A_LOG))
-        )
-        .withColumn("relative_path", F.when(is_link, path).otherwise(F.col("relative_path")))
-        .withColumn("reason", F.when(F.col("kind") != kinds.LOG, F.col("reason")))
-    )
-
-
 def _refuse_missing_sources(listed: DataFrame) -> None:
     missing = listed.where(
         (F.col("kind") == kinds.UNLISTED) & (F.col("relative_path") == "")
     ).first()
     if missing is not None:
         raise SourceError(missing["source"], missing["reason"])
-
-
-def _with_recovery(listed: DataFrame) -> DataFrame:
-    """Give the segments with ``is_clean`` and ``is_recovered``.
-
-    1. Clean: the log directory has the marker, or no file of a broker's at all, as in a backup.
-    2. Else a start recovers the segment that holds the recovery point, and all behind it.
-    """
-    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
-    states = log_dirs.select("log_dir", _is_clean().alias("is_clean"))
-    points = log_dirs.select("log_dir", F.inline("offsets")).select(*_LOG, "recovery_point")
-    following = Window.partitionBy("source", "relative_path").orderBy("base_offset")
-    next_base = F.min("base_offset").over(following.rowsBetween(1, 1))
-    recovery_point = F.coalesce(F.col("recovery_point"), F.lit(0))
-    is_behind = F.col("_next_base").isNull() | (F.col("_next_base") > recovery_point)
-    return (
-        listed.where(F.col("kind") == kinds.SEGMENT)
-        .join(F.broadcast(states), "log_dir", how="left")
-        .join(F.broadcast(points), list(_LOG), how="left")
-        .withColumn("is_clean", F.coalesce("is_clean", F.lit(True)))
-        .withColumn("_next_base", next_base)
-        .withColumn("is_recovered", ~F.col("is_clean") & is_behind)
-    )
-
-
-def _is_clean() -> Column:
-    is_no_brokers = (
-        F.col("meta.version").isNull()
-        & F.col("meta.cluster_id").isNull()
-        & F.col("meta.node_id").isNull()
-        & (F.size("offsets") == 0)
-        & ~F.col("meta.has_lock_file")
-    )
-    return F.col("meta.was_clean_shutdown") | is_no_brokers

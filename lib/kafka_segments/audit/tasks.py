@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.audit.consequences import SegmentState, why_recovered
+from kafka_segments.audit.decide.consequences import SegmentState, why_recovered
+from kafka_segments.audit.decide.judgement import TXN_INDEX, Judgement, Kind, LogFacts
+from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES, judge_segment, unjudged
+from kafka_segments.audit.decide.tiered import consequence_anywhere
 from kafka_segments.audit.found_indexes import FoundIndexes, read_beside, read_upload
-from kafka_segments.audit.judge_segment import SEGMENT_SUFFIXES, judge_segment, unjudged
-from kafka_segments.audit.judge_tiered import consequence_anywhere
-from kafka_segments.audit.judgement import TXN_INDEX, Judgement, Kind, LogFacts
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.audit.tasks_transactions import UnfoldedSegment
 from kafka_segments.audit.tasks_uploads import upload_rows
@@ -47,7 +47,7 @@ SEGMENT_COLUMNS = (
 
 
 class AuditScope(NamedTuple):
-    """What an audit needs to know; crosses to the executors."""
+    """What the executors need to know of an audit."""
 
     recovery: RecoveryOptions
     version: Version
@@ -55,7 +55,7 @@ class AuditScope(NamedTuple):
 
 
 class SegmentAuditor:
-    """Judges the files of segments one after another; what it needs is made once a task."""
+    """Judges the files of segments one after another; each task makes one auditor."""
 
     def __init__(self, scope: AuditScope) -> None:
         self._scope = scope
@@ -63,7 +63,7 @@ class SegmentAuditor:
         self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
 
     def audit(self, segment: Row) -> Iterator[Row]:
-        """Give the rows of one segment; what cannot be read is said in them."""
+        """Yield the rows of one segment; a file that cannot be read is a row that says so."""
         log = place(segment["source"]).child(segment["relative_path"], segment["name"])
         is_tiered = tiered_log_of(log.path) is not None
         found = read_upload(log) if is_tiered else self._read_beside(log, segment)
@@ -124,7 +124,7 @@ class SegmentAuditor:
     def _judge(
         self, log: Place, segment: Row, files: dict[str, bytes | None], *, is_tiered: bool
     ) -> tuple[list[Judgement], SegmentState, SegmentRecovery | str]:
-        """Judge by the log; gives it as recovered too, or why it cannot be read."""
+        """Judge the files; return also the recovery of the log, or why it cannot be read."""
         base_offset = segment["base_offset"]
         is_open = segment["is_active"] and not segment["is_clean"]
         state = SegmentState(

@@ -6,17 +6,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.audit.consequences import Consequence, Effect
-from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
-from kafka_segments.audit.judge_log_files import LogFile, is_judged_whole, judge_log_file, orphans
-from kafka_segments.audit.judge_odd_files import judge_odd_file, odd_log_file_consequence
-from kafka_segments.audit.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.consequences import Consequence, Effect
+from kafka_segments.audit.decide.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_file, orphans
+from kafka_segments.audit.decide.odd_files import judge_odd_file, odd_log_file_consequence
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.audit.tasks import AuditScope
 from kafka_segments.audit.tasks_uploads import lone_objects
 from kafka_segments.errors import SourceError
 from kafka_segments.sources.source_folder import entries_of
 from kafka_segments.storage.files import Place, first_line, place, read_if_there
+from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.links import OddFile, look_at
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire.names import parse_segment_name
@@ -30,7 +30,7 @@ def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
 
     Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, reason (null, or
         why the folder could not be listed).
-    Gives: one row a file, as ``audit_segments`` does.
+    Gives: ``AUDITED``, one row for each file.
     """
 
     def rows_of(log: Row) -> Iterator[Row]:
@@ -47,7 +47,7 @@ def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
 
 
 def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
-    """Give the rows of a folder's files that belong to no segment that is there."""
+    """Yield the rows of a folder's files that belong to no segment that is there."""
     folder = place(log["source"]).child(log["relative_path"])
     try:
         if tiered_folder_of(folder.path) is not None:
@@ -80,7 +80,7 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
 def _odd_files(
     log: Row, folder: Place, entries: Iterable[FileEntry]
 ) -> Iterator[tuple[str, OddFile]]:
-    """Find what is no plain file where a broker looks for one; index files are their segment's."""
+    """Yield the paths that are no plain files where a broker looks for one; no index files."""
     for entry in entries:
         is_odd = entry.oddity is not None or entry.is_folder
         if is_odd and (is_judged_whole(entry.name) or parse_segment_name(entry.name) is not None):

@@ -1,4 +1,4 @@
-"""Judge ``.txnindex`` files by their whole logs: transactions cross segments."""
+"""Judge ``.txnindex`` files by their whole logs, in the executors: transactions cross segments."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.audit.consequences import SegmentState
-from kafka_segments.audit.judge_tiered import consequence_anywhere
-from kafka_segments.audit.judge_txn_index import hold_against_log
-from kafka_segments.audit.judgement import Judgement
+from kafka_segments.audit.decide.consequences import SegmentState
+from kafka_segments.audit.decide.judgement import Judgement
+from kafka_segments.audit.decide.tiered import consequence_anywhere
+from kafka_segments.audit.decide.transactions import hold_against_log
 from kafka_segments.audit.rows import AUDITED, Row, audit_row, to_batches
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.log_recovery import SegmentFold
@@ -23,10 +23,10 @@ _LOG = ("source", "relative_path")
 
 
 class UnfoldedSegment(NamedTuple):
-    """A segment whose ``.txnindex``, a file ``name``, is still to be held against the log.
+    """A segment whose ``.txnindex``, a file ``name``, is still to be judged by the whole log.
 
-    ``judgement``: by the segment alone, None: there is no file. ``summary`` None: the segment
-    could not be read, so nothing is known of what it left open.
+    ``judgement`` is by the segment alone; None: there is no file. ``summary`` None: the segment
+    could not be read, so it is not known which transactions it left open.
     """
 
     name: str
@@ -39,7 +39,7 @@ class UnfoldedSegment(NamedTuple):
 
 
 def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Row]:
-    """Give the rows of one log's ``.txnindex`` files, from its segments in order."""
+    """Yield the rows of one log's ``.txnindex`` files, from its segments in order."""
     fold = SegmentFold()
     is_known = True
     for row in rows:
@@ -62,7 +62,7 @@ def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Ro
 def fold_transactions(version: Version) -> Callable[[DataFrame], DataFrame]:
     """Judge the ``.txnindex`` files of ``audit_segments``' rows with ``unfolded``.
 
-    Gives: ``AUDITED``, one row a file that is there or ought to be.
+    Gives: ``AUDITED``, one row for each file that is there or ought to be.
     """
 
     def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

@@ -1,11 +1,11 @@
-"""Judge what is in tiered storage beside the indexes: manifests, and objects of no segment."""
+"""Judge manifests in tiered storage, and objects that belong to no segment, in the executors."""
 
 from collections.abc import Iterator
 
+from kafka_segments.audit.decide.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.log_files import judge_log_file
+from kafka_segments.audit.decide.tiered import judge_manifest, tiered_consequence
 from kafka_segments.audit.found_indexes import FoundIndexes
-from kafka_segments.audit.judge_log_files import judge_log_file
-from kafka_segments.audit.judge_tiered import judge_manifest, tiered_consequence
-from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict
 from kafka_segments.audit.rows import Row, audit_row
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.recovery import SegmentRecovery
@@ -35,9 +35,9 @@ def upload_rows(
     log: SegmentRecovery | str,
     version: Version,
 ) -> Iterator[Row]:
-    """Give the rows of a tiered segment beside those of its three indexes.
+    """Yield the rows of a tiered segment besides those of its three indexes.
 
-    ``log``: as recovered, or why it could not be.
+    ``log`` is the recovery of its log, or why there is none.
     """
     base_offset = segment["base_offset"]
     judged = {judgement.suffix for judgement in found.judged}
@@ -63,7 +63,7 @@ def upload_rows(
 
 
 def lone_objects(log: Row) -> Iterator[Row]:
-    """Give a row for each object of a tiered partition's folder that is no part of a segment.
+    """Yield a row for each object of a tiered partition's folder that is no part of a segment.
 
     Raises:
         SourceError: the folder cannot be listed.

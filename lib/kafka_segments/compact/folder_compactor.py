@@ -6,11 +6,11 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
 from kafka_segments.compact.decide.actions import Action
 from kafka_segments.compact.decide.leftovers import find_leftovers
 from kafka_segments.compact.decide.thinning import IndexFiles, compact_files
 from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.kept_files import KeptFiles
 from kafka_segments.wire.names import file_name
 

@@ -1,4 +1,4 @@
-"""``search failover`` and ``search restore``: plans that are made of searches."""
+"""``search failover`` and ``search restore``: move a group, cut logs."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -8,7 +8,7 @@ import click
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.errors import UsageError
-from kafka_segments.search.command import RESET_OFFSETS, log_options
+from kafka_segments.search.command_options import RESET_OFFSETS, log_options
 from kafka_segments.wire.moments import parse_point, parse_span
 
 
@@ -27,8 +27,9 @@ def failover(**options: Any) -> None:
     """Find where a group goes on in another cluster that has the same messages.
 
     The search starts at the create time of the last message consumed, less the greatest latency
-    between the clusters, or at the oldest unread message where that is older: then exit status 1.
-    Topics are taken to have the same names and partitions in both.
+    between the clusters, or at the oldest unread message where that is older. Topics are taken to
+    have the same names and partitions in both. Exit status 1: such an older message is unread, or
+    the offset of some partition is not known.
     """
     run(lambda: _failover(**options), verbose=options["verbose"])
 
@@ -56,9 +57,9 @@ def _failover(
     warehouse: str,
     **choice: Any,
 ) -> int:
-    from kafka_segments.failover import report  # noqa: PLC0415
-    from kafka_segments.failover import run as plans  # noqa: PLC0415
-    from kafka_segments.search import run as search  # noqa: PLC0415
+    from kafka_segments.failover.report import print_failover  # noqa: PLC0415
+    from kafka_segments.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -66,39 +67,39 @@ def _failover(
     if to_warehouse is None and to_cluster is None:
         raise UsageError("--to-warehouse or --to-cluster is needed: which is the other cluster?")
     if to_warehouse is None and choice["cluster"] in (None, to_cluster):
-        raise UsageError("--cluster is needed, and not that of --to-cluster: they share tables")
-    max_latency_ms = parse_span(max_latency)
-    here = absolute_uri(warehouse)
-    there = here if to_warehouse is None else absolute_uri(to_warehouse)
-    there_choice = {**choice, "cluster": to_cluster, "broker_id": None}
-    with spark_session("kafka-segments search failover", root=ROOT) as spark, ExitStack() as caches:
-        plan = plans.failover_plan(
-            spark,
-            here,
-            search.LogTables(spark, here, search.LogChoice(**choice), caches),
-            search.LogTables(spark, there, search.LogChoice(**there_choice), caches),
-            cluster=choice["cluster"],
-            group=group,
-            max_latency_ms=max_latency_ms,
-            now_ms=clock() if now_ms is None else now_ms,
+        raise UsageError(
+            "--cluster is needed, and must differ from --to-cluster: --warehouse has the tables of"
+            " both clusters"
         )
-        found = report.print_failover(plan, output)
+    asked = FailoverOptions(
+        warehouse=absolute_uri(warehouse),
+        choice=LogChoice(**choice),
+        to_warehouse=absolute_uri(warehouse if to_warehouse is None else to_warehouse),
+        to_choice=LogChoice(**{**choice, "cluster": to_cluster, "broker_id": None}),
+        group=group,
+        max_latency_ms=parse_span(max_latency),
+        now_ms=clock() if now_ms is None else now_ms,
+    )
+    with spark_session("kafka-segments search failover", root=ROOT) as spark, ExitStack() as caches:
+        found = print_failover(run_failover(spark, asked, caches), output)
     return FINDINGS if found else DONE
 
 
 def _restore(
     *, at: str, now_ms: int | None, output: str, verbose: bool, warehouse: str, **choice: Any
 ) -> int:
-    from kafka_segments.failover import report  # noqa: PLC0415
-    from kafka_segments.failover import run as plans  # noqa: PLC0415
-    from kafka_segments.search import run as search  # noqa: PLC0415
+    from kafka_segments.failover.report import print_restore  # noqa: PLC0415
+    from kafka_segments.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    at_ms = parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms)
+    asked = RestoreOptions(
+        warehouse=absolute_uri(warehouse),
+        choice=LogChoice(**choice),
+        at_ms=parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms),
+    )
     with spark_session("kafka-segments search restore", root=ROOT) as spark, ExitStack() as caches:
-        choice_of_logs = search.LogChoice(**choice)
-        tables = search.LogTables(spark, absolute_uri(warehouse), choice_of_logs, caches)
-        found = report.print_restore(plans.restore_plan(tables, at_ms=at_ms), output)
+        found = print_restore(run_restore(spark, asked, caches), output)
     return FINDINGS if found else DONE

@@ -1,10 +1,11 @@
-"""Plans made of searches: where to go on in another cluster, where to cut for a restore."""
+"""Decide where a group goes on in another cluster, and where logs are cut for a restore."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.search.decide.locate import TRUE
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -13,13 +14,13 @@ _KRAFTS_OWN = "KRaft's own log: kept whole, a cluster's metadata is not cut by t
 
 
 def aim_failover(*, max_latency_ms: int) -> Transform:
-    """Tell the timestamps to search in the other cluster.
+    """Decide which timestamp to search for in the other cluster.
 
-    1. The search goes back from the timestamp of the last message consumed by the greatest
-       latency between the clusters: within it, their order may differ.
-    2. Where an unread message is older still, it goes back to that one. So every unread message
-       of this cluster stands, in the other, at or after the offset found.
-    3. With no message consumed or left, it goes to the oldest unread one.
+    1. It is the timestamp of the last message consumed, less the greatest latency between the
+       clusters: within it, the order of messages may differ.
+    2. Where an unread message is older than that, it is the timestamp of that message. So every
+       unread message of this cluster lies, in the other, at or after the offset found.
+    3. Where no message is consumed, or none of them is left, it is that of the oldest unread one.
 
     Needs: last_timestamp_ms (of the last message consumed; null: none), least_unread_timestamp_ms
         (null: none); any other columns.
@@ -38,13 +39,116 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
     return transform
 
 
+def sum_up_records(records: DataFrame) -> DataFrame:
+    """Return the timestamps around the committed offset of each log.
+
+    Needs: the key of a log, committed_offset, is_active, damage (of the segment), and of records
+        path, offset, timestamp_ms, is_control, error.
+    Gives: the key of a log, last_timestamp_ms (of the last message consumed; null: none),
+        least_unread_timestamp_ms (of the oldest unread message that has one; null: none),
+        unread_problem (what could not be read; null: nothing, or the end of an active segment
+        that a running broker is writing to).
+    """
+    is_left_open = F.col("damage").isNotNull() & ~is_finding()
+    problem = F.concat_ws(": ", "path", "error")
+    is_record = F.col("error").isNull() & ~F.coalesce("is_control", F.lit(False))
+    is_consumed = is_record & (F.col("offset") < F.col("committed_offset"))
+    is_unread = is_record & ~is_consumed & (F.col("timestamp_ms") >= 0)
+    return records.groupBy(*LOG_KEYS).agg(
+        F.max_by(
+            F.when(is_consumed, F.col("timestamp_ms")), F.when(is_consumed, F.col("offset"))
+        ).alias("last_timestamp_ms"),
+        F.min(F.when(is_unread, F.col("timestamp_ms"))).alias("least_unread_timestamp_ms"),
+        F.max(F.when(F.col("error").isNotNull() & ~is_left_open, problem)).alias("unread_problem"),
+    )
+
+
+def ask_other_cluster(*, max_latency_ms: int) -> Transform:
+    """Ask the other cluster for the target, and for the ends of what the group reads again.
+
+    Needs: what ``aim_failover`` gives.
+    Gives: topic, partition, question (to_offset, after_last, after_margin), target_ms (long, not
+        negative).
+    """
+    last = F.col("last_timestamp_ms")
+    asked = {
+        "to_offset": F.col("target_ms"),
+        "after_last": last + 1,
+        "after_margin": last + 1 + max_latency_ms,
+    }
+    questions = F.array(
+        *(
+            F.struct(F.lit(name).alias("question"), target.alias("target_ms"))
+            for name, target in asked.items()
+        )
+    )
+
+    def transform(aimed: DataFrame) -> DataFrame:
+        return aimed.select(*PARTITION, F.inline(questions)).where(F.col("target_ms") >= 0)
+
+    return transform
+
+
+def plan_failover(answers: DataFrame) -> Transform:
+    """Say where the group goes on, and how many messages it reads again.
+
+    An answer without a record is the end of the log there.
+
+    Needs: what ``aim_failover`` gives, committed_offset, unread_problem; ``answers``: of the other
+        cluster to ``ask_other_cluster``.
+    Gives: topic, partition, committed_offset, last_timestamp_ms, least_unread_timestamp_ms,
+        is_margin_enough, target_ms, to_offset (in the other cluster), expected_duplicates
+        (offsets there up to the last message consumed), most_duplicates (the same, with the
+        latency between the clusters on top), problem.
+    """
+    found = F.coalesce("true_offset", "log_end_offset")
+    names = ("to_offset", "after_last", "after_margin")
+    there = answers.groupBy(*PARTITION).agg(
+        *(F.max(F.when(F.col("question") == name, found)).alias(name) for name in names),
+        F.max("problem").alias("problem"),
+    )
+
+    def transform(aimed: DataFrame) -> DataFrame:
+        return aimed.join(there, list(PARTITION), how="left").select(
+            *PARTITION,
+            "committed_offset",
+            "last_timestamp_ms",
+            "least_unread_timestamp_ms",
+            "is_margin_enough",
+            "target_ms",
+            "to_offset",
+            minus("after_last", "to_offset").alias("expected_duplicates"),
+            minus("after_margin", "to_offset").alias("most_duplicates"),
+            F.coalesce("unread_problem", "problem").alias("problem"),
+        )
+
+    return transform
+
+
+def ask_restore(*, at_ms: int) -> Transform:
+    """Ask each log for its first record later than a moment.
+
+    Needs: the key of a log, log_start_offset.
+    Gives: the key of a log, least_offset, least_timestamp_ms (long).
+    """
+
+    def transform(logs: DataFrame) -> DataFrame:
+        return logs.select(
+            *LOG_KEYS,
+            F.col("log_start_offset").alias("least_offset"),
+            F.lit(at_ms + 1).cast("long").alias("least_timestamp_ms"),
+        )
+
+    return transform
+
+
 def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
     """Cut each log before its first record later than a moment.
 
-    1. The cut is at the start of that record's batch, as Kafka cuts: records of the batch before it
-       go too, ``early_records`` counts their offsets.
-    2. A log without such a record is kept whole, and so is KRaft's own: ``problem`` says so.
-    3. Needed are the segments up to the cut, and their bytes up to it.
+    1. The cut is at the start of that record's batch, as Kafka cuts. So earlier records of the
+       same batch go too: ``early_records`` counts their offsets.
+    2. A log without such a record is kept whole. So is KRaft's own log, and ``problem`` says so.
+    3. The segments up to the cut are needed, and their bytes up to it.
 
     Needs: rows of ``find_first_records`` for the moment + 1; ``segments``: rows of ``segments``;
         ``logs``: log_start_offset, log_end_offset.
@@ -52,6 +156,34 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
         (bytes; null: kept whole), early_records, segments_needed, bytes_needed, problem.
     Source: LogSegment.truncateTo.
     """
+    is_krafts = F.col("topic") == METADATA_TOPIC
+    end = F.coalesce("_cut.batch_offset", "log_end_offset")
+    early = F.coalesce(minus("_cut.offset", "_cut.batch_offset"), F.lit(0)).cast("long")
+    krafts_own = F.when(is_krafts, F.lit(_KRAFTS_OWN)).otherwise(F.col("problem"))
+
+    def transform(found: DataFrame) -> DataFrame:
+        bounds = logs.select(*LOG_KEYS, "log_start_offset", "log_end_offset")
+        cuts = segments.join(_cuts(found), list(LOG_KEYS), how="left").groupBy(*LOG_KEYS)
+        return (
+            cuts.agg(*_needed_for_cut())
+            .join(bounds, list(LOG_KEYS), how="inner")
+            .select(
+                *LOG_KEYS,
+                F.when(end > F.col("log_start_offset"), minus(end, 1)).alias("last_offset_kept"),
+                "file",
+                F.col("_cut.position").alias("cut_position"),
+                early.alias("early_records"),
+                "segments_needed",
+                "bytes_needed",
+                krafts_own.alias("problem"),
+            )
+        )
+
+    return transform
+
+
+def _cuts(found: DataFrame) -> DataFrame:
+    """Return of each log the first record that goes, as ``_cut``, and a problem."""
     is_krafts = F.col("topic") == METADATA_TOPIC
     is_true = (F.col("role") == TRUE) & F.col("found_offset").isNotNull() & ~is_krafts
     record = F.struct(
@@ -61,42 +193,22 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
         "path",
         F.col("found_position").alias("position"),
     )
+    return found.groupBy(*LOG_KEYS).agg(
+        F.min(F.when(is_true, record)).alias("_cut"), F.max("problem").alias("problem")
+    )
 
-    def transform(found: DataFrame) -> DataFrame:
-        cuts = found.groupBy(*LOG_KEYS).agg(
-            F.min(F.when(is_true, record)).alias("_cut"), F.max("problem").alias("problem")
-        )
-        is_needed = F.col("_cut").isNull() | (F.col("base_offset") <= F.col("_cut.segment"))
-        is_cut = F.coalesce(F.col("base_offset") == F.col("_cut.segment"), F.lit(False))
-        kept = F.when(is_cut, F.col("_cut.position")).otherwise(F.col("valid_bytes"))
-        needed = is_needed & (kept > 0)
-        bounds = logs.select(*LOG_KEYS, "log_start_offset", "log_end_offset")
-        planned = (
-            segments.join(cuts, list(LOG_KEYS), how="left")
-            .groupBy(*LOG_KEYS)
-            .agg(
-                F.first("_cut").alias("_cut"),
-                F.first("problem").alias("problem"),
-                F.count_if(needed).alias("segments_needed"),
-                F.coalesce(F.sum(F.when(needed, kept)), F.lit(0)).alias("bytes_needed"),
-                F.max_by(F.when(needed, F.col("path")), F.when(needed, F.col("base_offset"))).alias(
-                    "file"
-                ),
-            )
-            .join(bounds, list(LOG_KEYS), how="inner")
-        )
-        end = F.coalesce("_cut.batch_offset", "log_end_offset")
-        return planned.select(
-            *LOG_KEYS,
-            F.when(end > F.col("log_start_offset"), minus(end, 1)).alias("last_offset_kept"),
-            "file",
-            F.col("_cut.position").alias("cut_position"),
-            F.coalesce(minus("_cut.offset", "_cut.batch_offset"), F.lit(0))
-            .cast("long")
-            .alias("early_records"),
-            "segments_needed",
-            "bytes_needed",
-            F.when(is_krafts, F.lit(_KRAFTS_OWN)).otherwise(F.col("problem")).alias("problem"),
-        )
 
-    return transform
+def _needed_for_cut() -> list[Column]:
+    """Return the sums over the segments of a log up to its cut."""
+    is_needed = F.col("_cut").isNull() | (F.col("base_offset") <= F.col("_cut.segment"))
+    is_cut = F.coalesce(F.col("base_offset") == F.col("_cut.segment"), F.lit(False))
+    kept = F.when(is_cut, F.col("_cut.position")).otherwise(F.col("valid_bytes"))
+    needed = is_needed & (kept > 0)
+    last_file = F.max_by(F.when(needed, F.col("path")), F.when(needed, F.col("base_offset")))
+    return [
+        F.first("_cut").alias("_cut"),
+        F.first("problem").alias("problem"),
+        F.count_if(needed).alias("segments_needed"),
+        F.coalesce(F.sum(F.when(needed, kept)), F.lit(0)).alias("bytes_needed"),
+        last_file.alias("file"),
+    ]

@@ -1,131 +1,118 @@
-"""Plans: fail over to another cluster, cut for a restore."""
+"""Failover and restore: where a group goes on in another cluster, and where logs are cut."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.failover.decide import PARTITION, aim_failover, plan_restore
+from kafka_segments.failover.decide import (
+    PARTITION,
+    aim_failover,
+    ask_other_cluster,
+    ask_restore,
+    plan_failover,
+    plan_restore,
+    sum_up_records,
+)
 from kafka_segments.lag.decide import COMMIT_KEY
-from kafka_segments.lag.run import committed_offsets, one_replica
+from kafka_segments.lag.run import committed_offsets
 from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.search.decide import locate
-from kafka_segments.search.run import LogTables, search
-from kafka_segments.tables.bounded import minus
+from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.run import search_times
 from kafka_segments.tables.keys import LOG_KEYS
 
 _LATEST_KAFKA = (4, 3)
+_COLUMNS = ("path", "offset", "timestamp_ms", "is_control", "error")
 
 
-def restore_plan(tables: LogTables, *, at_ms: int) -> DataFrame:
-    """Plan the cut of every log to a moment; gives the columns of ``plan_restore``."""
-    asked = tables.logs.select(
-        *LOG_KEYS, F.col("log_start_offset").alias("least_offset")
-    ).withColumn("least_timestamp_ms", F.lit(at_ms + 1).cast("long"))
-    found = tables.find(asked.transform(locate.choose_by_timestamp(tables.segments())))
+@dataclass(frozen=True)
+class FailoverOptions:
+    """What a failover is planned for. URIs are absolute.
+
+    Attributes:
+        warehouse: URI of the tables of the cluster that the group leaves.
+        choice: its logs that are asked.
+        to_warehouse: URI of the tables of the cluster that the group goes to.
+        to_choice: the logs of that cluster.
+        group: the consumer group.
+        max_latency_ms: the greatest latency between the clusters.
+        now_ms: the run's clock.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    to_warehouse: str
+    to_choice: LogChoice
+    group: str
+    max_latency_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """What a restore is planned for: the chosen logs of a warehouse, at ``at_ms``."""
+
+    warehouse: str
+    choice: LogChoice
+    at_ms: int
+
+
+def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStack) -> DataFrame:
+    """Plan where a group of one cluster goes on in another; return ``plan_failover``'s columns.
+
+    1. The timestamp to search for comes from the messages around the group's committed offset.
+    2. The tables of the other cluster are searched for it.
+
+    Raises:
+        UsageError: the tables have no segments of ``__consumer_offsets``.
+    """
+    here = LogTables(spark, options.warehouse, options.choice, caches)
+    there = LogTables(spark, options.to_warehouse, options.to_choice, caches)
+    cluster, max_latency_ms = options.choice.cluster, options.max_latency_ms
+    commits = (
+        committed_offsets(spark, options.warehouse, caches, cluster=cluster, at_ms=options.now_ms)
+        .where(F.col("group_id") == options.group)
+        .where(F.col("committed_offset").isNotNull())
+        .select(*COMMIT_KEY, "committed_offset")
+        .join(here.replicas(), ["cluster", *PARTITION], how="inner")
+    )
+    aim = aim_failover(max_latency_ms=max_latency_ms)
+    aimed = here.keep(_read_around(here, commits).transform(aim))
+    questions = aimed.transform(ask_other_cluster(max_latency_ms=max_latency_ms)).join(
+        there.replicas(), list(PARTITION), how="inner"
+    )
+    answers = search_times(there, questions, kafka_version=_LATEST_KAFKA)
+    return aimed.transform(plan_failover(answers))
+
+
+def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack) -> DataFrame:
+    """Plan where each log is cut for a restore to a moment; return ``plan_restore``'s columns."""
+    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    found = tables.find_by_timestamp(tables.logs.transform(ask_restore(at_ms=options.at_ms)))
     return found.transform(plan_restore(tables.segments_as_built(), tables.logs))
 
 
-def failover_plan(
-    spark: SparkSession,
-    warehouse: str,
-    here: LogTables,
-    there: LogTables,
-    *,
-    cluster: str | None,
-    group: str,
-    max_latency_ms: int,
-    now_ms: int,
-) -> DataFrame:
-    """Plan where a group of one cluster goes on in another.
-
-    Gives: topic, partition, committed_offset, last_timestamp_ms (of the last message consumed),
-        least_unread_timestamp_ms, is_margin_enough, target_ms, to_offset (in the other cluster),
-        expected_duplicates (offsets there up to the last message consumed), most_duplicates (the
-        same, with the latency between the clusters on top), problem.
-    """
-    logs = one_replica(here.logs)
-    commits = (
-        committed_offsets(spark, warehouse, here.caches, cluster=cluster, at_ms=now_ms)
-        .where(F.col("group_id") == group)
-        .where(F.col("committed_offset").isNotNull())
-        .select(*COMMIT_KEY, "committed_offset")
-        .join(logs, ["cluster", *PARTITION], how="inner")
-    )
-    aim = aim_failover(max_latency_ms=max_latency_ms)
-    aimed = here.keep(_timestamps(here, commits).transform(aim))
-    there_to = _offsets_there(there, aimed, max_latency_ms=max_latency_ms)
-    return aimed.join(there_to, list(PARTITION), how="left").select(
-        *PARTITION,
-        "committed_offset",
-        "last_timestamp_ms",
-        "least_unread_timestamp_ms",
-        "is_margin_enough",
-        "target_ms",
-        "to_offset",
-        minus("after_last", "to_offset").alias("expected_duplicates"),
-        minus("after_margin", "to_offset").alias("most_duplicates"),
-        "problem",
-    )
-
-
-def _timestamps(here: LogTables, commits: DataFrame) -> DataFrame:
+def _read_around(here: LogTables, commits: DataFrame) -> DataFrame:
     """Read the timestamps of the last message consumed and of the oldest unread one.
 
-    All records of the segments from the one of the last message on are read. Where compaction
-    removed the last message, the last one before it in these segments stands for it.
+    All records are read of the segment that holds the last message consumed, and of all later
+    ones. Where compaction removed that message, the last one before it in these segments counts.
     """
     segments = here.segments_as_built().join(
         commits.select(*LOG_KEYS, "committed_offset"), list(LOG_KEYS), how="inner"
     )
     unread = segments.where(F.col("next_offset") >= F.col("committed_offset"))
-    records = unread.transform(
-        read_segments(
-            rows="records",
-            columns=("path", "offset", "timestamp_ms", "is_control", "error"),
-            check="full",
-        )
-    ).where(~F.coalesce("is_control", F.lit(False)))
-    is_consumed = F.col("offset") < F.col("committed_offset")
-    is_record = F.col("error").isNull()
-    is_unread = is_record & ~is_consumed & (F.col("timestamp_ms") >= 0)
-    by_log = (
-        records.join(unread.select(*LOG_KEYS, "path", "committed_offset"), "path", how="inner")
-        .groupBy(*LOG_KEYS)
-        .agg(
-            F.max_by(
-                F.when(is_record & is_consumed, F.col("timestamp_ms")),
-                F.when(is_record & is_consumed, F.col("offset")),
-            ).alias("last_timestamp_ms"),
-            F.min(F.when(is_unread, F.col("timestamp_ms"))).alias("least_unread_timestamp_ms"),
-        )
+    records = unread.transform(read_segments(rows="records", columns=_COLUMNS, check="full")).join(
+        unread.select(*LOG_KEYS, "path", "is_active", "damage", "committed_offset"),
+        "path",
+        how="inner",
     )
+    by_log = records.transform(sum_up_records)
     return commits.join(by_log, list(LOG_KEYS), how="left").select(
-        *PARTITION, "committed_offset", "last_timestamp_ms", "least_unread_timestamp_ms"
-    )
-
-
-def _offsets_there(there: LogTables, aimed: DataFrame, *, max_latency_ms: int) -> DataFrame:
-    """Find the offsets of each partition's timestamps in the other cluster; else its end."""
-    last = F.col("last_timestamp_ms")
-    asked = {
-        "to_offset": F.col("target_ms"),
-        "after_last": last + 1,
-        "after_margin": last + 1 + max_latency_ms,
-    }
-    questions = F.array(
-        *(
-            F.struct(F.lit(name).alias("question"), target.alias("target_ms"))
-            for name, target in asked.items()
-        )
-    )
-    answers = search(
-        there,
-        aimed.select(*PARTITION, F.inline(questions))
-        .where(F.col("target_ms") >= 0)
-        .join(one_replica(there.logs), list(PARTITION), how="inner"),
-        kafka_version=_LATEST_KAFKA,
-    )
-    found = F.coalesce("true_offset", "log_end_offset")
-    return answers.groupBy(*PARTITION).agg(
-        *(F.max(F.when(F.col("question") == name, found)).alias(name) for name in asked),
-        F.max("problem").alias("problem"),
+        *PARTITION,
+        "committed_offset",
+        "last_timestamp_ms",
+        "least_unread_timestamp_ms",
+        "unread_problem",
     )

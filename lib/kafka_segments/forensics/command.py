@@ -30,8 +30,9 @@ def forensics(**options: Any) -> None:
 
     Unit, future, steps back and gaps, skew between both clocks, and what
     message_timestamp_before_max_ms, _after_max_ms and KIP-32's _difference_max_ms (--set) would
-    have refused. Exit status 1: a limit would have refused some, or a unit is not ms. Nothing is
-    written.
+    have refused. Nothing is written. Exit status 1: a limit would have refused some, a unit is not
+    ms, or a segment cannot be read to its end; stderr names those. That the last segment of a log
+    ends early is said, but does not count: a running broker may be writing to it.
     """
     run(lambda: _forensics(**options), verbose=options["verbose"])
 
@@ -47,35 +48,24 @@ def _forensics(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.console.output import print_rows  # noqa: PLC0415
-    from kafka_segments.forensics.decide import Admission, timestamp_forensics  # noqa: PLC0415
-    from kafka_segments.forensics.report import print_forensics  # noqa: PLC0415
-    from kafka_segments.forensics.run import judge_sources  # noqa: PLC0415
+    from kafka_segments.forensics import report  # noqa: PLC0415
+    from kafka_segments.forensics.decide import Admission  # noqa: PLC0415
+    from kafka_segments.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     settings = Settings.load(conf, pairs)
-    admission = Admission(
-        before_ms=settings.message_timestamp_before_max_ms,
-        after_ms=settings.message_timestamp_after_max_ms,
-        difference_ms=settings.message_timestamp_difference_max_ms,
+    asked = ForensicsOptions(
+        sources=tuple(map(absolute_uri, sources)),
+        now_ms=clock() if now_ms is None else now_ms,
+        admission=Admission(
+            before_ms=settings.message_timestamp_before_max_ms,
+            after_ms=settings.message_timestamp_after_max_ms,
+            difference_ms=settings.message_timestamp_difference_max_ms,
+        ),
+        follow_links=follow_links,
     )
+    print_found = report.print_refused if refused else report.print_forensics
     with spark_session("kafka-segments forensics", root=ROOT) as spark:
-        judged = judge_sources(
-            spark,
-            list(map(absolute_uri, sources)),
-            now_ms=clock() if now_ms is None else now_ms,
-            admission=admission,
-            follow_links=follow_links,
-        )
-        if refused:
-            batches = judged.where("size(refused_by) > 0")
-            order = ("topic", "partition", "segment_base_offset", "position", "path")
-            print_rows(batches.orderBy(*order), "csv" if output == "table" else output)
-            return DONE if batches.isEmpty() else FINDINGS
-        summed = judged.transform(timestamp_forensics()).persist()
-        print_forensics(summed, output)
-        is_finding = "first_refused_offset IS NOT NULL OR unit != 'ms'"
-        has_findings = not summed.where(is_finding).isEmpty()
-        summed.unpersist()
-    return FINDINGS if has_findings else DONE
+        found = print_found(run_forensics(spark, asked), output)
+    return FINDINGS if found else DONE

@@ -3,10 +3,12 @@
 import sys
 
 from pyspark.sql import DataFrame, Row
-from rich.markup import escape
-from rich.table import Table as RichTable
+from pyspark.sql import functions as F
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
+from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.forensics.decide import sum_by_producer
+from kafka_segments.forensics.run import Forensics
 
 _NUMBERS = {
     "batches": "batches",
@@ -20,34 +22,54 @@ _NUMBERS = {
     "too new": "refused_after_batches",
     "too far": "refused_difference_batches",
 }
+_NAMES = ("topic-partition", "producer", "unit", *(f"{name}>" for name in _NUMBERS))
+_IN_ORDER = ("topic", "partition", "segment_base_offset", "position", "path")
 
 
-def print_forensics(summed: DataFrame, output: str) -> None:
-    """Print a row a topic, partition and producer."""
-    summed = summed.orderBy("topic", "partition", "producer_id")
-    if output != "table":
-        print_rows(summed, output)
-        return
-    found = summed.take(MOST_ROWS_SHOWN + 1)
-    table = RichTable(box=None, pad_edge=False)
-    for name in ("topic-partition", "producer", "unit"):
-        table.add_column(name)
-    for name in _NUMBERS:
-        table.add_column(name, justify="right")
-    for row in found[:MOST_ROWS_SHOWN]:
-        table.add_row(*_cells(row))
-    console().print(table)
-    if len(found) > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: --output csv prints them all\n")
+def print_forensics(found: Forensics, output: str) -> int:
+    """Print a row for each topic, partition and producer; return how many are findings.
+
+    Segments that were not read to their end are named on stderr, and count where they are
+    findings.
+    """
+    summed = found.judged.transform(sum_by_producer()).persist()
+    try:
+        ordered = summed.orderBy("topic", "partition", "producer_id")
+        print_result(ordered, output, names=_NAMES, cells=_cells)
+        odd = summed.where("first_refused_offset IS NOT NULL OR unit != 'ms'").count()
+    finally:
+        summed.unpersist()
+    return odd + _print_unread(found.unread)
 
 
-def _cells(row: Row) -> list[str]:
-    unit = "-" if row["unit"] is None else f"{row['unit']} ({row['unit_share']:.0%})"
+def print_refused(found: Forensics, output: str) -> int:
+    """Print each batch that a limit would have refused; return the number of findings."""
+    refused = found.judged.where("size(refused_by) > 0")
+    print_rows(refused.orderBy(*_IN_ORDER), "csv" if output == "table" else output)
+    return int(not refused.isEmpty()) + _print_unread(found.unread)
+
+
+def _print_unread(unread: DataFrame) -> int:
+    unread = unread.persist()
+    try:
+        counts = unread.agg(F.count("*"), F.count_if("is_finding")).collect()[0]
+        for row in unread.orderBy("path").take(MOST_ROWS_SHOWN):
+            sys.stderr.write(f"{row['path']}: {row['error']}\n")
+        if counts[0]:
+            sys.stderr.write(
+                f"{counts[0]} segments or folders not read to their end, {counts[1]} of them"
+                " findings: the timestamps in the rest of them are not judged\n"
+            )
+        return int(counts[1])
+    finally:
+        unread.unpersist()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
     producer = row["producer_id"]
-    numbers = (row[name] for name in _NUMBERS.values())
-    return [
-        escape(f"{row['topic']}-{row['partition']}"),
+    return (
+        f"{row['topic']}-{row['partition']}",
         "-" if producer is None or producer < 0 else str(producer),
-        unit,
-        *("-" if number is None else str(number) for number in numbers),
-    ]
+        "-" if row["unit"] is None else f"{row['unit']} ({row['unit_share']:.0%})",
+        *(or_dash(row[name]) for name in _NUMBERS.values()),
+    )

@@ -7,7 +7,7 @@ import click
 
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
 from kafka_segments.console.strict_options import Command
-from kafka_segments.search.command import log_options
+from kafka_segments.search.command_options import log_options
 from kafka_segments.wire.moments import parse_point
 
 
@@ -38,23 +38,20 @@ def _lag(
     **choice: Any,
 ) -> int:
     from kafka_segments.lag.report import print_lag  # noqa: PLC0415
-    from kafka_segments.lag.run import measure_lag  # noqa: PLC0415
-    from kafka_segments.search.run import LogChoice  # noqa: PLC0415
+    from kafka_segments.lag.run import LagOptions, run_lag  # noqa: PLC0415
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
     now = clock() if now_ms is None else now_ms
-    at_ms = None if at is None else parse_point("--at", at, now_ms=now)
+    asked = LagOptions(
+        warehouse=absolute_uri(warehouse),
+        choice=LogChoice(**choice),
+        now_ms=now,
+        at_ms=None if at is None else parse_point("--at", at, now_ms=now),
+        groups=groups,
+    )
     with spark_session("kafka-segments lag", root=ROOT) as spark, ExitStack() as caches:
-        lags = measure_lag(
-            spark,
-            absolute_uri(warehouse),
-            LogChoice(**choice),
-            caches,
-            groups=groups,
-            now_ms=now,
-            at_ms=at_ms,
-        )
-        found = print_lag(lags, output)
+        found = print_lag(run_lag(spark, asked, caches), output)
     return FINDINGS if found else DONE

@@ -1,10 +1,12 @@
-"""Consumer lag: which commits count, and how far behind they are."""
+"""Decide which commits count, and how far behind they are."""
+
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 COMMIT_KEY = ("cluster", "group_id", "topic", "partition")
 UP_TO_DATE, BEHIND, AHEAD = "up to date", "behind", "ahead of the log's end"
@@ -18,12 +20,11 @@ NO_OFFSET = -1
 def decide_commits(*, at_ms: int) -> Transform:
     """Choose each group's last commit of each partition that counted at ``at_ms``.
 
-    1. A commit in a transaction counts when its producer's next marker is COMMIT; after ABORT, or
-       with no marker yet, it does not.
+    1. A commit in a transaction counts if its producer's next marker is COMMIT. It does not count
+       if that marker is ABORT, or if there is no marker yet.
     2. The last record of a key counts; a tombstone deletes the key.
-    3. A key whose records left are all later than ``at_ms`` is there without an offset:
-       compaction has removed what it had then.
-
+    3. Where all records that are left of a key are later than ``at_ms``, its row has no offset:
+       compaction has removed the record that counted then.
     4. What could not be read stays as a row with ``problem``: the commits in it are not known.
 
     Needs: cluster and the columns of ``read_commits``.
@@ -67,14 +68,65 @@ def decide_commits(*, at_ms: int) -> Transform:
     return transform
 
 
-def decide_lag(*, at_ms: int) -> Transform:
-    """Tell how far behind each commit is at ``at_ms``, in offsets and in time.
+def of_groups(groups: Sequence[str]) -> Transform:
+    """Keep the commits of these groups, and what could not be read; no groups: all."""
 
-    1. The lag in offsets is the log's end less the committed offset, below 0 where that is ahead of
-       the end; -1 is no committed offset, and has no lag.
+    def transform(commits: DataFrame) -> DataFrame:
+        return commits.where(F.col("group_id").isin(*groups, "")) if groups else commits
+
+    return transform
+
+
+def ask_for_unread(commits: DataFrame) -> DataFrame:
+    """Ask each log for the first record at or after each committed offset that is not read up.
+
+    Needs: the key of a log, committed_offset, log_start_offset, log_end_offset (long).
+    Gives: the key of a log, committed_offset, least_offset; each once.
+    """
+    return (
+        commits.where(F.col("committed_offset") < F.col("log_end_offset"))
+        .select(
+            *LOG_KEYS,
+            "committed_offset",
+            F.greatest("committed_offset", "log_start_offset").alias("least_offset"),
+        )
+        .distinct()
+    )
+
+
+def first_unread(found: DataFrame) -> DataFrame:
+    """Return the first unread record of each log and committed offset.
+
+    Needs: rows of ``find_first_records`` with committed_offset.
+    Gives: the key of a log, committed_offset, first_unread_offset, first_unread_timestamp_ms
+        (null: there is none), unread_problem (null: none).
+    """
+    record = F.struct("found_offset", "found_timestamp_ms")
+    return (
+        found.groupBy(*LOG_KEYS, "committed_offset")
+        .agg(
+            F.min(F.when(F.col("found_offset").isNotNull(), record)).alias("_first"),
+            F.max("problem").alias("unread_problem"),
+        )
+        .select(
+            *LOG_KEYS,
+            "committed_offset",
+            F.col("_first.found_offset").alias("first_unread_offset"),
+            F.col("_first.found_timestamp_ms").alias("first_unread_timestamp_ms"),
+            "unread_problem",
+        )
+    )
+
+
+def decide_lag(*, at_ms: int) -> Transform:
+    """Decide how far behind each commit is at ``at_ms``, in offsets and in time.
+
+    1. The lag in offsets is the log's end less the committed offset. It is below 0 where the
+       commit is ahead of the end. A committed offset of -1 means that there is none: no lag.
     2. The lag in time is ``at_ms`` less the timestamp of the first unread record.
-    3. Where records from the committed offset on are gone, the first one left is younger than
-       the first unread one was: ``is_time_lag_least`` says that the true lag in time is greater.
+    3. Where records from the committed offset on are gone, the first record that is left is
+       younger than the first unread one was. Then the true lag in time is greater:
+       ``is_time_lag_least``.
 
     Needs: cluster, group_id, topic, partition, committed_offset, commit_timestamp_ms,
         log_start_offset and end_offset (null: log not in the tables), first_unread_offset,

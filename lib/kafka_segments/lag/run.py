@@ -1,42 +1,85 @@
-"""Lag: commits of ``__consumer_offsets`` against the logs they are of."""
+"""Lag: hold the commits of ``__consumer_offsets`` against the logs that they are of."""
 
-from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
-from kafka_segments.lag.commits import OFFSETS_TOPIC, read_commits
-from kafka_segments.lag.decide import decide_commits, decide_lag
-from kafka_segments.search.decide import locate
-from kafka_segments.search.run import LogChoice, LogTables, search
+from kafka_segments.lag.decide import (
+    ask_for_unread,
+    decide_commits,
+    decide_lag,
+    first_unread,
+    of_groups,
+)
+from kafka_segments.lag.tasks import OFFSETS_TOPIC, read_commits
+from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.run import search_times
 from kafka_segments.tables.keys import LOG_KEYS
 
+_LATEST_KAFKA = (4, 3)
 
-def one_replica(logs: DataFrame) -> DataFrame:
-    """Keep, of the replicas of each partition in a cluster, the one with the greatest end."""
-    order = Window.partitionBy("cluster", "topic", "partition").orderBy(
-        F.desc("log_end_offset"), "broker_id", "log_dir"
+
+@dataclass(frozen=True)
+class LagOptions:
+    """What the lag is measured of. URIs are absolute.
+
+    Attributes:
+        warehouse: URI of the tables.
+        choice: the logs whose lag is measured.
+        now_ms: the run's clock.
+        at_ms: a past moment to measure the lag at; None: now.
+        groups: only these consumer groups; empty: all.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    now_ms: int
+    at_ms: int | None = None
+    groups: tuple[str, ...] = ()
+
+
+def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> DataFrame:
+    """Measure the lag of consumer groups; return the columns of ``decide_lag``.
+
+    With ``at_ms`` the commits made by that moment are held against each log up to its first record
+    after it.
+
+    Raises:
+        UsageError: the tables have no segments of ``__consumer_offsets``.
+    """
+    choice = options.choice
+    moment = options.now_ms if options.at_ms is None else options.at_ms
+    tables = LogTables(spark, options.warehouse, choice, caches)
+    logs = tables.replicas()
+    commits = (
+        committed_offsets(spark, options.warehouse, caches, cluster=choice.cluster, at_ms=moment)
+        .where(choice.partition_condition() | F.col("problem").isNotNull())
+        .transform(of_groups(options.groups))
+        .join(logs, ["cluster", "topic", "partition"], how="left")
     )
+    found = tables.find_by_offset(commits.transform(ask_for_unread))
     return (
-        logs.withColumn("_replica", F.row_number().over(order))
-        .where(F.col("_replica") == 1)
-        .drop("_replica")
+        commits.join(first_unread(found), [*LOG_KEYS, "committed_offset"], how="left")
+        .join(_ends(tables, logs, options.at_ms), list(LOG_KEYS), how="left")
+        .withColumn("problem", F.coalesce("problem", "unread_problem"))
+        .transform(decide_lag(at_ms=moment))
     )
 
 
 def committed_offsets(
     spark: SparkSession, warehouse: str, caches: ExitStack, *, cluster: str | None, at_ms: int
 ) -> DataFrame:
-    """Read the offsets that counted at ``at_ms``, as ``decide_commits`` gives them.
+    """Read the offsets that counted at ``at_ms``; return the columns of ``decide_commits``.
 
     Raises:
-        UsageError: the tables know no ``__consumer_offsets``.
+        UsageError: the tables have no segments of ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
     tables = LogTables(spark, warehouse, choice, caches)
-    logs = one_replica(tables.logs).select(*LOG_KEYS)
+    logs = tables.replicas().select(*LOG_KEYS)
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="left_semi")
     if segments.isEmpty():
         raise UsageError(
@@ -48,77 +91,12 @@ def committed_offsets(
     return commits.transform(decide_commits(at_ms=at_ms))
 
 
-def measure_lag(
-    spark: SparkSession,
-    warehouse: str,
-    choice: LogChoice,
-    caches: ExitStack,
-    *,
-    now_ms: int,
-    at_ms: int | None = None,
-    groups: Sequence[str] = (),
-) -> DataFrame:
-    """Measure the lag of every group; gives the columns of ``decide_lag``.
-
-    With ``at_ms`` it is the lag at that moment: of the commits made by then, against the logs up
-    to the first record after it.
-    """
-    moment = now_ms if at_ms is None else at_ms
-    tables = LogTables(spark, warehouse, choice, caches)
-    logs = one_replica(tables.logs)
-    commits = committed_offsets(
-        spark, warehouse, caches, cluster=choice.cluster, at_ms=moment
-    ).where(choice.partition_condition() | F.col("problem").isNotNull())
-    if groups:
-        commits = commits.where(F.col("group_id").isin(*groups, ""))
-    known = commits.join(logs, ["cluster", "topic", "partition"], how="left")
-    unread = _first_unread(tables, known)
-    ends = logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"))
-    if at_ms is not None:
-        ends = _ends_at(tables, logs, at_ms)
-    return (
-        known.join(unread, [*LOG_KEYS, "committed_offset"], how="left")
-        .join(ends, list(LOG_KEYS), how="left")
-        .withColumn("problem", F.coalesce("problem", "unread_problem"))
-        .transform(decide_lag(at_ms=moment))
-    )
-
-
-def _first_unread(tables: LogTables, commits: DataFrame) -> DataFrame:
-    """Find the first record at or after each committed offset."""
-    asked = (
-        commits.where(F.col("committed_offset") < F.col("log_end_offset"))
-        .select(
-            *LOG_KEYS,
-            "committed_offset",
-            F.greatest("committed_offset", "log_start_offset").alias("least_offset"),
-        )
-        .distinct()
-    )
-    found = tables.find(asked.transform(locate.choose_by_offset(tables.segments())))
-    record = F.struct("found_offset", "found_timestamp_ms")
-    return (
-        found.groupBy(*LOG_KEYS, "committed_offset")
-        .agg(
-            F.min(F.when(F.col("found_offset").isNotNull(), record)).alias("_first"),
-            F.max("problem").alias("unread_problem"),
-        )
-        .select(
-            *LOG_KEYS,
-            "committed_offset",
-            F.col("_first.found_offset").alias("first_unread_offset"),
-            F.col("_first.found_timestamp_ms").alias("first_unread_timestamp_ms"),
-            "unread_problem",
-        )
-    )
-
-
-def _ends_at(tables: LogTables, logs: DataFrame, at_ms: int) -> DataFrame:
-    """Find where each log ended at a moment: at its first record with a later timestamp."""
-    asked = logs.withColumn("question", F.lit("end")).withColumn(
-        "target_ms", F.lit(at_ms + 1).cast("long")
-    )
-    answers = search(tables, asked, kafka_version=(4, 3))
+def _ends(tables: LogTables, logs: DataFrame, at_ms: int | None) -> DataFrame:
+    """Return the end of each log: now, or at a moment its first record with a later timestamp."""
+    if at_ms is None:
+        return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"))
+    asked = logs.withColumns({"question": F.lit("end"), "target_ms": F.lit(at_ms + 1).cast("long")})
+    answers = search_times(tables, asked, kafka_version=_LATEST_KAFKA)
     return answers.select(
         *LOG_KEYS, F.coalesce("true_offset", "log_end_offset").alias("end_offset")
     )

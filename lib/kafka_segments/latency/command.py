@@ -7,7 +7,7 @@ import click
 
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Command
-from kafka_segments.search.command import log_options
+from kafka_segments.search.command_options import log_options
 
 
 @click.command(cls=Command)
@@ -15,8 +15,9 @@ from kafka_segments.search.command import log_options
 def latency(**options: Any) -> None:
     """Measure LAT - CT, append time less create time, by topic and hour.
 
-    It can be told where a topic has LogAppendTime, for the first record of each batch v2 and
-    each compressed batch v1. Exit status 1: there are negative ones, so some clock is wrong.
+    Only topics with LogAppendTime tell it: for the first record of each batch v2 and of each
+    compressed batch v1. Exit status 1: some latencies are negative, so some clock is wrong; or a
+    segment could not be read to its end.
     """
     run(lambda: _latency(**options), verbose=options["verbose"])
 
@@ -25,13 +26,13 @@ def _latency(
     *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
 ) -> int:
     from kafka_segments.latency.report import print_latency  # noqa: PLC0415
-    from kafka_segments.latency.run import measure_latency  # noqa: PLC0415
-    from kafka_segments.search.run import LogChoice  # noqa: PLC0415
+    from kafka_segments.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del now_ms, verbose
+    asked = LatencyOptions(absolute_uri(warehouse), LogChoice(**choice))
     with spark_session("kafka-segments latency", root=ROOT) as spark, ExitStack() as caches:
-        measured = measure_latency(spark, absolute_uri(warehouse), LogChoice(**choice), caches)
-        found = print_latency(measured, output)
+        found = print_latency(run_latency(spark, asked, caches), output)
     return FINDINGS if found else DONE

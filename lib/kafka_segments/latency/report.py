@@ -2,49 +2,50 @@
 
 import sys
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from rich.markup import escape
-from rich.table import Table as RichTable
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.console.output import utc
+from kafka_segments.console.tables import or_dash, print_result
 
-_SHOWN = ("batches", "p50_ms", "p90_ms", "p99_ms", "max_ms", "equal_batches", "negative_batches")
-_TITLES = ("batches", "p50 ms", "p90 ms", "p99 ms", "max ms", "0 ms", "negative", "least ms")
+_NUMBERS = {
+    "batches": "batches",
+    "p50 ms": "p50_ms",
+    "p90 ms": "p90_ms",
+    "p99 ms": "p99_ms",
+    "max ms": "max_ms",
+    "0 ms": "equal_batches",
+    "negative": "negative_batches",
+    "least ms": "most_negative_ms",
+}
+_NAMES = ("topic", "hour (UTC)", *(f"{name}>" for name in _NUMBERS))
 
 
 def print_latency(measured: DataFrame, output: str) -> int:
-    """Print latencies; gives how many batches have a negative one."""
+    """Print latencies; return how many batches have a negative one, and segments are not read."""
     measured = measured.persist()
     try:
-        ordered = measured.orderBy("cluster", "topic", "hour_ms")
-        if output == "table":
-            _print_table(ordered)
+        findings = [F.sum("negative_batches"), F.sum("unread_segments")]
+        negative, unread = measured.agg(*findings).collect()[0]
+        by_hour = measured.where("hour_ms IS NOT NULL").drop("unread_segments")
+        if output == "table" and by_hour.isEmpty():
+            sys.stderr.write("no batch v2 with LogAppendTime: the latency cannot be told\n")
         else:
-            print_rows(ordered, output)
-        negative = measured.agg(F.coalesce(F.sum("negative_batches"), F.lit(0))).first()
+            ordered = by_hour.orderBy("cluster", "topic", "hour_ms")
+            print_result(ordered, output, names=_NAMES, cells=_cells)
+        if unread:
+            sys.stderr.write(
+                f"{unread} segments not read to their end, their rest is not measured: see column"
+                " damage of table segments, then build again\n"
+            )
+        return (negative or 0) + (unread or 0)
     finally:
         measured.unpersist()
-    return 0 if negative is None else int(negative[0])
 
 
-def _print_table(measured: DataFrame) -> None:
-    rows = measured.take(MOST_ROWS_SHOWN + 1)
-    if not rows:
-        sys.stderr.write("no batch v2 with LogAppendTime: the latency cannot be told\n")
-        return
-    table = RichTable(box=None, pad_edge=False)
-    table.add_column("topic")
-    table.add_column("hour (UTC)")
-    for title in _TITLES:
-        table.add_column(title, justify="right")
-    for row in rows[:MOST_ROWS_SHOWN]:
-        numbers = (row[name] for name in (*_SHOWN, "most_negative_ms"))
-        table.add_row(
-            escape(row["topic"]),
-            utc(row["hour_ms"]),
-            *("-" if number is None else str(number) for number in numbers),
-        )
-    console().print(table)
-    if len(rows) > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: --output csv prints them all\n")
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row["topic"],
+        utc(row["hour_ms"]),
+        *(or_dash(row[name]) for name in _NUMBERS.values()),
+    )

@@ -1,43 +1,50 @@
-"""Latency: batch headers of the topics that keep append times."""
+"""Latency: read the batch headers of the topics whose brokers stamped append times."""
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.lag.run import one_replica
-from kafka_segments.latency.decide import decide_latency
+from kafka_segments.latency.decide import decide_latency, only_stamped, only_wrapped
 from kafka_segments.latency.tasks import read_wrapper_times
 from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.search.run import LogChoice, LogTables
+from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.tables.keys import LOG_KEYS
 
 _COLUMNS = (
     *("path", "topic", "magic", "timestamp_type", "is_control", "has_delete_horizon"),
-    *("record_count", "base_timestamp_ms", "max_timestamp_ms"),
+    *("record_count", "base_timestamp_ms", "max_timestamp_ms", "error"),
 )
 
 
-def measure_latency(
-    spark: SparkSession, warehouse: str, choice: LogChoice, caches: ExitStack
-) -> DataFrame:
-    """Measure broker latency; gives the columns of ``decide_latency``.
+@dataclass(frozen=True)
+class LatencyOptions:
+    """What the latency is measured of: the chosen logs of a warehouse, an absolute URI."""
 
-    Of segments that hold append times headers are read, and the compressed batches v1; of one
-    replica of each partition.
+    warehouse: str
+    choice: LogChoice
+
+
+def run_latency(spark: SparkSession, options: LatencyOptions, caches: ExitStack) -> DataFrame:
+    """Measure broker latency; return the columns of ``decide_latency``.
+
+    One replica of each partition is read: of its segments with append times the batch headers,
+    and the compressed batches v1.
     """
-    tables = LogTables(spark, warehouse, choice, caches)
-    replicas = one_replica(tables.logs).select(*LOG_KEYS)
+    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    replicas = tables.replicas().select(*LOG_KEYS)
     segments = (
         tables.segments_as_built()
-        .where(F.array_contains("timestamp_types", "LogAppendTime"))
+        .transform(only_stamped)
         .join(replicas, list(LOG_KEYS), how="left_semi")
     )
     batches = segments.transform(read_segments(rows="batches", columns=_COLUMNS, check="headers"))
-    is_wrapped = F.array_contains("magics", 1) & F.exists("codecs", lambda codec: codec != "none")
-    wrapped = read_wrapper_times(segments.where(is_wrapped)).select(
+    wrapped = read_wrapper_times(segments.transform(only_wrapped)).select(
         "path", F.lit(1).alias("magic"), "base_timestamp_ms", "max_timestamp_ms"
     )
-    told = batches.where("magic >= 2").unionByName(wrapped, allowMissingColumns=True)
-    clusters = segments.select("path", "cluster", "topic")
+    told = batches.where("magic >= 2 OR error IS NOT NULL").unionByName(
+        wrapped, allowMissingColumns=True
+    )
+    clusters = segments.select("path", "cluster", "topic", "is_active", "damage")
     return told.drop("topic").join(clusters, "path", how="inner").transform(decide_latency())

@@ -1,4 +1,4 @@
-"""Create times that compressed batches v1 keep inside when the broker stamps them outside."""
+"""Read the create times inside compressed batches v1 that a broker stamped, in the executors."""
 
 from collections.abc import Iterable, Iterator
 
@@ -26,11 +26,11 @@ _Times = tuple[int, int]
 
 
 def read_wrapper_times(segments: DataFrame) -> DataFrame:
-    """Read the append time of each compressed v1 batch, and the create time of its first message.
+    """Read the append time of each compressed batch v1, and the create time of its first message.
 
-    With LogAppendTime the broker writes its clock into the wrapper and leaves the messages in it
-    as the producer made them. Batches that cannot be decoded, and what cannot be read of a
-    segment, are left out.
+    With LogAppendTime the broker writes its clock into the wrapper, and leaves the messages in it
+    as the producer made them. Batches that cannot be decoded are left out, and so is the rest of
+    a segment that cannot be read on.
 
     Needs: rows of ``segments``.
     Gives: path, base_timestamp_ms (create time; -1: none), max_timestamp_ms (append time).
@@ -55,7 +55,7 @@ _OPENED_BY = ("path", "valid_bytes")
 
 
 class WrapperTimes:
-    """Reads what wrappers keep inside; one for a task."""
+    """Reads the messages inside wrappers; a task makes one."""
 
     def __init__(self) -> None:
         options = ChunkOptions(needs_body=True, check_crc=False, max_batch_bytes=_MAX_BATCH_BYTES)
@@ -63,9 +63,9 @@ class WrapperTimes:
         self._records = RecordTimesReader(max_batch_bytes=_MAX_BATCH_BYTES)
 
     def of(self, path: str, size_bytes: int | None) -> list[_Times]:
-        """Give create and append time (ms) of each wrapper of a segment, as far as it can be read.
+        """Return create and append time (ms) of each wrapper, as far as a segment can be read.
 
-        Nothing of an object that was replaced meanwhile: it may be a mixture.
+        Of an object that was replaced meanwhile nothing is returned: it may be a mixture.
         """
         folder, _, name = path.rpartition("/")
         times: list[_Times] = []

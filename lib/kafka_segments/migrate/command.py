@@ -10,7 +10,7 @@ from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.migrate.command_plan import plan
 from kafka_segments.migrate.command_steps import apply, rollback, stage, status, verify
-from kafka_segments.retention.options import decision_options, retention_options
+from kafka_segments.retention.command_options import decision_options, retention_options
 
 if TYPE_CHECKING:
     from kafka_segments.wire.kafka_configs import GoneSetting

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 from rich.markup import escape
 
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.console.tables import made_table, print_table
 from kafka_segments.migrate.decide.actions import Action
-from kafka_segments.retention.report import made_table, print_table
 
 
 def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) -> int:

@@ -14,7 +14,7 @@ from kafka_segments.migrate.decide.inventory import (
     with_formats,
 )
 from kafka_segments.migrate.tasks_inventory import count_formats
-from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.packing import Load, count_tasks

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kafka_segments.audit.found_indexes import MOST_INDEX_BYTES
-from kafka_segments.audit.judge_segment import judge_segment
-from kafka_segments.audit.judgement import LogFacts
+from kafka_segments.audit.decide.judgement import LogFacts
+from kafka_segments.audit.decide.segment import judge_segment
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.recovery import DamageKind, SegmentRecoverer, SegmentRecovery
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
@@ -19,6 +18,7 @@ from kafka_segments.storage.files import (
     place,
     read_if_there,
 )
+from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.wire.batches import MAGIC_V2, Batches
 
 _SUFFIXES = (".index", ".timeindex")

@@ -29,21 +29,14 @@ def report(**options: Any) -> None:
 
 def _report(*, warehouse: str, out: str, now_ms: int | None, **_: Any) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.report.page import render_report  # noqa: PLC0415
-    from kafka_segments.report.run import Report, ReportLimits  # noqa: PLC0415
+    from kafka_segments.report.report import print_report  # noqa: PLC0415
+    from kafka_segments.report.run import ReportOptions, run_report  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
-    from kafka_segments.storage.publishing import publish  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     target = absolute_uri(out)
+    asked = ReportOptions(absolute_uri(warehouse), clock() if now_ms is None else now_ms)
     with spark_session("kafka-segments report", root=ROOT) as spark, progress(spark):
-        data = Report(
-            spark,
-            warehouse=absolute_uri(warehouse),
-            now_ms=clock() if now_ms is None else now_ms,
-            limits=ReportLimits(),
-        ).gather()
-    page = render_report(data).encode("utf-8")
-    publish(place(target), page)
-    click.echo(f"{target} ({len(page)} bytes)")
+        data = run_report(spark, asked)
+    print_report(data, target)
     return DONE

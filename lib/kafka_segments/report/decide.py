@@ -1,10 +1,11 @@
-"""A warehouse at a glance: sums and samples whose size does not grow with the segments."""
+"""Sum up a warehouse, in rows whose number does not grow with its segments."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.decisions import Decision
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 YEAR_2000_MS, YEAR_10000_MS = 946_684_800_000, 253_402_300_800_000
 KAFKA_0_8_MS = 1_325_376_000_000
@@ -14,12 +15,12 @@ _STEPS_PER_DOUBLING = 4
 
 
 def is_in_future(now_ms: int) -> Column:
-    """Tell whether a segment's largest timestamp is later than now."""
+    """Return whether a segment's largest timestamp is later than now."""
     return F.col("largest_timestamp_ms") > now_ms
 
 
 def is_by_mtime() -> Column:
-    """Tell whether no record of a segment has a timestamp."""
+    """Return whether no record of a segment has a timestamp."""
     return F.col("largest_timestamp_source") == "last_modified"
 
 
@@ -49,12 +50,37 @@ def summarize_logs(*, now_ms: int) -> Transform:
     return transform
 
 
-def draw_spans(lanes: DataFrame, *, now_ms: int) -> Transform:
-    """Give the spans of time that each log's segments cover, neighbours merged.
+def total_of_logs(logs: DataFrame) -> DataFrame:
+    """Return one row: the number of logs, and the sums over what ``summarize_logs`` gives."""
+    names = ("segments", "size_bytes", "damaged", "in_future", "by_mtime")
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names]
+    return logs.agg(F.count("*").alias("logs"), *sums)
 
-    A log with more segments than its lane has ``spans`` is cut into that many parts, each of as
-    many neighbouring segments; a part has a span for each kind of segment in it. A segment
-    without timestamps stands at its mtime; what no calendar has, at the calendar's end.
+
+def count_by(kind: Column) -> Transform:
+    """Count segments and bytes by a column, the most frequent value first.
+
+    Gives: kind, segments, size_bytes.
+    """
+
+    def transform(rows: DataFrame) -> DataFrame:
+        counted = (
+            rows.select(kind.alias("kind"), "size_bytes")
+            .groupBy("kind")
+            .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("size_bytes"))
+        )
+        return counted.orderBy(F.desc("segments"), "kind")
+
+    return transform
+
+
+def draw_spans(lanes: DataFrame, *, now_ms: int) -> Transform:
+    """Return the spans of time that each log's segments cover, neighbours merged.
+
+    1. A log with more segments than its lane has ``spans`` is cut into that many parts, each of
+       about as many neighbouring segments. A part has a span for each kind of segment in it.
+    2. A segment without timestamps lies at its mtime.
+    3. A time that is on no calendar lies at the calendar's end.
 
     Needs: rows of ``segments``. ``lanes``: the key of a log, lane (int), spans (int).
     Gives: lane, base_offset, start_ms, end_ms, segments, size_bytes, kind (damaged, in_future,
@@ -105,7 +131,8 @@ def _on_calendar(ms: Column) -> Column:
 def with_written_ms(*, now_ms: int) -> Transform:
     """Add written_ms: when a segment got its last record, as far as that can be believed.
 
-    Its largest timestamp, else its mtime, else the time when it was read.
+    It is the largest timestamp, if that lies in the years from 2000 to now; else the mtime, if that
+    does; else the time when the segment was read.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -120,7 +147,7 @@ def with_written_ms(*, now_ms: int) -> Transform:
 
 
 def sum_by_bin(column: str, *, from_ms: int, width_ms: int, bins: int) -> Transform:
-    """Sum size_bytes by bins of a column of ms; what lies outside goes to the ends.
+    """Sum size_bytes by bins of a column of ms; times outside count in the first or last bin.
 
     Gives: bin (int, 0 to bins - 1), size_bytes.
     """
@@ -138,7 +165,7 @@ def sum_by_bin(column: str, *, from_ms: int, width_ms: int, bins: int) -> Transf
 
 
 def find_oddities(*, now_ms: int) -> Transform:
-    """Give the segments whose timestamps look wrong, with what is odd.
+    """Return the segments whose timestamps look wrong, with what is odd about them.
 
     Needs: rows of ``segments``.
     Gives: the key of a segment, size_bytes, largest_timestamp_ms, oddities (array of string).
@@ -185,18 +212,42 @@ def count_density(entries: str) -> Transform:
 
 
 def find_blocked(*, now_ms: int) -> Transform:
-    """Sum up, by log, what has expired but is kept by an older segment.
+    """Sum up by log what has expired, but is kept because of an older segment.
 
     Needs: rows of ``retention_decisions`` of one run.
     Gives: the key of a log, blocked_by_base_offset, segments, size_bytes.
     """
 
     def transform(decisions: DataFrame) -> DataFrame:
-        is_blocked = (F.col("decision") == "keep") & F.col("blocked_by_base_offset").isNotNull()
+        is_kept = F.col("decision") == Decision.KEEP
+        is_blocked = is_kept & F.col("blocked_by_base_offset").isNotNull()
         return (
             decisions.where(is_blocked & (F.col("expires_at_ms") <= now_ms))
             .groupBy(*LOG_KEYS, "blocked_by_base_offset")
             .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("size_bytes"))
+        )
+
+    return transform
+
+
+def sum_by_kept_time(segments: DataFrame) -> Transform:
+    """Sum the bytes of segments by the time that retention keeps them, the most bytes first.
+
+    Needs: rows of ``retention_decisions`` of one run; ``segments``: rows of ``segments``.
+    Gives: kept_ms (from the largest timestamp to the expiry; null: for ever), written (bytes).
+    """
+    kept_ms = minus("expires_at_ms", "s.largest_timestamp_ms")
+    written = segments.select(
+        *SEGMENT_KEYS, "largest_timestamp_ms", F.col("size_bytes").alias("written")
+    ).alias("s")
+
+    def transform(decisions: DataFrame) -> DataFrame:
+        expiries = decisions.select(*SEGMENT_KEYS, "expires_at_ms")
+        return (
+            written.join(expiries, list(SEGMENT_KEYS), how="inner")
+            .groupBy(kept_ms.alias("kept_ms"))
+            .agg(F.sum("written").alias("written"))
+            .orderBy(F.desc("written"), "kept_ms")
         )
 
     return transform

@@ -1,21 +1,20 @@
-"""Report: what one page shows of a warehouse, gathered by Spark in sums and bounded samples."""
+"""Report: gather what one page shows of a warehouse, in sums and bounded samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.report import decide as overview
+from kafka_segments.report import decide
 from kafka_segments.report.decide import DAY_MS
-from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
-_MOST_PERIODS = 100
+_MOST_KINDS = _MOST_PERIODS = 100
 
 
 class ReportLimits(NamedTuple):
@@ -32,10 +31,10 @@ class ReportLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What retention frees: at ``decided_at_ms``, then in each day after it.
+    """What retention frees: at ``decided_at_ms``, and in each day after it.
 
-    ``inflow`` is bytes a day of the last week by the time in ms that they are kept (None: for
-    ever).
+    ``inflow`` holds pairs: the time in ms that data is kept (None: for ever), and how many bytes
+    a day of it were written in the last week.
     """
 
     decided_at_ms: int
@@ -68,34 +67,45 @@ class ReportData:
     forecast: Forecast | None
 
 
-class Report:
-    """One run of ``report``; every query ends in an aggregate or a limit."""
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is reported: a warehouse, an absolute URI. ``now_ms`` is the run's clock."""
 
-    def __init__(
-        self, spark: SparkSession, *, warehouse: str, now_ms: int, limits: ReportLimits
-    ) -> None:
+    warehouse: str
+    now_ms: int
+    limits: ReportLimits = field(default_factory=ReportLimits)
+
+
+def run_report(spark: SparkSession, options: ReportOptions) -> ReportData:
+    """Gather what the page shows.
+
+    Raises:
+        UsageError: the warehouse has no segments.
+    """
+    return _Report(spark, options).gather()
+
+
+class _Report:
+    """One run; every query ends in an aggregate or a limit."""
+
+    def __init__(self, spark: SparkSession, options: ReportOptions) -> None:
         self._spark = spark
-        self._warehouse = Warehouse(spark, warehouse)
-        self._now_ms = now_ms
-        self._limits = limits
+        self._warehouse = Warehouse(spark, options.warehouse)
+        self._now_ms = options.now_ms
+        self._limits = options.limits
         history = published(self._warehouse, SEGMENTS.name)
-        self._history = history.transform(overview.with_written_ms(now_ms=now_ms))
+        self._history = history.transform(decide.with_written_ms(now_ms=options.now_ms))
         self._segments = self._history.where(F.col("vanished_at").isNull())
 
     def gather(self) -> ReportData:
-        """Gather what the page shows.
-
-        Raises:
-            UsageError: the warehouse has no segments.
-        """
         now_ms = self._now_ms
-        logs = self._segments.transform(overview.summarize_logs(now_ms=now_ms)).persist()
-        totals = _totals(logs)
+        logs = self._segments.transform(decide.summarize_logs(now_ms=now_ms)).persist()
+        totals = _first(logs.transform(decide.total_of_logs))
         lanes = logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.lanes)
         logs.unpersist()
         from_ms, width_ms, disk = self._disk_history()
         damaged = self._segments.where(F.col("damage").isNotNull())
-        odd = self._segments.transform(overview.find_oddities(now_ms=now_ms))
+        odd = self._segments.transform(decide.find_oddities(now_ms=now_ms))
         return ReportData(
             warehouse=self._warehouse.root,
             now_ms=now_ms,
@@ -106,9 +116,9 @@ class Report:
             history_from_ms=from_ms,
             history_width_ms=width_ms,
             history_bytes=disk,
-            damage_kinds=_count_by(damaged, F.col("damage.kind")),
+            damage_kinds=self._kinds(damaged, F.col("damage.kind")),
             damaged=self._sample(damaged.select(*LOG_KEYS, "base_offset", "damage.*")),
-            oddity_kinds=_count_by(odd, F.explode("oddities")),
+            oddity_kinds=self._kinds(odd, F.explode("oddities")),
             odd=self._sample(odd),
             offset_index_density=self._density("index_entries"),
             time_index_density=self._density("time_index_entries"),
@@ -118,8 +128,11 @@ class Report:
     def _sample(self, rows: DataFrame) -> list[Row]:
         return rows.orderBy(*LOG_KEYS, "base_offset").take(self._limits.rows)
 
+    def _kinds(self, rows: DataFrame, kind: Column) -> list[Row]:
+        return rows.transform(decide.count_by(kind)).take(_MOST_KINDS)
+
     def _density(self, entries: str) -> list[Row]:
-        return self._segments.transform(overview.count_density(entries)).collect()
+        return self._segments.transform(decide.count_density(entries)).collect()
 
     def _last_run_ms(self) -> int | None:
         runs = self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at")))
@@ -144,10 +157,10 @@ class Report:
             "cluster string, broker_id int, log_dir string, topic string, partition int,"
             " lane int, spans int",
         )
-        return self._segments.transform(overview.draw_spans(frame, now_ms=self._now_ms)).collect()
+        return self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms)).collect()
 
     def _disk_history(self) -> tuple[int, int, list[int]]:
-        """Give the first bin's start, the bins' width and the bytes on disk at each bin's end."""
+        """Return the start of the first bin, the bins' width, and the bytes on disk at each end."""
         bins = self._limits.history_bins
         first = _first(self._history.agg(F.min("written_ms")))[0]
         from_ms = self._now_ms if first is None else first
@@ -155,12 +168,10 @@ class Report:
         vanished = self._history.withColumn("gone_ms", F.unix_millis("vanished_at"))
         changes = [0] * bins
         for sign, rows, column in ((1, self._history, "written_ms"), (-1, vanished, "gone_ms")):
-            into_bins = overview.sum_by_bin(column, from_ms=from_ms, width_ms=width_ms, bins=bins)
+            into_bins = decide.sum_by_bin(column, from_ms=from_ms, width_ms=width_ms, bins=bins)
             for row in rows.transform(into_bins).collect():
                 changes[row["bin"]] += sign * row["size_bytes"]
         return from_ms, width_ms, _running_sum(changes)
-
-    # -- retention ---------------------------------------------------------------------------
 
     def _forecast(self) -> Forecast | None:
         """Read the last decisions of retention; None where there are none."""
@@ -172,57 +183,33 @@ class Report:
             return None
         of_run = decisions.where(F.col("run_id") == last["run_id"])
         decided_at_ms = _first(of_run.agg(F.unix_millis(F.max("decided_at"))))[0]
-        days = self._limits.forecast_days
-        freed = of_run.transform(
-            overview.sum_by_bin(
-                "frees_disk_at_ms",
-                from_ms=decided_at_ms - DAY_MS + 1,
-                width_ms=DAY_MS,
-                bins=days + 2,
-            )
-        )
-        freed_by_day = {row["bin"]: row["size_bytes"] for row in freed.collect()}
-        blocked = of_run.transform(overview.find_blocked(now_ms=decided_at_ms))
+        blocked = of_run.transform(decide.find_blocked(now_ms=decided_at_ms))
         of_all = _first(blocked.agg(F.sum("segments"), F.sum("size_bytes")))
         return Forecast(
             decided_at_ms=decided_at_ms,
-            freed_bytes=[freed_by_day.get(day, 0) for day in range(days + 1)],
+            freed_bytes=self._freed_by_day(of_run, decided_at_ms),
             inflow=self._inflow(of_run),
             blocked=blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.rows),
             blocked_segments=of_all[0] or 0,
             blocked_bytes=of_all[1] or 0,
         )
 
-    def _inflow(self, decisions: DataFrame) -> list[tuple[int | None, float]]:
-        recent = self._segments.where(F.col("written_ms") > self._now_ms - _INFLOW_DAYS * DAY_MS)
-        kept_ms = minus("expires_at_ms", "s.largest_timestamp_ms")
-        on_key = [*LOG_KEYS, "base_offset"]
-        by_time = (
-            recent.select(*on_key, "largest_timestamp_ms", F.col("size_bytes").alias("written"))
-            .alias("s")
-            .join(decisions.select(*on_key, "expires_at_ms"), on_key, how="inner")
-            .groupBy(kept_ms.alias("kept_ms"))
-            .agg(F.sum("written").alias("written"))
-            .orderBy(F.desc("written"), "kept_ms")
+    def _freed_by_day(self, decisions: DataFrame, decided_at_ms: int) -> list[int]:
+        days = self._limits.forecast_days
+        from_ms = decided_at_ms - DAY_MS + 1
+        by_day = decide.sum_by_bin(
+            "frees_disk_at_ms", from_ms=from_ms, width_ms=DAY_MS, bins=days + 2
         )
+        freed = {row["bin"]: row["size_bytes"] for row in decisions.transform(by_day).collect()}
+        return [freed.get(day, 0) for day in range(days + 1)]
+
+    def _inflow(self, decisions: DataFrame) -> list[tuple[int | None, float]]:
+        written_since = self._now_ms - _INFLOW_DAYS * DAY_MS
+        recent = self._segments.where(F.col("written_ms") > written_since)
+        by_time = decisions.transform(decide.sum_by_kept_time(recent))
         return [
             (row["kept_ms"], row["written"] / _INFLOW_DAYS) for row in by_time.take(_MOST_PERIODS)
         ]
-
-
-def _totals(logs: DataFrame) -> Row:
-    names = ("segments", "size_bytes", "damaged", "in_future", "by_mtime")
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names]
-    return _first(logs.agg(F.count("*").alias("logs"), *sums))
-
-
-def _count_by(rows: DataFrame, kind: Column) -> list[Row]:
-    counted = (
-        rows.select(kind.alias("kind"), "size_bytes")
-        .groupBy("kind")
-        .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("size_bytes"))
-    )
-    return counted.orderBy(F.desc("segments"), "kind").take(_MOST_PERIODS)
 
 
 def _first(rows: DataFrame) -> Row:

@@ -7,8 +7,8 @@ import click
 from kafka_segments.console.options import DONE, ROOT, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
+from kafka_segments.retention.command_options import decision_options, retention_options
 from kafka_segments.retention.command_plan import apply, plan, rollback
-from kafka_segments.retention.options import decision_options, retention_options
 
 
 class _DecideByDefault(Group):
@@ -57,8 +57,8 @@ for command in (plan, apply, rollback):
 
 
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
-    from kafka_segments.retention import report  # noqa: PLC0415
-    from kafka_segments.retention.run import compare_settings, run_retention  # noqa: PLC0415
+    from kafka_segments.retention.report import print_retention, print_what_if  # noqa: PLC0415
+    from kafka_segments.retention.run import run_retention, run_what_if  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
@@ -66,16 +66,19 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     grid = settings_grid(what_if)
     with spark_session("kafka-segments retention", root=ROOT) as spark:
         if grid:
-            report.print_comparison(compare_settings(spark, asked, grid), output)
+            print_what_if(run_what_if(spark, asked, grid), output)
         else:
-            report.print_decisions(run_retention(spark, asked, dry_run=dry_run), output)
+            print_retention(run_retention(spark, asked, dry_run=dry_run), output)
     return DONE
 
 
 def _explain(*, log: str, output: str, **options: Any) -> int:
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
-    from kafka_segments.retention import report_explain as report  # noqa: PLC0415
-    from kafka_segments.retention.run import explain_log  # noqa: PLC0415
+    from kafka_segments.retention.report_explain import (  # noqa: PLC0415
+        MOST_SEGMENTS,
+        print_explain,
+    )
+    from kafka_segments.retention.run import run_explain  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.wire.names import parse_partition_folder  # noqa: PLC0415
 
@@ -84,12 +87,12 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         raise UsageError(f"{log}: topic-partition expected, such as orders-0")
     asked = retention_options(**options)
     with spark_session("kafka-segments retention explain", root=ROOT) as spark:
-        decided = explain_log(spark, asked, topic=folder.topic, partition=folder.partition)
+        decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)
         if output != "table":
             print_rows(decided, output)
             return DONE
-        found = decided.take(report.MOST_SEGMENTS + 1)
+        found = decided.take(MOST_SEGMENTS + 1)
         if not found:
             raise UsageError(f"{asked.warehouse} has no segments of {log}")
-        report.print_explanation(found, asked.configs, now_ms=asked.now_ms)
+        print_explain(found, asked.configs, now_ms=asked.now_ms)
     return DONE

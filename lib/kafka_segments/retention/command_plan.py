@@ -8,7 +8,7 @@ import click
 
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Command
-from kafka_segments.retention.options import decision_options, retention_options
+from kafka_segments.retention.command_options import decision_options, retention_options
 
 
 def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,30 +62,30 @@ def apply(**options: Any) -> None:
     size and mtime, and by sha256 after `plan --digests`); exit status 1. Run again after a crash,
     it goes on; what has been moved is left alone.
     """
-    run(lambda: _move("apply_plan", **options), verbose=options["verbose"])
+    run(lambda: _move("run_apply", **options), verbose=options["verbose"])
 
 
 @click.command(cls=Command)
 @_plan_options
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""
-    run(lambda: _move("roll_plan_back", **options), verbose=options["verbose"])
+    run(lambda: _move("run_rollback", **options), verbose=options["verbose"])
 
 
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
     from kafka_segments.retention.report_plan import print_plan  # noqa: PLC0415
-    from kafka_segments.retention.run_plan import plan_retention  # noqa: PLC0415
+    from kafka_segments.retention.run_plan import run_plan  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = retention_options(**options)
     with spark_session("kafka-segments retention plan", root=ROOT) as spark:
-        plan_id, planned = plan_retention(spark, asked, dry_run=dry_run, has_digests=has_digests)
+        plan_id, planned = run_plan(spark, asked, has_digests=has_digests, dry_run=dry_run)
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
     return FINDINGS if problems else DONE
 
 
 def _move(
-    action: str,
+    run_step: str,
     *,
     warehouse: str,
     plan_id: str,
@@ -94,13 +94,13 @@ def _move(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.retention import run_plan as retention_plan  # noqa: PLC0415
+    from kafka_segments.retention import run_plan as steps  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_moves  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    act = getattr(retention_plan, action)
+    asked = steps.MoveOptions(absolute_uri(warehouse), plan_id, aside=aside, execute=execute)
     with spark_session("kafka-segments retention", root=ROOT) as spark:
-        moves = act(spark, absolute_uri(warehouse), plan_id, aside=aside, execute=execute)
+        moves = getattr(steps, run_step)(spark, asked)
         refused = print_moves(moves, output, execute=execute)
     return FINDINGS if refused else DONE

@@ -8,6 +8,7 @@ from rich.markup import escape
 from kafka_segments.console.output import console, duration, utc
 from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.retention.report import moment
+from kafka_segments.tables.decisions import Decision
 from kafka_segments.topic_configs import Setting, TopicConfigs
 
 MOST_SEGMENTS = 200
@@ -16,11 +17,11 @@ _OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)
 _TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
 
 
-def print_explanation(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) -> None:
-    """Print a log's settings, each segment's fate, and who is to blame for what stays.
+def print_explain(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) -> None:
+    """Print a log's settings, what becomes of each segment, and what holds those that stay.
 
-    ``rows`` are decisions, oldest first, with high_watermark and log_start_offset; of more
-    than ``MOST_SEGMENTS`` those are shown. A log of several brokers is shown for each.
+    ``rows`` are what ``run_explain`` returned; the first ``MOST_SEGMENTS`` are shown. A log that
+    lies on several brokers is shown once for each.
     """
     out = console()
     shown = None
@@ -72,7 +73,7 @@ def _segment(row: Row, now_ms: int) -> list[str]:
         f" its time is {utc(row['largest_timestamp_ms'])} ({row['largest_timestamp_ms']})",
         f"  why: {row['reason']} [{row['reason_code']}]",
     ]
-    if row["decision"] == "delete":
+    if row["decision"] == Decision.DELETE:
         lines.append(f"  its files are removed {utc(row['frees_disk_at_ms'])}")
         return lines
     if row["reason_code"] in _OTHER_RULES:

@@ -1,4 +1,4 @@
-"""Retention: decide over the tables, keep the decisions as a table."""
+"""Retention: decide over the tables, and keep the decisions as a table."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -7,21 +7,30 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from kafka_segments.retention.decide.deletion import decide_retention
+from kafka_segments.retention.decide.decisions import (
+    decide_retention,
+    with_known_of_log,
+    with_log_state,
+)
 from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.decide.what_if import TODAY, compare_retention
+from kafka_segments.retention.decide.what_if import compare_retention, settings_table
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import LOGS, RETENTION_DECISIONS, SEGMENTS, Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.checkpoints import PartitionOffset
 
 
 @dataclass(frozen=True)
 class RetentionOptions:
-    """What a decision depends on besides the tables; ``now_ms`` is the run's clock."""
+    """What a decision depends on besides the tables. ``now_ms`` is the run's clock.
+
+    Attributes:
+        warehouse: URI of the tables.
+        configs: the settings of topics and brokers.
+        rules: the rules of a release.
+        remote_offsets: the last offset in remote storage, of tiered partitions.
+    """
 
     warehouse: str
     configs: TopicConfigs
@@ -31,7 +40,7 @@ class RetentionOptions:
 
 
 def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bool) -> DataFrame:
-    """Decide for every segment of the warehouse; gives rows of ``retention_decisions``.
+    """Decide for every segment of the warehouse; return rows of ``retention_decisions``.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -49,58 +58,32 @@ def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bo
     return decided
 
 
-def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFrame:
-    """Give the segments that are there, with all that retention asks of them.
-
-    A broker's recovery cuts the end off that is no batch, so an active segment counts with
-    its valid bytes.
-
-    Raises:
-        UsageError: the warehouse has no segments.
-    """
-    tables = Warehouse(spark, options.warehouse)
-    logs = tables.read(LOGS).select(*LOG_KEYS, "high_watermark", "log_start_offset")
-    remote = spark.createDataFrame(
-        [tuple(found) for found in options.remote_offsets],
-        "topic string, partition int, highest_remote_offset long",
-    )
-    valid = F.coalesce("valid_bytes", "size_bytes")
-    return (
-        tables.read(SEGMENTS)
-        .where(F.col("vanished_at").isNull())
-        .withColumn("size_bytes", F.when(F.col("is_active"), valid).otherwise(F.col("size_bytes")))
-        .join(logs, list(LOG_KEYS), how="left")
-        .join(F.broadcast(remote), ["topic", "partition"], how="left")
-        .transform(with_topic_configs(spark, options.configs))
-    )
-
-
-def compare_settings(
+def run_what_if(
     spark: SparkSession, options: RetentionOptions, grid: Sequence[Mapping[str, Any]]
 ) -> DataFrame:
-    """Give one row a topic and combination of settings: what is left, and what today's leave.
+    """Say what other settings keep; return a row for each topic and combination of settings.
 
     Raises:
         UsageError: the warehouse has no segments.
     """
     keys = tuple(grid[0])
-    names = [" ".join(f"{key}={row[key]}" for key in keys) for row in grid]
-    values = [(name, *(row[key] for key in keys)) for name, row in zip(names, grid, strict=True)]
-    fields = [T.StructField("setting", T.StringType())]
-    fields += [T.StructField(f"_new_{key}", KEYS[key]) for key in keys]
-    changes = spark.createDataFrame([(TODAY, *(None for _ in keys)), *values], T.StructType(fields))
+    rows, columns = settings_table(grid, {key: KEYS[key] for key in keys})
     compare = compare_retention(
-        now_ms=options.now_ms, rules=options.rules, changes=changes, keys=keys
+        now_ms=options.now_ms,
+        rules=options.rules,
+        changes=spark.createDataFrame(rows, columns),
+        keys=keys,
     )
     return segments_to_decide(spark, options).transform(compare)
 
 
-def explain_log(
+def run_explain(
     spark: SparkSession, options: RetentionOptions, *, topic: str, partition: int
 ) -> DataFrame:
     """Decide for the segments of one log, on all brokers that have it, oldest first.
 
-    Adds high_watermark, log_start_offset and largest_timestamp_source to the decisions.
+    The rows have high_watermark, log_start_offset and largest_timestamp_source besides the columns
+    of ``decide_retention``.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -108,11 +91,23 @@ def explain_log(
     of_log = segments_to_decide(spark, options).where(
         (F.col("topic") == topic) & (F.col("partition") == partition)
     )
-    known = ("high_watermark", "log_start_offset", "largest_timestamp_source")
+    decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
+    return of_log.transform(decide).transform(with_known_of_log(of_log))
+
+
+def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFrame:
+    """Return the segments that are there, with all columns that ``decide_retention`` needs.
+
+    Raises:
+        UsageError: the warehouse has no segments.
+    """
+    tables = Warehouse(spark, options.warehouse)
+    remote = spark.createDataFrame(
+        [tuple(found) for found in options.remote_offsets],
+        "topic string, partition int, highest_remote_offset long",
+    )
     return (
-        of_log.transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
-        .join(
-            of_log.select(*LOG_KEYS, "base_offset", *known), [*LOG_KEYS, "base_offset"], how="inner"
-        )
-        .orderBy(*LOG_KEYS, "base_offset")
+        tables.read(SEGMENTS)
+        .transform(with_log_state(tables.read(LOGS), remote))
+        .transform(with_topic_configs(spark, options.configs))
     )

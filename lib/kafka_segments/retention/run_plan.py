@@ -1,10 +1,11 @@
-"""Plans of retention: written as a table, applied to a copy or a stopped broker, rolled back."""
+"""Plans of retention: write one as a table, apply it to a copy or a stopped broker, undo it."""
 
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.retention.decide.deletion import DELETE, decide_retention
+from kafka_segments.retention.decide.decisions import decide_retention
+from kafka_segments.retention.decide.plan import choose_to_move, with_problem
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.row_stream import stream_rows
@@ -21,22 +23,49 @@ from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.storage.uris import LOCAL_ROOT
 from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
-from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 
 
+class MoveStatus(StrEnum):
+    """What became of the planned segments of a log, or would become of them."""
+
+    REFUSED = "refused"
+    MOVED = "moved"
+    WOULD_MOVE = "would move"
+    ALREADY_MOVED = "already moved"
+    BROUGHT_BACK = "brought back"
+    WOULD_BRING_BACK = "would bring back"
+    UNTOUCHED = "untouched"
+
+
 @dataclass(frozen=True)
 class LogMove:
-    """What was done, or would be, with the planned segments of one log."""
+    """What was done, or would be done, with the planned segments of one log."""
 
     log: str
     segments: int
     files: int
     bytes: int
-    status: str
+    status: MoveStatus
     reason: str
+
+
+@dataclass(frozen=True)
+class MoveOptions:
+    """Which plan is carried out, and how.
+
+    Attributes:
+        warehouse: URI of the tables that hold the plan.
+        plan_id: the plan's id.
+        aside: the folder that the files go to; None: one beside each log directory.
+        execute: move files; otherwise only say what would be moved.
+    """
+
+    warehouse: str
+    plan_id: str
+    aside: Path | None = None
+    execute: bool = False
 
 
 class _PlannedLog(NamedTuple):
@@ -47,16 +76,16 @@ class _PlannedLog(NamedTuple):
     digests: dict[str, str]
     problem: str | None
 
-    def move(self, status: str, reason: str = "") -> LogMove:
+    def move(self, status: MoveStatus, reason: str) -> LogMove:
         segments = len({file.base_offset for file in self.files})
         total = sum(file.size_bytes for file in self.files)
         return LogMove(str(self.folder), segments, len(self.files), total, status, reason)
 
 
-def plan_retention(
-    spark: SparkSession, options: RetentionOptions, *, dry_run: bool, has_digests: bool = False
+def run_plan(
+    spark: SparkSession, options: RetentionOptions, *, has_digests: bool, dry_run: bool
 ) -> tuple[str, DataFrame]:
-    """Write what retention deletes into table ``retention_plans``; gives the plan's id and rows.
+    """Write what retention deletes into table ``retention_plans``; return the plan's id and rows.
 
     An active segment is left to the broker, which rolls it first. With ``has_digests`` the plan
     holds the sha256 of every file.
@@ -66,23 +95,14 @@ def plan_retention(
     """
     plan_id = uuid.uuid4().hex[:12]
     segments = segments_to_decide(spark, options)
-    known = segments.select(*LOG_KEYS, "base_offset", "path", "last_modified_ms")
-    decided = segments.transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
-    doomed = decided.where((F.col("decision") == DELETE) & ~F.col("rolls")).join(
-        known, [*LOG_KEYS, "base_offset"], how="inner"
-    )
-    elsewhere = doomed.where(~F.col("path").startswith(LOCAL_ROOT)).first()
+    decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
+    to_move = segments.transform(decide).transform(choose_to_move(segments))
+    elsewhere = to_move.where(~F.col("path").startswith(LOCAL_ROOT)).first()
     if elsewhere is not None:
         raise UsageError(f"{elsewhere['path']}: a plan moves files of a local file system alone")
-    log = F.try_element_at("files", F.lit(-1))
-    is_same = (log["size_bytes"] == F.col("size_bytes")) & (
-        F.expr("try_element_at(files, -1).mtime_ns div 1000000") == F.col("last_modified_ms")
-    )
-    changed = "it has changed since it was read: run `kafka-segments build`, then plan again"
-    gone = F.when(F.size("files") == 0, "it is gone: run `kafka-segments build`, then plan again")
     planned = (
-        with_segment_files(doomed, has_digests=has_digests)
-        .withColumn("problem", F.coalesce("unlisted", gone, F.when(~is_same, changed)))
+        with_segment_files(to_move, has_digests=has_digests)
+        .transform(with_problem)
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
     )
@@ -94,12 +114,10 @@ def plan_retention(
     return plan_id, _read_plan(spark, options.warehouse, plan_id)
 
 
-def apply_plan(
-    spark: SparkSession, warehouse: str, plan_id: str, *, aside: Path | None, execute: bool
-) -> Iterator[LogMove]:
-    """Move the planned segments to the set-aside folder, log by log; gives one row a log.
+def run_apply(spark: SparkSession, options: MoveOptions) -> Iterator[LogMove]:
+    """Move the planned segments to the set-aside folder, log by log; yield what became of each.
 
-    A log that is not as planned is refused, the others are moved; one that an earlier run has
+    A log that is not as planned is refused, the others are moved. A log that an earlier run has
     moved is left alone.
 
     Raises:
@@ -108,22 +126,21 @@ def apply_plan(
 
     def act(log: _PlannedLog) -> LogMove:
         if log.problem is not None:
-            return log.move(Outcome.REFUSED, log.problem)
+            return log.move(MoveStatus.REFUSED, log.problem)
+        to_aside = f"to {log.aside}"
         if set_aside.is_set_aside(log.folder, log.aside, log.files):
-            return log.move("already moved", f"to {log.aside}")
-        if not execute:
+            return log.move(MoveStatus.ALREADY_MOVED, to_aside)
+        if not options.execute:
             set_aside.check_planned(log.folder, log.aside, log.files, log.digests)
-            return log.move("would move", f"to {log.aside}")
+            return log.move(MoveStatus.WOULD_MOVE, to_aside)
         set_aside.set_aside(log.folder, log.aside, log.files, log.digests)
-        return log.move("moved", f"to {log.aside}")
+        return log.move(MoveStatus.MOVED, to_aside)
 
-    return _each_log(spark, warehouse, plan_id, aside, act)
+    return _each_log(spark, options, act)
 
 
-def roll_plan_back(
-    spark: SparkSession, warehouse: str, plan_id: str, *, aside: Path | None, execute: bool
-) -> Iterator[LogMove]:
-    """Bring back what ``apply_plan`` moved, log by log; gives one row a log.
+def run_rollback(spark: SparkSession, options: MoveOptions) -> Iterator[LogMove]:
+    """Bring back what ``run_apply`` moved, log by log; yield what became of each.
 
     Raises:
         UsageError: no such plan.
@@ -131,32 +148,32 @@ def roll_plan_back(
 
     def act(log: _PlannedLog) -> LogMove:
         if not log.aside.is_dir():
-            return log.move("untouched", f"nothing in {log.aside}")
-        if not execute:
-            return log.move("would bring back", f"from {log.aside}")
+            return log.move(MoveStatus.UNTOUCHED, f"nothing in {log.aside}")
+        if not options.execute:
+            return log.move(MoveStatus.WOULD_BRING_BACK, f"from {log.aside}")
         set_aside.bring_back(log.folder, log.aside)
         with suppress(OSError):  # other logs of the plan are still there
             log.aside.parent.rmdir()
-        return log.move("brought back", f"from {log.aside}")
+        return log.move(MoveStatus.BROUGHT_BACK, f"from {log.aside}")
 
-    return _each_log(spark, warehouse, plan_id, aside, act)
+    return _each_log(spark, options, act)
 
 
 def _each_log(
-    spark: SparkSession,
-    warehouse: str,
-    plan_id: str,
-    aside: Path | None,
-    act: Callable[[_PlannedLog], LogMove],
+    spark: SparkSession, options: MoveOptions, act: Callable[[_PlannedLog], LogMove]
 ) -> Iterator[LogMove]:
+    """Act on each log of a plan while the lock of its log directory is held."""
+    warehouse, plan_id, aside = options.warehouse, options.plan_id, options.aside
     planned = _read_plan(spark, warehouse, plan_id)
     if planned.isEmpty():
-        raise UsageError(f"{warehouse} has no plan {plan_id}: see table retention_plans")
+        raise UsageError(f"{warehouse} has no plan {plan_id}: table retention_plans has their ids")
     rows = stream_rows(planned.orderBy("log_dir", "path"))
     logs = (_planned_log(list(group), aside) for _, group in itertools.groupby(rows, key=_folder))
     for log_dir, group in itertools.groupby(logs, key=lambda log: log.log_dir):
         if aside is not None and aside.is_relative_to(log_dir):
-            raise UsageError(f"--set-aside {aside} lies in the log directory {log_dir}")
+            raise UsageError(
+                f"--set-aside {aside} lies in the log directory {log_dir}: name a folder outside"
+            )
         with ExitStack() as lock:
             refusal = None
             try:
@@ -164,14 +181,17 @@ def _each_log(
             except SetAsideError as error:
                 refusal = str(error)
             for log in group:
-                yield _tried(log, act) if refusal is None else log.move(Outcome.REFUSED, refusal)
+                if refusal is None:
+                    yield _tried(log, act)
+                else:
+                    yield log.move(MoveStatus.REFUSED, refusal)
 
 
 def _tried(log: _PlannedLog, act: Callable[[_PlannedLog], LogMove]) -> LogMove:
     try:
         return act(log)
     except (SetAsideError, OSError) as error:
-        return log.move(Outcome.REFUSED, str(error))
+        return log.move(MoveStatus.REFUSED, str(error))
 
 
 def _read_plan(spark: SparkSession, warehouse: str, plan_id: str) -> DataFrame:
@@ -202,7 +222,7 @@ def _planned_log(rows: list[Row], aside: Path | None) -> _PlannedLog:
         for row in rows
         for file in row["files"]
     ]
-    if rows[0]["topic"] == METADATA_TOPIC:  # an older release planned it
+    if rows[0]["topic"] == METADATA_TOPIC:  # planned by an older release
         problems = ["KRaft's own log goes by other rules: plan again"]
     first_problem = problems[0] if problems else None
     return _PlannedLog(log_dir, folder, root / folder.name, files, digests, first_problem)

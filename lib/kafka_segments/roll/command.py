@@ -7,7 +7,7 @@ import click
 
 from kafka_segments.console.options import DONE, ROOT, clock, run, shared_options
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
-from kafka_segments.retention.options import config_file_options, load_configs
+from kafka_segments.retention.command_options import config_file_options, load_configs
 from kafka_segments.settings import CutConfig, Settings, settings_grid
 
 
@@ -79,9 +79,9 @@ def _roll(
     **append: Any,
 ) -> int:
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
-    from kafka_segments.roll import report  # noqa: PLC0415
     from kafka_segments.roll.decide.rules import RollRules  # noqa: PLC0415
-    from kafka_segments.roll.run import RollOptions, compare_settings, run_roll  # noqa: PLC0415
+    from kafka_segments.roll.report import print_roll, print_what_if  # noqa: PLC0415
+    from kafka_segments.roll.run import RollOptions, run_roll, run_what_if  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ def _roll(
     grid = settings_grid(what_if, of=CutConfig)
     with spark_session("kafka-segments roll", root=ROOT) as spark:
         if grid:
-            report.print_cuts(compare_settings(spark, asked, grid), output)
+            print_what_if(run_what_if(spark, asked, grid), output)
         else:
-            report.print_rolls(run_roll(spark, asked, dry_run=dry_run), output)
+            print_roll(run_roll(spark, asked, dry_run=dry_run), output)
     return DONE

@@ -1,4 +1,4 @@
-"""How many entries the indexes of a segment have: in the files beside it, or counted anew."""
+"""Count the entries of a segment's indexes: in the files beside it, or anew from its log."""
 
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -22,7 +22,7 @@ _NEVER_FULL = 2**31 - 1
 
 
 class EntryCounts(NamedTuple):
-    """Entries of a segment's indexes; None: a broker does not load it."""
+    """The number of entries of a segment's indexes; None: a broker does not load the segment."""
 
     offset_entries: int | None
     time_entries: int | None
@@ -30,7 +30,7 @@ class EntryCounts(NamedTuple):
 
 
 class BuiltIndexes(NamedTuple):
-    """What the tables know of an active segment; ``interval_bytes``: of the build, None: open."""
+    """What the tables know of an active segment; ``interval_bytes`` of the build, None: unknown."""
 
     path: str
     base_offset: int
@@ -41,13 +41,14 @@ class BuiltIndexes(NamedTuple):
 
 
 def count_entries(built: BuiltIndexes, *, interval_bytes: int) -> EntryCounts:
-    """Count the entries of a segment's indexes as a broker with it would.
+    """Count the entries of a segment's indexes as a broker that has it would.
 
-    1. Both index files lie beside it, and the log is not shorter than it was read: theirs. A
-       broker preallocates the files of an active segment: zeros at the end are no entries.
-    2. The tables' were built with the topic's ``interval_bytes``: those.
-    3. Else they are counted anew from the log's headers with that interval, as recovery does.
-    4. The log cannot be read: those of the tables, though built with another interval.
+    1. If both index files lie beside it, and the log is not shorter than when it was read, the
+       entries in these files count. Zeros at the end of a file are none: a broker preallocates
+       the files of an active segment.
+    2. Otherwise those of the tables count, if they were built with ``interval_bytes``.
+    3. Otherwise they are counted anew from the log's headers with that interval, as recovery does.
+    4. If the log cannot be read, those of the tables count, though built with another interval.
     """
     own = EntryCounts(built.offset_entries, built.time_entries, IndexSource.BUILT)
     if built.offset_entries is None:
@@ -74,9 +75,10 @@ def _size(file: Place) -> int:
 
 
 def _entries(log: Place, suffix: str, width: int) -> int | None:
-    """Count the entries of an index file up to its preallocated zeros; None: none to go by.
+    """Count the entries of an index file up to its preallocated zeros.
 
-    A broker refuses a file that is no whole number of entries, and rebuilds it.
+    None: there is no such file, or its size is no multiple of an entry's, so that a broker
+    rebuilds it.
     """
     file = log._replace(path=log.path.removesuffix(LOG_SUFFIX) + suffix)
     size = _size(file)

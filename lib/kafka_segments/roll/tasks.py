@@ -1,21 +1,21 @@
-"""The index entries of active segments, counted in the executors."""
+"""Count the index entries of active segments, in the executors."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 _COUNTS = "index_entries long, time_index_entries long, index_source string"
 _BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entries")
 _INTERVALS = ("built_interval_bytes", "index_interval_bytes")
 
 
-def with_index_entries(*, tasks: int) -> Callable[[DataFrame], DataFrame]:
-    """Put the entries that a broker would have in the place of those that a build counted.
+def with_index_entries(*, tasks: int) -> Transform:
+    """Replace the entries that a build counted by those that a broker would have.
 
     Needs: the key of a segment, path, size_bytes, index_entries, time_index_entries,
         built_interval_bytes (of the build, null: not known), index_interval_bytes (the topic's).

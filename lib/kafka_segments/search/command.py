@@ -1,6 +1,5 @@
-"""``search``: offsets for timestamps, and the plans that are made of them."""
+"""``search``: find offsets for timestamps."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,13 @@ import click
 
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
-from kafka_segments.console.strict_options import INT, MOMENT_MS, Group
+from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
+from kafka_segments.search.command_options import RESET_OFFSETS, log_options
 from kafka_segments.wire.moments import parse_moment, parse_span
 
-RESET_OFFSETS = "reset-offsets"
 _READ_COMMITTED = "read_committed"
-_OLDEST = "0.11"  # whose answers are known
+_OLDEST = "0.11"  # the first release whose answers are known
 
 
 class _SearchGroup(Group):
@@ -28,45 +27,9 @@ class _SearchGroup(Group):
 def search() -> None:
     """Find offsets for timestamps, from the tables and short reads of the log.
 
-    `search OPTIONS` is short for `search offsets OPTIONS`. Exit status 1: some answers of Kafka's
+    `search OPTIONS` is short for `search offsets OPTIONS`. Exit status 1: some answers of Kafka
     are not the true ones, or could not be found; the rows say why.
     """
-
-
-def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options that say which logs are asked, and how the answer looks."""
-    options = [
-        click.option(
-            "--warehouse", required=True, metavar="URI", help="Root of the tables of `build`."
-        ),
-        click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable."),
-        click.option(
-            "--partition", "partitions", type=INT, multiple=True, help="Only this; repeatable."
-        ),
-        click.option("--cluster", help="Only this cluster's logs."),
-        click.option("--broker-id", type=INT, help="Only this broker's logs."),
-        click.option(
-            "--now-ms",
-            type=MOMENT_MS,
-            metavar="MS",
-            help="The moment to take as now, in ms since 1970; default: the clock.",
-        ),
-        click.option(
-            "--output",
-            type=click.Choice(["table", "json", "csv", *forms]),
-            default="table",
-            show_default=True,
-            help="Form of the result on stdout; json is one object a line.",
-        ),
-        click.option("--verbose", is_flag=True, help="More messages on stderr."),
-    ]
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 @search.command()
@@ -153,47 +116,42 @@ def _offsets(
     warehouse: str,
     **choice: Any,
 ) -> int:
-    from kafka_segments.search import report  # noqa: PLC0415
-    from kafka_segments.search import run as pipeline  # noqa: PLC0415
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.report import print_search  # noqa: PLC0415
+    from kafka_segments.search.run import SearchOptions, run_search  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    version = parse_version(kafka_version, oldest=_OLDEST)
     now = clock() if now_ms is None else now_ms
-    moments = [(text, parse_moment(text, now_ms=now)) for text in times]
-    is_read_committed = isolation_level == _READ_COMMITTED
+    moments = tuple((text, parse_moment(text, now_ms=now)) for text in times)
+    asked = SearchOptions(
+        warehouse=absolute_uri(warehouse),
+        choice=LogChoice(**choice),
+        kafka_version=parse_version(kafka_version, oldest=_OLDEST),
+        moments=moments,
+        questions=None if questions is None else absolute_uri(questions),
+        has_checkpointed_end=high_watermark == "checkpoint",
+        is_read_committed=isolation_level == _READ_COMMITTED,
+    )
     _refuse_contradictions(moments, questions, output)
-    if is_read_committed and high_watermark != "end":
+    if asked.is_read_committed and asked.has_checkpointed_end:
         raise UsageError(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
     with spark_session("kafka-segments search", root=ROOT) as spark, ExitStack() as caches:
-        tables = pipeline.LogTables(
-            spark,
-            absolute_uri(warehouse),
-            pipeline.LogChoice(**choice),
-            caches,
-            has_checkpointed_end=high_watermark == "checkpoint",
-            is_read_committed=is_read_committed,
-        )
-        if questions is not None:
-            asked = tables.ask_from_file(absolute_uri(questions))
-            answers = pipeline.search(tables, asked, kafka_version=version)
-        else:
-            answers = pipeline.search_moments(tables, moments, kafka_version=version)
-        found = report.print_answers(answers, output)
+        found = print_search(run_search(spark, asked, caches), output)
     return FINDINGS if found else DONE
 
 
 def _refuse_contradictions(
-    moments: list[tuple[str, int]], questions: str | None, output: str
+    moments: tuple[tuple[str, int], ...], questions: str | None, output: str
 ) -> None:
     if bool(moments) == bool(questions):
-        raise UsageError("one of --time and --questions is needed")
+        raise UsageError("one of --time and --questions is needed, and not both")
     if output == RESET_OFFSETS and (len(moments) != 1 or moments[0][1] < 0):
-        raise UsageError("--output reset-offsets takes one --time, and no name for it")
+        raise UsageError("--output reset-offsets takes one --time, and no name such as LATEST")
     from kafka_segments.storage.stores import store_of  # noqa: PLC0415
 
     if questions is not None and store_of(questions).is_local and not Path(questions).is_file():

@@ -1,4 +1,4 @@
-"""The first record at or after a timestamp and an offset: headers first, then one batch's records.
+"""Find the first record at or after a timestamp and an offset: by headers, then in one batch.
 
 Source: FileRecords.searchForTimestamp, LogSegment.findOffsetByTimestamp.
 """
@@ -20,7 +20,7 @@ _MOST_KEPT_BYTES = 256 * 1024
 
 
 class FoundRecord(NamedTuple):
-    """A record, and of its batch the leader epoch (-1: none), the place, the first offset."""
+    """A record, and the leader epoch (-1: none), position and first offset of its batch."""
 
     offset: int
     timestamp_ms: int
@@ -33,10 +33,10 @@ _Int64s = npt.NDArray[np.int64]
 
 
 class FirstRecordFinder:
-    """Searches one segment after another; ``bytes_read`` counts what it read of them.
+    """Searches one segment after another; ``bytes_read`` counts the bytes that it read.
 
-    What it read and decoded last it keeps for the next search, until ``forget``: call that
-    before a search in another segment.
+    It keeps what it read and decoded last for the next search. Call ``forget`` before a search in
+    another segment.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class FirstRecordFinder:
         self.bytes_read = 0
 
     def forget(self) -> None:
-        """Give up what is kept of the segment searched last."""
+        """Drop what is kept of the segment that was searched last."""
         self._window, self._decoded = self._window[:0], None
 
     def find(
@@ -62,10 +62,10 @@ class FirstRecordFinder:
     ) -> FoundRecord | None:
         """Find the first record at or after both, from the batch at byte ``start`` on.
 
-        1. Batches whose greatest timestamp or last offset lies below are passed over by their
-           headers; they are trusted, as Kafka trusts them.
-        2. The first of the others that holds such a record has the answer.
-        3. The search ends at byte ``end``, or where no batch can be.
+        1. Batches whose greatest timestamp or last offset lies below are passed over. Their headers
+           are trusted, as Kafka trusts them.
+        2. The first of the other batches that holds such a record has the answer.
+        3. The search ends at byte ``end``, or where no further batch can begin.
 
         Raises:
             DecompressionError: a batch that may hold the record cannot be decoded.
@@ -111,7 +111,7 @@ class FirstRecordFinder:
         )
 
     def _records(self, data: wire.Bytes, data_position: int) -> tuple[_Int64s, _Int64s]:
-        """Give offsets and timestamps of the batch's records."""
+        """Return the offsets and timestamps of the batch's records."""
         self._reader.undecodable = None
         parts = list(self._reader.read(self._header, data, data_position))
         if self._reader.undecodable is not None:
@@ -124,9 +124,9 @@ class FirstRecordFinder:
         )
 
     def _bytes_from(self, read_into: ReadInto, position: int, wanted: int, end: int) -> wire.Bytes:
-        """Give ``wanted`` bytes or more from a position on; fewer where the segment ends.
+        """Return ``wanted`` bytes or more from a position on; fewer where the segment ends.
 
-        What comes before them stays for the next search, up to a limit.
+        The bytes before them are kept for the next search, up to a limit.
         """
         window, first = self._window, self._window_position
         wanted = max(min(wanted, end - position), 0)

@@ -1,4 +1,4 @@
-"""Read single records of logs in the executors: where the indexes point, and no further."""
+"""Read single records of logs, where the indexes point, in the executors."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -31,7 +31,7 @@ _Search = tuple[str | None, int, int | None, int | None, int | None]
 
 
 class LogReads:
-    """Answers searches one after another; a segment stays open while searches go on in it."""
+    """Answers searches one after another; a segment stays open while its searches follow."""
 
     def __init__(self) -> None:
         self._finder = FirstRecordFinder()
@@ -41,11 +41,11 @@ class LogReads:
         self._last: tuple[_Search, tuple[Any, ...]] | None = None
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the segment that is open."""
         self._files.close()
 
     def answer(self, search: _Search) -> tuple[Any, ...]:
-        """Give the values of the found columns; what cannot be read is a problem, not an error."""
+        """Return the values of the found columns; what cannot be read is a ``problem``."""
         if self._last is not None and self._last[0] == search:
             return (*self._last[1][:-2], 0, self._last[1][-1])
         path, start, end, least_timestamp_ms, least_offset = search
@@ -97,7 +97,7 @@ class LogReads:
 
 
 def find_first_records(located: DataFrame) -> DataFrame:
-    """Find each search's first record, reading the log from the position that the indexes give.
+    """Find the first record of each search; the log is read from the position in the indexes on.
 
     Needs: path (null: nothing to search), start_position, valid_bytes (null: not readable),
         least_timestamp_ms, least_offset (long); any other columns.

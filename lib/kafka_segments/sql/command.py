@@ -39,15 +39,13 @@ def sql(**options: Any) -> None:
 def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.sql.report import print_result  # noqa: PLC0415
-    from kafka_segments.sql.run import run_query  # noqa: PLC0415
+    from kafka_segments.sql.report import print_sql  # noqa: PLC0415
+    from kafka_segments.sql.run import SqlOptions, run_sql  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.tables.views import register_views  # noqa: PLC0415
 
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
-    now = clock() if now_ms is None else now_ms
+    asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
     with spark_session("kafka-segments sql", root=ROOT) as spark, progress(spark):
-        register_views(spark, absolute_uri(warehouse))
-        print_result(run_query(spark, query, now_ms=now), output)
+        print_sql(run_sql(spark, asked), output)
     return DONE

@@ -15,8 +15,8 @@ MOST_ROWS_SHOWN = 1000
 _GAP = 2
 
 
-def print_result(rows: DataFrame, output: str) -> None:
-    """Print the rows of a query; as a table one row a line, or one value a line where too wide."""
+def print_sql(rows: DataFrame, output: str) -> None:
+    """Print the rows of a query: a row a line, or a value a line where that is too wide."""
     if output == "json":
         print_rows(rows, output)
         return
@@ -57,7 +57,7 @@ def _print_records(names: list[str], shown: list[list[str]]) -> None:
 
 
 def _as_text(rows: DataFrame) -> DataFrame:
-    """Write every value as Spark does, in the session's time zone, whatever Python can hold."""
+    """Return every value as text, as Spark writes it: some fit into no Python object."""
     places = [f"c{place}" for place in range(len(rows.columns))]
     columns = [
         _text(F.col(place), field.dataType).alias(field.name)
@@ -73,7 +73,7 @@ def _text(column: Column, kind: DataType) -> Column:
 
 
 def _printable(value: str | None) -> str:
-    """Give a value as one line that cannot steer a terminal."""
+    """Return a value as one line without characters that control a terminal."""
     if value is None:
         return ""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in value)

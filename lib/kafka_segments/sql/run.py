@@ -1,17 +1,20 @@
-"""SQL that only reads the warehouse: its text must say so, then Spark's parser and analyzer.
+"""Run a query that only reads the warehouse.
 
-Two parsers may take a text differently, so what one lets through the other still judges.
+First its text is judged (``decide``), then what Spark's own parser and analyzer made of it. Two
+parsers may read a text differently, so what the one lets through the other still judges.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.errors import UsageError
-from kafka_segments.sql.statements import check_names
+from kafka_segments.sql.decide import check_names
+from kafka_segments.tables.views import register_views
 
 _LISTINGS = {
     "DescribeFunction",
@@ -35,15 +38,34 @@ _READS_NOTHING = {
 _CONFINED = {"spark.sql.runSQLOnFiles": "false", "spark.sql.variable.substitute": "false"}
 
 
-def run_query(spark: SparkSession, text: str, *, now_ms: int) -> DataFrame:
-    """Plan a query over the session's temporary views; nothing but a query is ever run.
+@dataclass(frozen=True)
+class SqlOptions:
+    """A query over the tables of a warehouse, an absolute URI. ``now_ms`` is the run's clock."""
 
-    The session variable ``now_ms`` is set for it. SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and
-    DESCRIBE are run too.
+    warehouse: str
+    query: str
+    now_ms: int
+
+
+def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
+    """Register the tables of the warehouse as views, and run the query over them.
 
     Raises:
-        UsageError: no SQL, another statement, a query that calls programs or Java methods, or
-            one that names what is no such view, as a file or a table of the cluster's.
+        UsageError: as ``run_query``.
+    """
+    register_views(spark, options.warehouse)
+    return run_query(spark, options.query, now_ms=options.now_ms)
+
+
+def run_query(spark: SparkSession, text: str, *, now_ms: int) -> DataFrame:
+    """Plan a query over the session's temporary views; return its rows.
+
+    SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and DESCRIBE are run, too, and no other statement. The
+    query can use the session variable ``now_ms``.
+
+    Raises:
+        UsageError: the text is not SQL or another statement, the query calls programs or Java
+            methods, or it names anything but these views, such as a file.
     """
     text = text.strip().rstrip(";")
     parser: Any = spark._jsparkSession.sessionState().sqlParser()
@@ -76,7 +98,7 @@ def _views(spark: SparkSession) -> set[str]:
 
 
 def _parse(parser: Any, text: str) -> bool:
-    """Tell whether a text is a query; else it lists or describes."""
+    """Return whether a text is a query; if not, it is one of the statements that list."""
     try:
         parser.parseQuery(text)
     except ParseException:
@@ -99,9 +121,9 @@ def _check_plan(rows: DataFrame, *, is_query: bool) -> None:
 
 
 def _nodes(plan: Any) -> Iterator[tuple[str, bool]]:
-    """Give the class of every operator and expression of a plan, subqueries included.
+    """Yield the class of every operator and expression of a plan, and whether rows begin there.
 
-    With it, whether it is where rows come from. What lies below a temporary view is left out.
+    Subqueries are included. What lies below a temporary view is left out.
     """
     plans: list[Any] = [plan]
     expressions: list[Any] = []

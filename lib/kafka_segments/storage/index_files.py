@@ -15,6 +15,9 @@ from kafka_segments.storage.read_ahead import read_range
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import file_name
 
+MOST_INDEX_BYTES = 256 * 1024 * 1024
+"""Larger files beside segments are not read: no broker writes such index files."""
+
 
 class IndexOutput(NamedTuple):
     """Where index files go.

@@ -1,1 +1,1 @@
-"""Decide breaks in tiered logs; no I/O, no clock."""
+"""Judge index files by what their log gives, and say what a broker makes of them."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.retention.decide.deletion import DELETE
+from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS
 
 NOW, LATER, NEVER = "now", "later", "never"
@@ -120,7 +120,7 @@ def _relies_on_mtime() -> Column:
 
 def _goes() -> Column:
     return (
-        F.when(F.col("decision") == DELETE, NOW)
+        F.when(F.col("decision") == Decision.DELETE, NOW)
         .when(F.col("deletes_at_ms").isNotNull(), LATER)
         .otherwise(NEVER)
     )

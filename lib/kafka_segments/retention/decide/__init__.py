@@ -1,1 +1,1 @@
-"""Decide what goes and why the rest stays; no I/O, no clock."""
+"""Decide what goes, and why the rest stays; no files, no tables, no clock."""

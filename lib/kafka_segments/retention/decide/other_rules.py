@@ -1,4 +1,4 @@
-"""Logs whose segments go and roll by rules that are not those of a topic's log."""
+"""Decide which logs do not go and roll by the rules of a topic's log."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ _WITH_ID = r"/[0-9]{20}-[A-Za-z0-9_-]{22,36}\.log$"
 
 
 class OtherRules(NamedTuple):
-    """A kind of log whose rules are not decided by: its code, whose rules hold, and who acts."""
+    """A kind of log that no topic's rules hold for: its code, and what to say of it."""
 
     code: str
     words: str
@@ -41,7 +41,7 @@ RemoteLogManager.RLMExpirationTask.cleanupExpiredRemoteLogSegments."""
 def with_other_rules(segments: DataFrame) -> DataFrame:
     """Add ``other_rules``: the code of ``OTHER_RULES`` that a segment falls under; null: none.
 
-    Needs: topic; ``path``, without which no segment counts as a copy in tiered storage.
+    Needs: topic; path, if copies in tiered storage are to be found.
     """
     code = F.when(F.col("topic") == METADATA_TOPIC, METADATA_LOG)
     if "path" in segments.columns:
@@ -50,12 +50,12 @@ def with_other_rules(segments: DataFrame) -> DataFrame:
 
 
 def roll_words() -> Column:
-    """Give why no roll is decided for a segment under other rules, in words; null: it is."""
+    """Return in words why no roll is decided for a segment; null where one is."""
     cases = (F.when(F.col("other_rules") == rules.code, rules.roll_words) for rules in OTHER_RULES)
     return F.coalesce(*cases)
 
 
 def words() -> Column:
-    """Give whose rules a segment falls under, in words; null: retention's."""
+    """Return in words whose rules a segment falls under; null where it is retention's."""
     cases = (F.when(F.col("other_rules") == rules.code, rules.words) for rules in OTHER_RULES)
     return F.coalesce(*cases)

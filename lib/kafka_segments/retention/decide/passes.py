@@ -1,6 +1,4 @@
-"""The passes of retention over a log's segments, as columns."""
-
-from collections.abc import Callable
+"""Decide which segments the passes of retention delete."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -8,38 +6,40 @@ from pyspark.sql import functions as F
 from kafka_segments.retention.decide.other_rules import with_other_rules
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME, RetentionRules
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.windows import in_order, up_to_here, whole_log
 
-INHERITED = -2  # a local.retention.* that takes the value of retention.*
+INHERITED = -2  # of local.retention.*: the value of retention.* holds
 
 
 def _all_so_far(condition: Column, log: tuple[str, ...]) -> Column:
-    """Tell whether this and every older segment may go: deletion stops at the first that stays."""
+    """Return whether this and all older segments may go: a pass ends at the first that stays."""
     return F.min(condition.cast("int")).over(up_to_here(log)) == 1
 
 
 def mark_deleted(
     *, now_ms: int, rules: RetentionRules, log: tuple[str, ...] = LOG_KEYS
-) -> Callable[[DataFrame], DataFrame]:
+) -> Transform:
     """Mark the segments that retention deletes at ``now_ms``.
 
-    1. The passes run oldest segment first, in the release's order; each ends at the first
-       segment that stays and acts on what the pass before it left.
-    2. Log start offset: the next segment begins at or below it.
-    3. Size: without this segment the log still holds ``retention_bytes``.
-    4. Time: ``now_ms - clock_ms > retention_ms``.
-    5. A segment stays that reaches above the high watermark, that is not yet in the remote
-       storage of a tiered topic, that could not be read; so does an empty active one.
-    6. An active segment that goes, or waits for its upload alone, is rolled first; a later
-       pass then sees a next segment, which begins at the log's end.
-    7. What falls under ``OTHER_RULES`` stays, whatever its age.
+    1. The passes run in the release's order, each from the oldest segment on. A pass ends at the
+       first segment that stays, and works on what the pass before it left.
+    2. The pass by log start offset deletes a segment if the next one begins at or below it.
+    3. The pass by size deletes a segment if the log still holds ``retention_bytes`` without it.
+    4. The pass by time deletes a segment if ``now_ms - clock_ms > retention_ms``.
+    5. A segment stays if it reaches above the high watermark, if it could not be read, if it is
+       the active one and empty, or if it is not yet in the remote storage of a tiered topic.
+    6. An active segment that goes, or that waits for nothing but its upload, is rolled first. The
+       passes after that see a next segment, which begins at the log's end.
+    7. A segment that falls under ``OTHER_RULES`` stays, whatever its age.
 
-    ``log`` names the columns of a log. Needs: those, base_offset, size_bytes, next_offset,
-        largest_timestamp_ms, last_modified_ms (long; next_offset null: not read),
-        high_watermark, log_start_offset, highest_remote_offset (long, null: not known), path
-        (string; see ``with_other_rules``), and the columns of ``TopicConfig``.
-    Gives: its input and other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
+    ``log`` names the columns that make up the key of a log.
+
+    Needs: the columns of ``log``, base_offset, size_bytes, next_offset, largest_timestamp_ms,
+        last_modified_ms (long; next_offset null: not read), high_watermark, log_start_offset,
+        highest_remote_offset (long, null: not known), path (string; see ``with_other_rules``),
+        and the columns of ``TopicConfig``.
+    Gives: the same, other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
         is_empty_active, is_readable, is_committed, is_uploaded, is_expired, is_beyond_size, rule
         (null: it stays), rolls.
     Source: UnifiedLog.deleteOldSegments, deletableSegments, isSegmentEligibleForDeletion.
@@ -55,7 +55,7 @@ def mark_deleted(
         may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
         frame = frame.withColumn("_may_go", may_go & F.col("other_rules").isNull())
         gone, rule = F.lit(False), F.lit(None).cast("string")
-        rolled = F.lit(False)  # the active segment, which then has a next one at the log's end
+        rolled = F.lit(False)  # of the active segment: then a next one begins at the log's end
         for number, name in enumerate(rules.passes):
             frame = frame.withColumn(f"_meets_{number}", _predicate(name, gone, log))
             breached = F.col(f"_meets_{number}") & F.col("_may_go")

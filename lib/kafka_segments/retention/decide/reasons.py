@@ -1,4 +1,4 @@
-"""Why a segment goes or stays, and what would free it: codes, and words for each."""
+"""Decide why a segment goes or stays, and what would free it: a code, and words for it."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ UNIT_NAMES = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
 class Reason(NamedTuple):
-    """A reason: when it holds (the first that does counts), in words, and the way out."""
+    """A reason: when it holds, its words, and what would free the segment. The first one counts."""
 
     code: str
     holds: Column
@@ -40,23 +40,33 @@ def _unit() -> Column:
 
 
 def code() -> Column:
-    """Give the first reason that holds."""
+    """Return the code of the first reason that holds."""
     return F.coalesce(*(F.when(reason.holds, reason.code) for reason in _reasons()))
 
 
 def words() -> Column:
-    """Give the reason in words."""
+    """Return the words of the first reason that holds."""
     return F.coalesce(*(F.when(reason.holds, reason.words) for reason in _reasons()))
 
 
 def remedy() -> Column:
-    """Give the setting or action that would free the segment; null where it goes."""
+    """Return the setting or action that would free the segment; null where it goes."""
     ways = (F.when(reason.holds, reason.remedy) for reason in (*_of_held(), *_of_young()))
     return F.when(F.col("rule").isNull(), F.coalesce(*ways))
 
 
 def _reasons() -> list[Reason]:
     return [*_of_deleted(), *_of_held(), *_of_young()]
+
+
+def _of_held() -> list[Reason]:
+    """Return the reasons that hold a segment whatever its age, then those of one past a limit."""
+    return [*_of_other_rules(), *_of_any_age(), *_of_uncommitted(), *_of_unsent(), _blocked()]
+
+
+def _of_young() -> list[Reason]:
+    """Return the reasons of a segment that no limit has reached."""
+    return [*_of_unlimited(), *_of_clock()]
 
 
 def _of_deleted() -> list[Reason]:
@@ -87,23 +97,23 @@ def _of_deleted() -> list[Reason]:
     ]
 
 
-def _of_held() -> list[Reason]:
-    """Give reasons that hold a segment whatever its age, or hold one that could go by age."""
-    could_go = F.col("is_expired") | F.col("is_beyond_size")
-    uncommitted, unsent = could_go & ~F.col("is_committed"), could_go & ~F.col("is_uploaded")
+def _of_other_rules() -> list[Reason]:
+    return [
+        Reason(
+            rules.code,
+            F.col("other_rules") == rules.code,
+            F.lit(rules.words),
+            F.lit(rules.remedy),
+        )
+        for rules in OTHER_RULES
+    ]
+
+
+def _of_any_age() -> list[Reason]:
     policy = F.when(F.col("cleanup_policy") == "", "cleanup.policy is empty").otherwise(
         F.concat(F.lit("cleanup.policy is "), F.col("cleanup_policy"))
     )
     return [
-        *(
-            Reason(
-                rules.code,
-                F.col("other_rules") == rules.code,
-                F.lit(rules.words),
-                F.lit(rules.remedy),
-            )
-            for rules in OTHER_RULES
-        ),
         Reason(
             UNREADABLE,
             ~F.col("is_readable"),
@@ -122,6 +132,16 @@ def _of_held() -> list[Reason]:
             F.concat(policy, F.lit(": nothing goes by time or size")),
             F.lit("cleanup.policy with delete"),
         ),
+    ]
+
+
+def _is_past_a_limit() -> Column:
+    return F.col("is_expired") | F.col("is_beyond_size")
+
+
+def _of_uncommitted() -> list[Reason]:
+    uncommitted = _is_past_a_limit() & ~F.col("is_committed")
+    return [
         Reason(
             NO_HIGH_WATERMARK,
             uncommitted & F.col("high_watermark").isNull(),
@@ -134,6 +154,12 @@ def _of_held() -> list[Reason]:
             _text("past its limits, but it reaches above the high watermark %d", "high_watermark"),
             F.lit("let the followers of the partition catch up"),
         ),
+    ]
+
+
+def _of_unsent() -> list[Reason]:
+    unsent = _is_past_a_limit() & ~F.col("is_uploaded")
+    return [
         Reason(
             UPLOAD_UNKNOWN,
             unsent & F.col("highest_remote_offset").isNull(),
@@ -152,19 +178,20 @@ def _of_held() -> list[Reason]:
             ),
             F.lit("let the upload catch up: see RemoteCopyLagBytes and its errors"),
         ),
-        Reason(
-            BLOCKED,
-            could_go,
-            _text("expired, but the older segment %d stays", "blocked_by_base_offset"),
-            _text("free segment %d first", "blocked_by_base_offset"),
-        ),
     ]
 
 
-def _of_young() -> list[Reason]:
-    """Give reasons of a segment that no limit has reached."""
-    unlimited, timeless = F.col("limit_ms") < 0, ~F.col("by_record")
-    is_future = F.col("is_future")
+def _blocked() -> Reason:
+    return Reason(
+        BLOCKED,
+        _is_past_a_limit(),
+        _text("expired, but the older segment %d stays", "blocked_by_base_offset"),
+        _text("free segment %d first", "blocked_by_base_offset"),
+    )
+
+
+def _of_unlimited() -> list[Reason]:
+    unlimited = F.col("limit_ms") < 0
     return [
         Reason(
             NO_LIMIT,
@@ -178,6 +205,13 @@ def _of_young() -> list[Reason]:
             F.lit("no limit by time; without it the log is smaller than retention.bytes"),
             F.lit("lower retention.bytes, or set retention.ms"),
         ),
+    ]
+
+
+def _of_clock() -> list[Reason]:
+    """Return the reasons that lie in the timestamp or mtime that a segment goes by."""
+    timeless, is_future = ~F.col("by_record"), F.col("is_future")
+    return [
         Reason(
             COPIED,
             timeless & F.col("is_copied"),

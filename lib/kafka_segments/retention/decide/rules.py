@@ -1,4 +1,4 @@
-"""What retention does in which release of Kafka."""
+"""The rules of retention, release by release."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,14 +13,14 @@ class RetentionRules:
     """The rules of one release.
 
     Attributes:
-        passes: The passes in their order.
-        heeds_high_watermark: What reaches above the high watermark stays.
-        needs_high_watermark: Nothing goes while it is not known.
-        by_mtime: The file's mtime is the clock, whatever the records say.
-        negative_is_unlimited: A negative retention.ms is no limit; else all is past it.
-        starts_without_delete: The pass by log start offset runs whatever the cleanup.policy.
-        is_tiered: There is remote storage.
-        empty_policy_is_tiered: An empty cleanup.policy runs all passes on a tiered topic.
+        passes: the passes, in their order.
+        heeds_high_watermark: a segment that reaches above the high watermark stays.
+        needs_high_watermark: nothing goes while the high watermark is not known.
+        by_mtime: the mtime of the file is its time, whatever the records say.
+        negative_is_unlimited: a negative retention.ms is no limit; if not, all is past it.
+        starts_without_delete: the pass by log start offset runs whatever the cleanup.policy is.
+        is_tiered: the release has remote storage.
+        empty_policy_is_tiered: on a tiered topic an empty cleanup.policy runs all passes.
 
     Source: Log.deleteOldSegments of the releases, UnifiedLog.deleteOldSegments (4.3.1).
     """
@@ -36,7 +36,7 @@ class RetentionRules:
 
     @classmethod
     def of(cls, version: str) -> Self:
-        """Give the rules of a release such as 4.3, 3.9.1 or 0.10.2.
+        """Return the rules of a release such as 4.3, 3.9.1 or 0.10.2.
 
         Raises:
             UsageError: no version, or one before 0.8.

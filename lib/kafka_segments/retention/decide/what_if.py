@@ -1,34 +1,51 @@
 """What retention would leave under other settings, side by side with today's."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from kafka_segments.retention.decide.other_rules import words
 from kafka_segments.retention.decide.passes import mark_deleted
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 TODAY = "today"
 _KEPT = ("segments", "size_bytes", "oldest_offset", "span_ms")
 _KEY = ("cluster", "topic")
 
 
+def settings_table(
+    grid: Sequence[Mapping[str, Any]], types: Mapping[str, T.DataType]
+) -> tuple[list[tuple[Any, ...]], T.StructType]:
+    """Return the rows and columns of ``changes`` for ``compare_retention``.
+
+    ``grid`` has one mapping of settings to values a row, all of the keys of ``types``.
+    """
+    names = [" ".join(f"{key}={row[key]}" for key in types) for row in grid]
+    values = [(name, *(row[key] for key in types)) for name, row in zip(names, grid, strict=True)]
+    columns = [T.StructField("setting", T.StringType())]
+    columns += [T.StructField(f"_new_{key}", kind) for key, kind in types.items()]
+    return [(TODAY, *(None for _ in types)), *values], T.StructType(columns)
+
+
 def compare_retention(
     *, now_ms: int, rules: RetentionRules, changes: DataFrame, keys: tuple[str, ...]
-) -> Callable[[DataFrame], DataFrame]:
+) -> Transform:
     """Sum up per topic what retention leaves under each of several settings, in one pass.
 
-    ``changes`` has a column ``setting`` and one, ``_new_<key>``, for each of ``keys``: the
-    value that takes the place of the topic's, null: none does. Its row ``today`` has nulls.
+    ``changes`` has a column ``setting``, and for each of ``keys`` a column ``_new_<key>``: the
+    value that takes the place of the topic's own; null: the topic's own holds. Its row ``today``
+    has nulls alone.
 
     Needs: what ``mark_deleted`` needs, min_timestamp_ms, max_timestamp_ms.
     Gives: cluster, topic, setting, and of what is left segments, size_bytes, oldest_offset
         (least of all partitions), span_ms (from the least to the greatest record timestamp);
-        the same of today as today_<name>; not_decided (why nothing goes by these settings where
-        all of the topic falls under ``OTHER_RULES``; null: it does).
+        the same of today as today_<name>; not_decided (for a topic that falls under
+        ``OTHER_RULES`` as a whole, why nothing goes by these settings; else null).
     """
     log = (*LOG_KEYS, "setting")
 

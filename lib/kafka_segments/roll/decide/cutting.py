@@ -1,4 +1,4 @@
-"""Cut a log at known points by a broker's greedy rules, with bounds for what lies between."""
+"""Cut a log at known points as a broker would, with bounds for what lies between them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -15,10 +15,10 @@ _ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
 
 @dataclass(frozen=True)
 class Points:
-    """Batches of a log whose place is known: positions ascend, the last is the log's end.
+    """Batches of a log whose place is known. Positions ascend; the last is the log's end.
 
-    ``timestamps`` are the greatest up to each point in its segment, ``gap_bytes`` the most bytes
-    between two points before any were left out: no batch is larger.
+    ``timestamps`` are the greatest up to each point in its segment. ``gap_bytes`` is the greatest
+    distance of two neighbours, before points were left out; so no batch is larger.
     """
 
     positions: Longs
@@ -30,7 +30,7 @@ class Points:
 
     @classmethod
     def of(cls, table: pa.Table) -> Self:
-        """Read the rows of one log; of two at one position the later segment's counts."""
+        """Read the rows of one log; of two at one position that of the later segment counts."""
         table = table.sort_by([("position", "ascending"), ("base_offset", "ascending")])
         positions = table["position"].to_numpy()
         is_last = np.append(positions[1:] != positions[:-1], True)
@@ -45,7 +45,7 @@ class Points:
 
 
 class _Walk(NamedTuple):
-    """Segments of a walk, their number at most, and the largest in bytes and ms."""
+    """The number of segments of a walk, how many it can be at most, and the largest segment."""
 
     segments: int
     most: int
@@ -58,9 +58,10 @@ def cut(
 ) -> dict[str, int | bool]:
     """Count the segments that a log would have, and their files and indexes.
 
-    1. A cut at the last point that surely is within the limits is never later than the
-       broker's, so this walk has as many segments or more.
-    2. A cut at the point behind it is never earlier, so that walk has as many or fewer.
+    1. One walk cuts at the last point that surely is within the limits. None of its cuts is later
+       than the broker's, so it has as many segments or more.
+    2. The other walk cuts at the point after that one. None of its cuts is earlier than the
+       broker's, so it has as many segments or fewer.
     """
     total = int(points.positions[-1])
     sure = _walk(points, segment_bytes, segment_ms, is_late=False)
@@ -103,7 +104,7 @@ def _walk(points: Points, segment_bytes: int, segment_ms: int, *, is_late: bool)
         last = int(np.searchsorted(positions, reach, side="right")) - 1
         last = _before_timeout(timestamps, start, last, segment_ms)
         inside = 1
-        if last == start:  # what lies between this point and the next is cut where none knows
+        if last == start:  # no point tells where the broker cuts before the next one
             inside += _cuts_between(points, start, segment_bytes, segment_ms)
         stop = last + 1 if is_late or last == start else last
         stop = min(stop, end)
@@ -114,7 +115,7 @@ def _walk(points: Points, segment_bytes: int, segment_ms: int, *, is_late: bool)
 
 
 def _before_timeout(timestamps: Longs, start: int, last: int, segment_ms: int) -> int:
-    """Give the last point up to ``last`` before the first that is past the time limit."""
+    """Return the last point up to ``last`` that comes before the first one past the time limit."""
     first = int(timestamps[start])
     limit = first + segment_ms
     if first < 0 or limit > 2**63 - 1:
@@ -129,7 +130,10 @@ def _before_timeout(timestamps: Longs, start: int, last: int, segment_ms: int) -
 
 
 def _cuts_between(points: Points, start: int, segment_bytes: int, segment_ms: int) -> int:
-    """Bound the cuts between a point and the next: each takes so many ms or, two by two, bytes."""
+    """Return how many cuts can lie between a point and the next.
+
+    Two cuts by bytes take more than ``segment_bytes``, one by time more than ``segment_ms``.
+    """
     size = int(points.positions[start + 1]) - int(points.positions[start])
     span = int(points.timestamps[start + 1]) - int(points.timestamps[start])
     return 2 * size // segment_bytes + max(span, 0) // (segment_ms + 1)

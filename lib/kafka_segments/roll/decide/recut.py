@@ -1,4 +1,4 @@
-"""Cut the history of logs anew: which segments would other settings have given?"""
+"""Decide which segments other settings would have given: cut the history of logs anew."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,10 +8,9 @@ from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.roll.decide.cutting import Points, cut
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
-LOG = SEGMENT_KEYS[:-1]
 CUTS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, setting string,"
     " segments_today long, segments long, segments_least long, segments_most long, files long,"
@@ -31,24 +30,25 @@ def compare_cuts(
     time_index: DataFrame,
     grid: Sequence[Mapping[str, int]],
     points_a_segment: int = _POINTS_A_SEGMENT,
-) -> Callable[[DataFrame], DataFrame]:
+) -> Transform:
     """Cut every log anew under each setting of ``grid``, from its index entries alone.
 
-    An entry tells where a batch begins and the greatest timestamp up to it, so a cut is known
-    but for the batches between two entries; ``segments_least`` and ``segments_most`` hold for
-    any that lie there. Of a long log only so many entries are walked that a segment of the
-    least settings has ``points_a_segment`` by bytes and as many by time.
-
-    ``grid`` holds segment_bytes, segment_ms and index_interval_bytes; what it leaves out is as the
-    log's own columns of these names say. Where timestamps go back from segment to segment, or are
-    missing, is_in_order is false and the bounds are those that bytes and batches give. What only
-    a broker knows is left out: jitter, full indexes, restarts. KRaft's own log is not cut: its row
-    says so in not_decided, which is null for all others.
+    1. An entry says where a batch begins, and the greatest timestamp up to it. So the place of a
+       cut is known but for the batches between two entries. ``segments_least`` and
+       ``segments_most`` are bounds that hold wherever between them it lies.
+    2. Of a long log not all entries are walked: a segment of the smallest settings has
+       ``points_a_segment`` of them by bytes, and as many by time.
+    3. A row of ``grid`` has some of segment_bytes, segment_ms and index_interval_bytes. For the
+       others the log's own columns of these names hold.
+    4. Where timestamps are missing, or go back from segment to segment, is_in_order is false, and
+       the bounds are those that bytes and batches give.
+    5. What only a broker knows is left out: jitter, full indexes, restarts.
+    6. KRaft's own log is not cut. Its row says why in not_decided, which is null for all others.
 
     Needs: the key of a segment, size_bytes, first_batch_timestamp_ms, max_timestamp_ms,
         batch_count, segment_bytes, segment_ms, index_interval_bytes; the tables offset_index and
         time_index.
-    Gives: one row a log and setting, columns ``CUTS``.
+    Gives: a row for each log and setting, columns ``CUTS``.
     """
     walk = _walker([dict(row) for row in grid])
 
@@ -73,17 +73,17 @@ def compare_cuts(
         points = thinned.join(placed, list(SEGMENT_KEYS), how="inner").withColumn(
             "position", F.col("position") + F.col("_start")
         )
-        walked = points.select(*LOG, "base_offset", *_POINTS, *SETTINGS)
-        return walked.groupBy(*LOG).applyInArrow(walk, CUTS)
+        walked = points.select(*LOG_KEYS, "base_offset", *_POINTS, *SETTINGS)
+        return walked.groupBy(*LOG_KEYS).applyInArrow(walk, CUTS)
 
     return transform
 
 
 def _placed(segments: DataFrame) -> DataFrame:
-    """Add where each segment begins in its log, and what is known of the whole log."""
-    by_base = Window.partitionBy(*LOG).orderBy("base_offset")
+    """Return where each segment begins in its log, and what is known of the whole log."""
+    by_base = Window.partitionBy(*LOG_KEYS).orderBy("base_offset")
     before = by_base.rowsBetween(Window.unboundedPreceding, -1)
-    whole = Window.partitionBy(*LOG).rowsBetween(
+    whole = Window.partitionBy(*LOG_KEYS).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
     size = F.coalesce("size_bytes", F.lit(0))
@@ -104,7 +104,7 @@ def _placed(segments: DataFrame) -> DataFrame:
 
 
 def _entries(offset_index: DataFrame, time_index: DataFrame, placed: DataFrame) -> DataFrame:
-    """Give the known batches of each segment: its first, the indexed ones, and its end."""
+    """Return the known batches of each segment: its first, the indexed ones, and its end."""
 
     def rows(frame: DataFrame, offset: Column, position: Column, timestamp: Column) -> DataFrame:
         return frame.select(
@@ -144,7 +144,7 @@ def _walker(
     cuts = pa.schema([(name, kinds[kind]) for name, kind in columns])
 
     def walk(log: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        keys = {name: value.as_py() for name, value in zip(LOG, log, strict=True)}
+        keys = {name: value.as_py() for name, value in zip(LOG_KEYS, log, strict=True)}
         if keys["topic"] == METADATA_TOPIC:
             left = [keys | {"setting": _name(row), "not_decided": _METADATA} for row in grid]
             return pa.Table.from_pylist(left, cuts)

@@ -1,7 +1,5 @@
 """Decide which active segments roll at the next append, why, and when the others will."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -18,9 +16,9 @@ from kafka_segments.roll.decide.rules import (
     RollRules,
 )
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.decisions import Decision
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
-ROLL, JITTER, KEEP, UNKNOWN = "roll", "jitter", "keep", "unknown"
 _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 _INDEX_SOURCES = {
     IndexSource.BESIDE: "by the index files beside it",
@@ -32,14 +30,15 @@ _INDEX_SOURCES = {
 _OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
 
 
-def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], DataFrame]:
+def decide_rolls(*, now_ms: int, rules: RollRules) -> Transform:
     """Decide for each segment whether the next append at ``now_ms`` rolls it.
 
-    The rules in Kafka's order, of which one is enough:
+    One of the rules is enough; they are asked in Kafka's order:
 
-    1. segment_bytes: with the append the segment were larger.
+    1. segment_bytes: with the append the segment would be larger.
     2. segment_ms: it has bytes, and more than segment.ms less the jitter has passed.
-    3. offset_index_full, time_index_full: no entry (in the time index: only the last) is left.
+    3. offset_index_full, time_index_full: there is room for no more entry (in the time index: for
+       the last one alone).
     4. offset_overflow: the append's last offset is out of the indexes' reach.
 
     A broker draws the jitter when it opens a segment, so a decision that hangs on it is
@@ -74,10 +73,10 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
         is_loaded = F.col("next_offset").isNotNull() & F.col("index_entries").isNotNull()
         is_known = is_loaded & F.col("other_rules").isNull()
         decision = (
-            F.when(~is_known, UNKNOWN)
-            .when(F.size("_surely") > 0, ROLL)
-            .when(F.size("_held") > 0, JITTER)
-            .otherwise(KEEP)
+            F.when(~is_known, Decision.UNKNOWN)
+            .when(F.size("_surely") > 0, Decision.ROLL)
+            .when(F.size("_held") > 0, Decision.JITTER)
+            .otherwise(Decision.KEEP)
         )
         return (
             timed.withColumn(
@@ -95,7 +94,7 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Callable[[DataFrame], Data
 
 
 def _max_segment_ms(rules: RollRules) -> Column:
-    """Give segment.ms, which a compacted topic's max.compaction.lag.ms bounds."""
+    """Return segment.ms, but at most max.compaction.lag.ms where the topic is compacted."""
     is_compacted = F.array_contains(F.split("cleanup_policy", ","), "compact")
     has_lag = is_compacted & (F.col("max_compaction_lag_ms") > 0) & F.lit(rules.has_compaction_lag)
     bounded = F.least("segment_ms", "max_compaction_lag_ms")
@@ -124,7 +123,7 @@ def _clock_source(rules: RollRules) -> Column:
 
 
 def _until(now_ms: int, rules: RollRules) -> Column:
-    """Give the moment that is held against the clock: the append's timestamp, or now."""
+    """Return the moment that the time rule compares with: the append's timestamp, or now."""
     by_append = _has_timestamp(rules) & F.lit(rules.time != LARGEST)
     return F.when(by_append, F.col("append_timestamp_ms")).otherwise(F.lit(now_ms))
 
@@ -145,13 +144,13 @@ def _rules_that_hold(rules: RollRules, limit_ms: Column) -> Column:
 
 
 def _moment(limit_ms: Column) -> Column:
-    """Give the first timestamp (or moment) that is past the time rule's limit; null: never."""
+    """Return the first timestamp or moment past the limit of the time rule; null: never."""
     moment = F.try_add(F.col("_clock"), F.try_add(limit_ms, F.lit(1)))
     return F.when((F.col("size_bytes") > 0) & (F.col("_max_ms") < _MAX_LONG), moment)
 
 
 def _nearest(rules: RollRules) -> Column:
-    """Give the rule whose limit is used up most, with the share that is."""
+    """Return the rule whose limit is used up most, and the share of it that is used."""
 
     def share(name: str, used: Column, limit: Column) -> Column:
         part = F.try_divide(used.cast("double"), limit.cast("double"))
@@ -174,7 +173,7 @@ def _nearest(rules: RollRules) -> Column:
 
 
 def _outcome() -> list[Column]:
-    is_known = F.col("decision") != UNKNOWN
+    is_known = F.col("decision") != Decision.UNKNOWN
     last = minus(minus("next_offset", 1), "base_offset")
     left = {
         "bytes_left": minus("segment_bytes", "size_bytes"),
@@ -201,7 +200,7 @@ def _outcome() -> list[Column]:
 
 
 def _projected_full() -> Column:
-    """Give when segment.bytes is reached at the segment's own rate so far; null: no rate."""
+    """Return when segment.bytes is reached at the segment's own rate so far; null: no rate."""
     span = minus("max_timestamp_ms", "first_batch_timestamp_ms")
     left = F.greatest(minus("segment_bytes", "size_bytes"), F.lit(0))
     still_ms = F.try_divide(left.cast("double") * span, F.col("size_bytes"))
@@ -211,7 +210,7 @@ def _projected_full() -> Column:
 
 
 def _by_which_index() -> Column:
-    """Say where the entries of its indexes were counted."""
+    """Return in words where the entries of its indexes were counted."""
     words = F.lit(None).cast("string")
     for source, text in _INDEX_SOURCES.items():
         words = F.when(F.col("index_source") == source, text).otherwise(words)
@@ -234,8 +233,9 @@ def _reason() -> Column:
     kept = F.when(is_index | is_guess, by_index).otherwise(kept)
     not_loaded = "a broker does not load it; see segments.damage"
     chosen = F.when(F.col("other_rules").isNotNull(), roll_words())
-    chosen = chosen.when(F.col("decision") == UNKNOWN, not_loaded)
-    chosen = chosen.when(F.col("decision") == JITTER, "older than segment.ms with some jitters")
+    chosen = chosen.when(F.col("decision") == Decision.UNKNOWN, not_loaded)
+    some_jitters = "older than segment.ms with some jitters"
+    chosen = chosen.when(F.col("decision") == Decision.JITTER, some_jitters)
     for name, text in texts.items():
         chosen = chosen.when(first == name, text)
     return chosen.otherwise(kept)

@@ -1,4 +1,4 @@
-"""When a broker rolls a segment, by release and by the texts of KIP-33."""
+"""The rules by which brokers roll segments, by release and by the texts of KIP-33."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,13 +18,13 @@ class RollRules:
     """The rules of one release.
 
     Attributes:
-        time: What the time rule counts from and to. ``first-batch``: from the first batch's
-            greatest timestamp to the append's (0.10.1 and later). ``first-message``: KIP-33 as
-            accepted, from the first message's. ``largest-timestamp``: KIP-33's first text, from
-            the greatest seen to now. ``create-time``: from the segment's creation to now
-            (before 0.10.1); the others fall back to it where there is no timestamp.
-        has_time_index: A full time index rolls (0.10.1 and later).
-        has_overflow: An offset out of the index's reach rolls (0.10.2 and later).
+        time: what the time rule counts from, and to. ``first-batch``: from the greatest timestamp
+            of the first batch to that of the append (0.10.1 and later). ``first-message``: from
+            the first message's to the append's, as KIP-33 was accepted. ``largest-timestamp``:
+            from the greatest seen to now, the first text of KIP-33. ``create-time``: from the
+            segment's creation to now (before 0.10.1). Without a timestamp ``create-time`` holds.
+        has_time_index: a full time index rolls the segment (0.10.1 and later).
+        has_overflow: an offset out of the index's reach rolls the segment (0.10.2 and later).
         has_compaction_lag: max.compaction.lag.ms shortens segment.ms (2.3 and later).
 
     Source: LogSegment.shouldRoll and timeWaitedForRoll of the releases, KIP-33.
@@ -37,7 +37,7 @@ class RollRules:
 
     @classmethod
     def of(cls, release: tuple[int, ...], time: str | None = None) -> Self:
-        """Give the rules of a release such as (4, 3), with another time rule where one is named.
+        """Return the rules of a release such as (4, 3), with the time rule that is named, if any.
 
         Raises:
             UsageError: no rule of that name, or a release before 0.8.

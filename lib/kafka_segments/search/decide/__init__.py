@@ -1,1 +1,1 @@
-"""Decide where to look, and what the answer is; no I/O, no clock."""
+"""Decide where to look, and what the answer is; no files, no tables, no clock."""

@@ -1,4 +1,4 @@
-"""Answer searches: Kafka's answer and the true one side by side, and why they differ."""
+"""Decide the answers: Kafka's and the true one side by side, and why they differ."""
 
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ _ASKED = ("question", "target_ms", "log_start_offset", "log_end_offset", "last_v
 
 
 class Since(NamedTuple):
-    """A name that ListOffsets knows, and the first release that does."""
+    """A name that ListOffsets knows, and the first release that knows it."""
 
     name: str
     version: Version
@@ -61,7 +61,7 @@ def _long(value: int | None = None) -> Column:
 
 
 def answer_named(*, kafka_version: Version) -> Transform:
-    """Answer EARLIEST, LATEST and the names for tiered logs; these logs are taken as not tiered.
+    """Answer EARLIEST, LATEST and the names for tiered logs. All logs count as not tiered.
 
     Needs: the key of a log, question, target_ms, log_start_offset, log_end_offset,
         last_visible_offset (exclusive: high watermark or last stable offset), leader_epochs.
@@ -118,10 +118,11 @@ def _too_old(kafka_version: Version) -> Column:
 def compare_answers(*, kafka_version: Version) -> Transform:
     """Put Kafka's answer and the true one of each question side by side.
 
-    1. Kafka's is the record found in the one segment that it chose, if it lies below the last
-       visible offset; else unknown, -1. Later segments it does not try.
-    2. The true one is the least offset found among all segments chosen.
-    3. MAX_TIMESTAMP before 3.8 answers the last offset of the batch, not the record's.
+    1. Kafka's answer is the record found in the one segment that it chose, if that record lies
+       below the last visible offset. Otherwise the answer is -1, unknown: Kafka does not try later
+       segments.
+    2. The true answer is the least offset found among all segments chosen.
+    3. Before 3.8 the answer for MAX_TIMESTAMP is the last offset of the batch, not the record's.
 
     Needs: rows of ``find_first_records`` with question, target_ms, log_start_offset,
         log_end_offset, last_visible_offset, role, base_offset, max_timestamp_ms,
@@ -159,7 +160,7 @@ def compare_answers(*, kafka_version: Version) -> Transform:
 
 
 def _kafkas_record(kafka_version: Version) -> dict[str, Column]:
-    """Give the record that Kafka's log finds, before a client may see it."""
+    """Return the record that Kafka's log finds, whether or not a consumer can read it."""
     record = F.col("_kafka.record")
     is_shallow = (F.col("target_ms") == MAX_TIMESTAMP) & F.lit(kafka_version < _EXACT_MAX_TIMESTAMP)
     return {
@@ -193,7 +194,7 @@ def _answer_columns(kafka_version: Version) -> dict[str, Column]:
 
 
 def _difference() -> Column:
-    """Say why Kafka's answer is not the true one; null where they are the same."""
+    """Return why Kafka's answer is not the true one; null where they are the same."""
     offset, true = F.col("_offset"), F.col("_true.offset")
     is_same = offset.eqNullSafe(true)
     segment = F.concat(F.lit("Kafka searches segment "), F.col("_kafka.base_offset").cast("string"))

@@ -1,4 +1,4 @@
-"""Choose the segment that a search goes to, and the byte where it begins, from tables alone."""
+"""Decide which segment a search reads, and from which byte on, from the tables alone."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -19,40 +19,10 @@ _FILE = (
 )
 
 
-def describe_logs(logs: DataFrame) -> Transform:
-    """Tell of each log where it starts and ends, and its leader epochs.
-
-    The log start offset is the checkpoint's, but not below the first segment; the end is the
-    last segment's next offset. Epochs are those of the file, else those that the batches show.
-
-    Needs: rows of ``segments``; ``logs``: rows of ``logs``.
-    Gives: the key of a log, log_start_offset, log_end_offset (long), high_watermark,
-        leader_epochs (array of epoch, start_offset).
-    """
-
-    def transform(segments: DataFrame) -> DataFrame:
-        epochs = F.array_sort(F.flatten(F.collect_list("leader_epochs")))
-        found = segments.groupBy(*LOG_KEYS).agg(
-            F.min("base_offset").alias("_first"),
-            F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),
-            epochs.alias("_epochs"),
-        )
-        known = logs.select(*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs")
-        return found.join(known, list(LOG_KEYS), how="left").select(
-            *LOG_KEYS,
-            F.greatest("_first", "log_start_offset").alias("log_start_offset"),
-            "log_end_offset",
-            "high_watermark",
-            F.coalesce("leader_epochs", "_epochs").alias("leader_epochs"),
-        )
-
-    return transform
-
-
 def _rising(segments: DataFrame) -> DataFrame:
-    """Give the segments that can be the first to reach a timestamp, for each role.
+    """Return the segments that can be the first to reach a timestamp, for each role.
 
-    Only one that goes beyond all before it can be; of these timestamps rise.
+    These are the segments that reach further than all segments before them.
     """
     start = F.col("log_start_offset")
     is_whole = (F.col("max_timestamp_ms") >= 0) & (F.col("base_offset") >= start)
@@ -82,15 +52,15 @@ def _rising(segments: DataFrame) -> DataFrame:
 def choose_by_timestamp(segments: DataFrame) -> Transform:
     """Choose the segments that hold the first record at or after a timestamp.
 
-    1. Kafka's: the first whose largest timestamp, the file's mtime where no record has one,
-       is at or after it.
-    2. The true one: the same by record timestamps alone, among segments above the log start
-       offset; the segment that the log start offset lies in comes besides, since what reaches the
-       timestamp in it may lie below that offset.
+    1. Kafka's is the first segment whose largest timestamp is at or after it. Where no record has
+       a timestamp, the mtime of the file counts.
+    2. The true one is found by record timestamps alone, among the segments that begin at or above
+       the log start offset. The segment in which that offset lies is searched, too: the record in
+       it that reaches the timestamp may lie below that offset.
 
     Needs: the key of a log, least_timestamp_ms (not negative), least_offset (the log start
         offset), any other columns; ``segments``: rows of ``segments`` with log_start_offset.
-    Gives: a row a segment chosen: these columns, base_offset, path, valid_bytes,
+    Gives: a row for each segment chosen: these columns, base_offset, path, valid_bytes,
         max_timestamp_ms, offset_of_max_timestamp, role (kafka, true). Where Kafka finds no
         segment, its row has nulls.
     Source: UnifiedLog.fetchOffsetByTimestamp.
@@ -116,10 +86,10 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
 
 
 def choose_by_max_timestamp(segments: DataFrame) -> Transform:
-    """Choose the segment with the greatest timestamp, the first of equals.
+    """Choose the segment with the greatest timestamp; of equals the first.
 
-    Where no record has a timestamp, Kafka answers the first segment's first record, unless that
-    is of a message v0; in truth there is none.
+    Where no record has a timestamp, there is no true answer. Kafka then answers the first record
+    of the first segment, unless its message format is v0.
 
     Needs: the key of a log, any other columns; ``segments``: rows of ``segments``.
     Gives: as ``choose_by_timestamp``, the greatest timestamp as least_timestamp_ms.
@@ -148,7 +118,8 @@ def choose_by_max_timestamp(segments: DataFrame) -> Transform:
 def choose_by_offset(segments: DataFrame) -> Transform:
     """Choose the segments that hold the first record at or after an offset.
 
-    That is the first segment that ends above it; where compaction left no record in it, the next.
+    This is the first segment that ends above the offset. Compaction may have left no such record
+    in it, so the next segment is chosen, too.
 
     Needs: the key of a log, question, least_offset (long); ``segments``: rows of ``segments``.
     Gives: as ``choose_by_timestamp``, with least_timestamp_ms open and role true.
@@ -181,58 +152,62 @@ def choose_by_offset(segments: DataFrame) -> Transform:
 def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
     """Find the byte where the read of each chosen segment begins.
 
-    1. Let T be the greatest indexed timestamp at or below the one searched, o its offset, and o'
-       the offset of the next entry. Where T is the timestamp itself, nothing before the batch
-       of o has it.
-    2. Else all batches up to the last offset entry below o' have timestamps of T at most: had
-       one more, that offset entry would have come with a time entry.
-    3. Nothing that ends below the least offset is searched.
-    4. The read begins where the offset index says, at the entry with the greatest offset not
-       above; at the start of the file where there is none.
+    1. Let T be the greatest indexed timestamp at or below the least timestamp asked for, o the
+       offset of its entry, and o' the offset of the next entry. If T is the timestamp asked for,
+       no batch before the one that holds o has it.
+    2. Otherwise no batch up to the last offset entry below o' has a timestamp above T: with such a
+       batch a time entry would have been written at that offset entry.
+    3. What ends below the least offset is not searched.
+    4. The read begins at the offset entry with the greatest offset at or below the one found by
+       1 to 3; without such an entry, at the start of the file.
 
-    Kafka begins at o in any case, which finds the same and reads more.
+    Kafka always begins at o, which finds the same record and reads more.
 
-    Needs: the key of a segment, least_timestamp_ms, least_offset; the tables' rows.
+    Needs: the key of a segment, least_timestamp_ms, least_offset; ``time_index`` and
+        ``offset_index``: rows of these tables.
     Gives: the same and start_position (long, bytes).
     Source: LogSegment.findOffsetByTimestamp, LogSegment.recover.
     """
+    is_indexed = F.col("_indexed") == F.col("least_timestamp_ms")
+    by_time = F.when(is_indexed, F.col("_offset")).otherwise(minus("_next_offset", 1))
+    start = F.greatest(F.coalesce(by_time, F.col("_offset")), F.col("least_offset"))
 
     def transform(chosen: DataFrame) -> DataFrame:
         segments = chosen.select(*SEGMENT_KEYS).distinct()
-        order = Window.partitionBy(*SEGMENT_KEYS).orderBy("_timestamp")
-        times = (
-            time_index.join(segments, list(SEGMENT_KEYS), how="left_semi")
-            .select(*SEGMENT_KEYS, F.col("timestamp_ms").alias("_timestamp"), F.col("offset"))
-            .unionByName(
-                segments.withColumn(
-                    "_timestamp", F.lit(NO_TIMESTAMP_BOUND).cast("long")
-                ).withColumn("offset", F.col("base_offset"))
-            )
-            .select(
-                *SEGMENT_KEYS,
-                "_timestamp",
-                F.col("_timestamp").alias("_indexed"),
-                F.col("offset").alias("_offset"),
-                F.lead("offset").over(order).alias("_next_offset"),
-            )
-        )
+        times = _time_entries(time_index, segments)
         offsets = offset_index.join(segments, list(SEGMENT_KEYS), how="left_semi").select(
             *SEGMENT_KEYS, "offset", F.col("position").alias("_position")
         )
-        is_indexed = F.col("_indexed") == F.col("least_timestamp_ms")
-        by_time = F.when(is_indexed, F.col("_offset")).otherwise(minus("_next_offset", 1))
+        at_time = last_at_or_below(
+            times, keys=SEGMENT_KEYS, at="least_timestamp_ms", entry_at="_timestamp"
+        )
+        at_offset = last_at_or_below(offsets, keys=SEGMENT_KEYS, at="_from", entry_at="offset")
         return (
-            chosen.transform(
-                last_at_or_below(
-                    times, keys=SEGMENT_KEYS, at="least_timestamp_ms", entry_at="_timestamp"
-                )
-            )
-            .withColumn(
-                "_from", F.greatest(F.coalesce(by_time, F.col("_offset")), F.col("least_offset"))
-            )
-            .transform(last_at_or_below(offsets, keys=SEGMENT_KEYS, at="_from", entry_at="offset"))
+            chosen.transform(at_time)
+            .withColumn("_from", start)
+            .transform(at_offset)
             .withColumn("start_position", F.coalesce("_position", F.lit(0)).cast("long"))
             .drop("_indexed", "_offset", "_next_offset", "_from", "_position")
         )
 
     return transform
+
+
+def _time_entries(time_index: DataFrame, segments: DataFrame) -> DataFrame:
+    """Return the time entries of segments, each with the next one's offset.
+
+    Each segment also gets an entry below all timestamps, at its base offset.
+    """
+    order = Window.partitionBy(*SEGMENT_KEYS).orderBy("_timestamp")
+    least = F.lit(NO_TIMESTAMP_BOUND).cast("long")
+    entries = time_index.join(segments, list(SEGMENT_KEYS), how="left_semi").select(
+        *SEGMENT_KEYS, F.col("timestamp_ms").alias("_timestamp"), F.col("offset")
+    )
+    first = segments.withColumns({"_timestamp": least, "offset": F.col("base_offset")})
+    return entries.unionByName(first).select(
+        *SEGMENT_KEYS,
+        "_timestamp",
+        F.col("_timestamp").alias("_indexed"),
+        F.col("offset").alias("_offset"),
+        F.lead("offset").over(order).alias("_next_offset"),
+    )

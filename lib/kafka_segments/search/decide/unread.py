@@ -1,11 +1,9 @@
-"""Answers that may lie where the tables end before the segment does."""
+"""Take back answers that may lie where the tables end before the segment does."""
 
-from collections.abc import Callable
-
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.moments import EARLIEST, EARLIEST_LOCAL
 
 _UNREAD = (
@@ -18,14 +16,31 @@ _ANSWERS = (
 )
 
 
-def say_unread(segments: DataFrame) -> Callable[[DataFrame], DataFrame]:
-    """Take back answers that records not in the tables could change, and say why.
+def say_unread(segments: DataFrame) -> Transform:
+    """Take back the answers that records missing from the tables could change, and say why.
 
-    What lies below the first such record stays: nothing behind it can come before it.
+    An answer below the first such record stays: no missing record can come before it.
 
-    Needs: ``decide.search.ANSWER``; ``segments``: rows of ``segments``.
+    Needs: ``answers.ANSWER``; ``segments``: rows of ``segments``.
     Gives: the same.
     """
+    unread = F.broadcast(_first_unread(segments))
+    taken_back = {name: F.when(~F.col("_is_taken_back"), F.col(name)) for name in _ANSWERS}
+    problem = F.when(F.col("_is_taken_back"), F.col("_unread.why")).otherwise(F.col("problem"))
+
+    def transform(answers: DataFrame) -> DataFrame:
+        return (
+            answers.join(unread, list(LOG_KEYS), how="left")
+            .withColumn("_is_taken_back", _is_taken_back())
+            .withColumns({**taken_back, "problem": problem})
+            .select(*answers.columns)
+        )
+
+    return transform
+
+
+def _first_unread(segments: DataFrame) -> DataFrame:
+    """Return of each log the first offset that the tables may lack, and why, as ``_unread``."""
     why = F.concat_ws(
         "",
         F.col("path"),
@@ -37,37 +52,14 @@ def say_unread(segments: DataFrame) -> Callable[[DataFrame], DataFrame]:
         F.lit(": "),
         F.col("damage.message"),
     )
-    unread = (
-        segments.where(F.col("damage.kind").isin(*_UNREAD))
-        .groupBy(*LOG_KEYS)
-        .agg(
-            F.min(
-                F.struct(F.coalesce("next_offset", "base_offset").alias("offset"), why.alias("why"))
-            ).alias("_unread")
-        )
-    )
+    place = F.struct(F.coalesce("next_offset", "base_offset").alias("offset"), why.alias("why"))
+    damaged = segments.where(F.col("damage.kind").isin(*_UNREAD))
+    return damaged.groupBy(*LOG_KEYS).agg(F.min(place).alias("_unread"))
+
+
+def _is_taken_back() -> Column:
     is_start = F.col("target_ms").isin(EARLIEST, EARLIEST_LOCAL)
     is_named = (F.col("target_ms") < 0) & ~is_start
     is_behind = F.col("true_offset").isNull() | (F.col("true_offset") >= F.col("_unread.offset"))
-    is_taken_back = (
-        F.col("_unread").isNotNull()
-        & F.col("problem").isNull()
-        & (is_named | (~is_start & is_behind))
-    )
-
-    def transform(answers: DataFrame) -> DataFrame:
-        return (
-            answers.join(F.broadcast(unread), list(LOG_KEYS), how="left")
-            .withColumn("_is_taken_back", is_taken_back)
-            .withColumns(
-                {name: F.when(~F.col("_is_taken_back"), F.col(name)) for name in _ANSWERS}
-                | {
-                    "problem": F.when(F.col("_is_taken_back"), F.col("_unread.why")).otherwise(
-                        F.col("problem")
-                    )
-                }
-            )
-            .select(*answers.columns)
-        )
-
-    return transform
+    is_known = F.col("_unread").isNull() | F.col("problem").isNotNull()
+    return ~is_known & (is_named | (~is_start & is_behind))

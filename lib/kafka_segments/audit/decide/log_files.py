@@ -1,4 +1,4 @@
-"""Judge the files of a partition's folder that belong to no single segment, and those left over.
+"""Judge the files of a partition's folder that belong to no segment that is there.
 
 A producer ``.snapshot`` is an int16 version (1), a uint32 CRC-32C of all that follows it, an int32
 count and 46 bytes a producer. Source: ProducerStateManager.readSnapshot, LogLoader.
@@ -10,8 +10,8 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_segments.audit.consequences import Consequence, Effect, orphan_consequence
-from kafka_segments.audit.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.consequences import Consequence, Effect, orphan_consequence
+from kafka_segments.audit.decide.judgement import SNAPSHOT, Judgement, Kind, Verdict
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
@@ -38,7 +38,7 @@ class LogFile(NamedTuple):
 
 
 def orphans(names: Collection[str], version: Version) -> list[LogFile]:
-    """Find index files whose segment is not among ``names``."""
+    """Return the index files whose segment is not among ``names``."""
     found = []
     for name in sorted(names):
         match = _INDEX_FILE.fullmatch(name)
@@ -51,7 +51,7 @@ def orphans(names: Collection[str], version: Version) -> list[LogFile]:
 
 
 def is_judged_whole(name: str) -> bool:
-    """Tell whether ``judge_log_file`` knows a file by its name."""
+    """Return whether ``judge_log_file`` judges files of this name."""
     return name == LEADER_EPOCHS or _SNAPSHOT_FILE.fullmatch(name) is not None
 
 

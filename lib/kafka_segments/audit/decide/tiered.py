@@ -1,23 +1,22 @@
 """Judge a segment of Aiven's tiered storage: its manifest, its indexes, and what a broker does.
 
-A broker copies the indexes of a remote segment into its cache when it first reads from it, and runs
-the sanity checks there. It finds segments, and lets them expire, by what it announced in
-``__remote_log_metadata``; the manifest repeats that.
+At the first read from a remote segment a broker copies its indexes into a cache, and runs the
+sanity checks there. Brokers find segments, and let them expire, by what was announced in
+``__remote_log_metadata``. The manifest repeats that.
 
 Source: RemoteIndexCache, RemoteLogManager, TierStateMachine.
 """
 
 from typing import NamedTuple
 
-from kafka_segments.audit.consequences import (
+from kafka_segments.audit.decide.consequences import (
     KNOWN_SINCE,
     Consequence,
     Effect,
     SegmentState,
     consequence_of,
 )
-from kafka_segments.audit.judge_odd_files import ODD_KINDS, odd_index_consequence
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     EVERY_VERSION,
     OFFSET_INDEX,
     SNAPSHOT,
@@ -28,6 +27,7 @@ from kafka_segments.audit.judgement import (
     Kind,
     Verdict,
 )
+from kafka_segments.audit.decide.odd_files import ODD_KINDS, odd_index_consequence
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.recovery import SegmentRecovery
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart
@@ -44,14 +44,14 @@ _ASK = "see what __remote_log_metadata says of it; remove it only where nothing 
 
 
 class IndexParts(NamedTuple):
-    """Index files cut out of their object, by suffix; ``judged``: what was found out already."""
+    """Index files cut out of their object, by suffix; ``judged``: those that cannot be cut out."""
 
     files: dict[str, bytes | None]
     judged: list[Judgement]
 
 
 def cut_parts(manifest: SegmentManifest, indexes: bytes | None) -> IndexParts:
-    """Cut the object of a segment's indexes where its manifest says; None: it is not there."""
+    """Cut the object of a segment's indexes as its manifest says; ``indexes`` None: no object."""
     files: dict[str, bytes | None] = dict.fromkeys(PARTS)
     judged = []
     if indexes is None:
@@ -90,7 +90,7 @@ def judge_manifest(
     stored_bytes: int,
     log: SegmentRecovery | str,
 ) -> tuple[Judgement, Consequence]:
-    """Hold a manifest against names, sizes and the log, as recovered or why it could not be."""
+    """Judge a manifest by names, sizes and the log; ``log``: its recovery, or why not."""
     found = [_Difference(Effect.READS_FAIL, text) for text in _sizes(manifest, stored_bytes)]
     remote = manifest.segment
     if remote is not None:
@@ -174,7 +174,7 @@ def _epoch_at(epochs: list[EpochStart], offset: int) -> int | None:
 def consequence_anywhere(
     judgement: Judgement, state: SegmentState, version: Version, recovered: str | None
 ) -> Consequence:
-    """Say what a broker does with a file, be it on its disk or in tiered storage."""
+    """Return what a broker does with a file, on its disk or in tiered storage."""
     if state.is_tiered:
         return tiered_consequence(judgement)
     if judgement.kind in ODD_KINDS and version >= KNOWN_SINCE.get(judgement.suffix, (0,)):
@@ -183,7 +183,7 @@ def consequence_anywhere(
 
 
 def tiered_consequence(judgement: Judgement) -> Consequence:
-    """Say what a broker does with an object, or with an index that is cut out of one."""
+    """Return what a broker does with an object, or with an index that is cut out of one."""
     by_kind = _BY_KIND.get(judgement.kind) if judgement.kind is not None else None
     if by_kind is not None:
         return by_kind

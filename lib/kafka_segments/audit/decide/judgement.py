@@ -1,14 +1,15 @@
 """Judge the index files found beside a segment by what its log gives.
 
-A file is compared with the bytes that recovery writes. Where they differ, its entries are held
-against the log's own batches: brokers of other releases and settings write other entries that
-are as right, and no broker from 2.3 on checks these files at start.
+A file is compared with the bytes that recovery writes. Where they differ, its entries are compared
+with the log's own batches: brokers of other releases and settings write other entries that are as
+right. From 2.3 on no broker checks these files at start.
 
-1. Equal bytes are ``identical``, also where the zeros of preallocation follow (``padded``).
-2. Only zeros, or nothing, where the log has entries: ``never_written``.
-3. Entries that all hold, but at other places or with other offsets, are ``valid``.
-4. Entries beyond the log, or that end long before it does, belong to another state: ``stale``.
-5. What cannot have been written for this log is ``corrupt``.
+1. ``identical``: the bytes are equal.
+2. ``padded``: zeros follow entries that are right, as preallocation leaves them.
+3. ``never_written``: the file is empty or holds zeros alone, and the log gives entries.
+4. ``valid``: all entries are right, but stand at other places or have other offsets.
+5. ``stale``: entries lie beyond the log, or end long before it; they belong to another state of it.
+6. ``corrupt``: the entries cannot have been written for this log.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +31,7 @@ EVERY_VERSION = (2**31,)
 
 
 class Verdict(StrEnum):
-    """What an index file is, held against its log."""
+    """What an index file is, compared with its log."""
 
     IDENTICAL = "identical"
     VALID = "valid"
@@ -44,7 +45,7 @@ class Verdict(StrEnum):
 
 
 class Kind(StrEnum):
-    """Which sort of a verdict it is."""
+    """The kind of a verdict: what the file shows."""
 
     SPARSER = "sparser"
     SHIFTED = "shifted"
@@ -82,10 +83,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class LogFacts:
-    """A segment as recovery found it; entries as ``SegmentRecovery`` has them.
+    """A segment as recovery found it; the entries are those of ``SegmentRecovery``.
 
-    ``is_open``: the active segment of a broker that runs or was not stopped cleanly, so its index
-    files may be preallocated.
+    ``is_open``: it is the active segment of a broker that runs, or that was not stopped cleanly.
+    So its index files may be preallocated.
     """
 
     base_offset: int
@@ -109,8 +110,9 @@ class Opinion(NamedTuple):
 class Judgement(NamedTuple):
     """A verdict on one file; ``suffix`` names it.
 
-    ``entries`` counts the file's, ``rebuilt_entries`` the rebuilt file's; None: not known.
-    ``refused_below``: releases below this one find at start that the file is broken.
+    ``entries`` is the number of entries in the file, ``rebuilt_entries`` that of the rebuilt file;
+    None: not known. ``refused_below``: releases below this one find at start that the file is
+    broken; None: no release does.
     """
 
     suffix: str
@@ -123,11 +125,11 @@ class Judgement(NamedTuple):
 
 
 WalkLog = Callable[[], Iterable[Batches]]
-"""Gives the log's batches from the start, in columns; called only where entries differ."""
+"""Yields the log's batches from the start, in columns. It is called only where entries differ."""
 
 
 class EntryRules(NamedTuple):
-    """What tells the two indexes apart, for ``judge_entries``."""
+    """How the two indexes differ, for ``judge_entries``."""
 
     suffix: str
     entry_bytes: int
@@ -189,7 +191,7 @@ def _padded(opinion: Opinion, zeros: int, log: LogFacts) -> Opinion:
 
 
 def _refused_below(found: bytes, suffix: str, base_offset: int) -> Version | None:
-    """Tell below which release the sanity check at start refuses the file; None: never.
+    """Return the release below which the sanity check at start refuses the file; None: none does.
 
     Source: OffsetIndex.sanityCheck, TimeIndex.sanityCheck; not run at start from 2.3 on.
     """
@@ -206,7 +208,7 @@ def _refused_below(found: bytes, suffix: str, base_offset: int) -> Version | Non
 
 
 def difference(found: Entries, rebuilt: Entries, names: tuple[str, str]) -> str:
-    """Say which entry is the first that differs, and how."""
+    """Return in words which entry is the first that differs, and how."""
     shared = min(len(found), len(rebuilt))
     unequal = (found[:shared] != rebuilt[:shared]).any(axis=1).nonzero()[0]
     row = int(unequal[0]) if len(unequal) else shared

@@ -1,4 +1,4 @@
-"""What a statement may name: tables and views of the warehouse, told before Spark sees it."""
+"""Decide whether a statement names tables and views of the warehouse alone, from its text."""
 
 from collections.abc import Collection, Iterator
 
@@ -11,7 +11,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from kafka_segments.errors import UsageError
 
 _DIALECT = "databricks"
-# Functions that give rows of what they are given. Others read tables and files by path.
+# Functions that make rows of their arguments. All others read tables, or files by path.
 _TABLE_FUNCTIONS = {
     *("collations", "explode", "explode_outer", "inline", "inline_outer", "json_tuple"),
     *("posexplode", "posexplode_outer", "range", "sql_keywords", "stack"),
@@ -29,12 +29,12 @@ _BEGINS_A_QUERY = {"(", "FROM", "SELECT", "VALUES", "WITH"}
 
 
 def check_names(text: str, views: Collection[str]) -> None:
-    """Refuse what names anything but ``views``: files, other tables, functions that reach out.
+    """Refuse a statement that names a file, a table that is none of ``views``, or Java methods.
 
-    ``text``: one query, SHOW or DESCRIBE, as Spark's own parser has told.
+    ``text`` is one query, SHOW or DESCRIBE by the judgement of Spark's own parser.
 
     Raises:
-        UsageError: it does, or cannot be read well enough to tell.
+        UsageError: the statement names one of these, or it cannot be told what it names.
     """
     try:
         first = sqlglot.tokenize(text, dialect=_DIALECT)[0]
@@ -104,7 +104,7 @@ def _row_functions(read: exp.Expr) -> Iterator[exp.Func]:
 
 
 def _tables(read: exp.Expr) -> list[exp.Table]:
-    """Give the tables that a query reads: names of its own WITH, where they hold, are none."""
+    """Return the tables that a query reads; the names that its own WITH defines are none."""
     own = {
         id(node)
         for scope in traverse_scope(read)

@@ -1,7 +1,5 @@
 """Decide which segments a broker's retention deletes now, and say why the rest stays."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -9,24 +7,48 @@ from kafka_segments.retention.decide import reasons
 from kafka_segments.retention.decide.passes import mark_deleted
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.decisions import Decision
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.timestamps import guess_unit
 from kafka_segments.tables.windows import in_order, whole_log
 from kafka_segments.tables.windows import up_to_here as so_far
 
-DELETE, KEEP = "delete", "keep"
 _NEVER = 2**63 - 1
 
 
-def decide_retention(*, now_ms: int, rules: RetentionRules) -> Callable[[DataFrame], DataFrame]:
+def with_log_state(logs: DataFrame, remote: DataFrame) -> Transform:
+    """Keep the segments that are there, and add what is known of their logs.
+
+    An active segment counts with its valid bytes: a broker's recovery cuts off what follows them.
+
+    Needs: rows of ``segments``; ``logs``: rows of ``logs``; ``remote``: topic, partition,
+        highest_remote_offset.
+    Gives: the same, high_watermark, log_start_offset, highest_remote_offset (null: not known).
+    """
+    valid = F.coalesce("valid_bytes", "size_bytes")
+    size = F.when(F.col("is_active"), valid).otherwise(F.col("size_bytes"))
+    known = logs.select(*LOG_KEYS, "high_watermark", "log_start_offset")
+
+    def transform(segments: DataFrame) -> DataFrame:
+        return (
+            segments.where(F.col("vanished_at").isNull())
+            .withColumn("size_bytes", size)
+            .join(known, list(LOG_KEYS), how="left")
+            .join(F.broadcast(remote), ["topic", "partition"], how="left")
+        )
+
+    return transform
+
+
+def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
     """Decide what retention deletes at ``now_ms``, and who is to blame for what stays.
 
-    1. What goes, by which rule: see ``mark_deleted``.
+    1. ``mark_deleted`` says what goes, and by which rule.
     2. A segment goes by time when it and every older segment has expired, as the log and its
-       settings are now; the high watermark and the upload are taken to keep up. What is held
-       by something else than time goes never.
-    3. To blame is the older segment that goes last, the oldest of equals, if it goes later
-       than the segment itself would; else the segment itself.
+       settings are now. It is assumed that the high watermark and the upload keep up. A segment
+       that is held by anything but time never goes.
+    3. The segment to blame is the older one that goes last, if it goes later than the segment
+       itself would; of equals the oldest. Otherwise the segment itself is to blame.
 
     Needs: what ``mark_deleted`` needs, max_timestamp_ms, offset_of_max_timestamp (long),
         largest_timestamp_source (record, last_modified).
@@ -44,7 +66,7 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Callable[[DataFra
             .withColumns(_moments(now_ms))
             .withColumns(_blame())
             .withColumn("reason_code", reasons.code())
-            .withColumn("_waiting", F.when(F.col("_waits"), _size()))
+            .withColumn("_waiting", F.when(F.col("_waits"), F.col("size_bytes")))
             .transform(_with_waiting_bytes)
             .select(*LOG_KEYS, "base_offset", *_decision(now_ms))
         )
@@ -52,12 +74,24 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Callable[[DataFra
     return transform
 
 
-def _size() -> Column:
-    return F.col("size_bytes")
+def with_known_of_log(segments: DataFrame) -> Transform:
+    """Add what an explanation names besides the decision, and sort, oldest segment first.
+
+    Needs: what ``decide_retention`` gives; ``segments``: what it was given.
+    Gives: the same, high_watermark, log_start_offset, largest_timestamp_source.
+    """
+    known = segments.select(
+        *SEGMENT_KEYS, "high_watermark", "log_start_offset", "largest_timestamp_source"
+    )
+
+    def transform(decided: DataFrame) -> DataFrame:
+        return decided.join(known, list(SEGMENT_KEYS), how="inner").orderBy(*SEGMENT_KEYS)
+
+    return transform
 
 
 def _clock(now_ms: int, rules: RetentionRules) -> dict[str, Column]:
-    """Say what a segment's clock is, and whether a copy has reset it."""
+    """Return a segment's clock, and whether a copy has reset it."""
     record = F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))
     beside = F.coalesce(
         F.lead(record).over(in_order(LOG_KEYS)),
@@ -115,7 +149,7 @@ def _blame() -> dict[str, Column]:
 
 
 def _with_waiting_bytes(frame: DataFrame) -> DataFrame:
-    """Add up the younger segments that could go but for older ones; null where nothing waits."""
+    """Add the bytes of younger segments that could go if older ones did; null where it goes."""
     waiting = F.sum("_waiting").over(whole_log(LOG_KEYS)) - F.coalesce(
         F.sum("_waiting").over(so_far(LOG_KEYS)), F.lit(0)
     )
@@ -129,7 +163,7 @@ def _decision(now_ms: int) -> list[Column]:
     moment = F.greatest("_goes_at", "_blocked_until")
     deletes_at = F.when(moment < _NEVER, moment)
     return [
-        F.when(kept, KEEP).otherwise(DELETE).alias("decision"),
+        F.when(kept, Decision.KEEP).otherwise(Decision.DELETE).alias("decision"),
         F.col("rule"),
         F.col("reason_code"),
         reasons.words().alias("reason"),
@@ -144,7 +178,7 @@ def _decision(now_ms: int) -> list[Column]:
         F.col("waiting_bytes"),
         F.col("timestamp_unit"),
         F.col("clock_ms").alias("largest_timestamp_ms"),
-        _size(),
+        F.col("size_bytes"),
         F.col("limit_ms").alias("retention_ms"),
         F.col("limit_bytes").alias("retention_bytes"),
         F.col("cleanup_policy"),

@@ -1,10 +1,12 @@
-"""Hold the entries of an ``.index`` file against the log that it lies beside.
+"""Judge the entries of an ``.index`` file by the log that it lies beside.
 
-1. Offsets and positions strictly increase, and lie within the log.
-2. Every position is the first byte of a batch, and all batches before it end below the entry's
-   offset: so a lookup never starts behind the record that it is to find.
-3. The offset is the batch's last (2.0 and later), its first (0.8 to 1.1), or the last of a later
-   batch: the set that was appended began at this position.
+Entries are right if
+
+1. offsets and positions strictly increase, and lie within the log;
+2. every position is the first byte of a batch, and all batches before it end below the entry's
+   offset, so that no lookup starts behind the record that it is to find;
+3. every offset is the last of the batch (2.0 and later), its first (0.8 to 1.1), or the last of a
+   later batch, if several batches were appended together from this position on.
 
 Source: OffsetIndex.append, LogSegment.append of the releases named.
 """
@@ -14,11 +16,18 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
-from kafka_segments.audit.log_probe import BatchFacts, LogProbe
+from kafka_segments.audit.decide.judgement import (
+    Kind,
+    LogFacts,
+    Opinion,
+    Verdict,
+    WalkLog,
+    difference,
+)
+from kafka_segments.audit.decide.log_probe import BatchFacts, LogProbe
 from kafka_segments.index.recovery import Entries
 
-_MOST_LEFT_OUT = 3  # at the end, by restarts: each leaves out one entry at most
+_MOST_LEFT_OUT = 3  # entries at the end that restarts can leave out, one each
 _NAMES = ("offset", "position")
 Bools = npt.NDArray[np.bool_]
 
@@ -51,7 +60,7 @@ def _first(wrong: Bools, describe: Callable[[int], str]) -> str | None:
 
 
 def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
-    """Find what is wrong without a look at the log."""
+    """Return what is wrong that can be seen without the log's batches."""
     offsets, positions = entries[:, 0], entries[:, 1]
     steps = np.diff(entries, axis=0, prepend=[[log.base_offset - 1, -1]])
     out_of_order = _first(
@@ -71,7 +80,7 @@ def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
 
 
 def _misplaced(entries: Entries, probe: LogProbe) -> Opinion | None:
-    """Find the first entry that the log does not bear out."""
+    """Return the first entry that the log's batches contradict."""
     offsets, positions, at = entries[:, 0], entries[:, 1], probe.at_positions
     no_batch = _first(~at.are_there, lambda row: f"no batch begins at byte {positions[row]}")
     if no_batch is not None:
@@ -92,7 +101,10 @@ def _is_last(offsets: npt.NDArray[np.int64], at: BatchFacts) -> Bools:
 
 
 def _is_first(offsets: npt.NDArray[np.int64], at: BatchFacts) -> Bools:
-    """Tell a batch's first offset; a wrapper's header does not say it, any inner one passes."""
+    """Return which offsets are the first of a batch.
+
+    The header of a wrapper does not hold it, so any offset inside counts.
+    """
     is_first = np.where(at.is_wrapper != 0, at.holds(offsets), offsets == at.base_offsets)
     return is_first & (offsets > at.offsets_before)
 
@@ -104,7 +116,7 @@ def _is_of_set(offsets: npt.NDArray[np.int64], probe: LogProbe) -> Bools:
 
 
 def _kind(entries: Entries, probe: LogProbe, interval_bytes: int) -> tuple[Kind, str]:
-    """Name what writes such entries."""
+    """Return the kind of entries that are right, and what writes them."""
     offsets, at = entries[:, 0], probe.at_positions
     if _is_of_set(offsets, probe).any():
         return Kind.SPARSER, "one entry an append of several batches, as before KAFKA-806"

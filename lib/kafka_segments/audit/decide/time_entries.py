@@ -1,17 +1,26 @@
-"""Hold the entries of a ``.timeindex`` file against the log that it lies beside.
+"""Judge the entries of a ``.timeindex`` file by the log that it lies beside.
 
-1. Timestamps strictly increase, offsets do not go back, both lie within the log.
-2. Every entry (timestamp, offset) is true: the batch that holds the offset has that greatest
-   timestamp, and no batch before it has one as great. So a search from there misses nothing.
-3. The last entry has the log's greatest timestamp: retention and searches go by it.
+Entries are right if
+
+1. timestamps strictly increase, offsets do not go back, and both lie within the log;
+2. every entry (timestamp, offset) is true: the batch that holds the offset has that greatest
+   timestamp, and no batch before it has one as great, so that a search from there misses nothing;
+3. the last entry has the log's greatest timestamp, which retention and searches go by.
 
 Source: TimeIndex.maybeAppend, LogSegment.append of the releases named.
 """
 
 import numpy as np
 
-from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
-from kafka_segments.audit.log_probe import LogProbe
+from kafka_segments.audit.decide.judgement import (
+    Kind,
+    LogFacts,
+    Opinion,
+    Verdict,
+    WalkLog,
+    difference,
+)
+from kafka_segments.audit.decide.log_probe import LogProbe
 from kafka_segments.index.recovery import Entries
 
 _NAMES = ("timestamp", "offset")
@@ -38,7 +47,7 @@ def judge_time_entries(entries: Entries, log: LogFacts, walk: WalkLog) -> Opinio
 
 
 def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
-    """Find what is wrong without a look at the log."""
+    """Return what is wrong that can be seen without the log's batches."""
     timestamps, offsets = entries[:, 0], entries[:, 1]
     goes_back = np.diff(offsets, prepend=log.base_offset) < 0
     rows = (goes_back | ~(timestamps > np.concatenate(([-1], timestamps[:-1])))).nonzero()[0]
@@ -57,7 +66,7 @@ def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
 
 
 def _untrue(entries: Entries, probe: LogProbe) -> Opinion | None:
-    """Find the first entry that the log does not bear out."""
+    """Return the first entry that the log's batches contradict."""
     timestamps, offsets, batch = entries[:, 0], entries[:, 1], probe.by_offsets
     has_it = batch.are_there & batch.holds(offsets) & (batch.max_timestamps == timestamps)
     rows = (~(has_it & (batch.timestamps_before < timestamps))).nonzero()[0]
@@ -75,7 +84,7 @@ def _untrue(entries: Entries, probe: LogProbe) -> Opinion | None:
 
 
 def _kind(entries: Entries, rebuilt: Entries, differs: str) -> tuple[Kind, str]:
-    """Name what writes such entries."""
+    """Return the kind of entries that are right, and what writes them."""
     if len(entries) == len(rebuilt) and (entries[:, 0] == rebuilt[:, 0]).all():
         why = "other offsets for the same timestamps, as a leader of 3.6 and older wrote"
         return Kind.OFFSET_OF_MAX, f"{why}: {differs}"

@@ -2,10 +2,7 @@
 
 from collections.abc import Mapping
 
-from kafka_segments.audit.judge_offset_index import judge_offset_entries
-from kafka_segments.audit.judge_time_index import judge_time_entries
-from kafka_segments.audit.judge_txn_index import judge_txn_index
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
@@ -17,6 +14,9 @@ from kafka_segments.audit.judgement import (
     WalkLog,
     judge_entries,
 )
+from kafka_segments.audit.decide.offset_entries import judge_offset_entries
+from kafka_segments.audit.decide.time_entries import judge_time_entries
+from kafka_segments.audit.decide.transactions import judge_txn_index
 from kafka_segments.index.offset_index import decode_offset_index, encode_offset_index
 from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.index.time_index import decode_time_index, encode_time_index
@@ -33,20 +33,20 @@ _TIME_RULES = EntryRules(
 def judge_segment(
     files: Mapping[str, bytes | None], log: LogFacts, walk: WalkLog
 ) -> list[Judgement]:
-    """Judge the files beside a segment, by suffix; None: there is no such file."""
+    """Judge the files beside a segment; ``files`` are by suffix, None: there is no such file."""
     offsets = judge_entries(files[OFFSET_INDEX], _OFFSET_RULES, log, walk)
     times = judge_entries(files[TIME_INDEX], _TIME_RULES, log, walk)
     if offsets.verdict == times.verdict == Verdict.VALID and times.kind in (
         Kind.SPARSER,
         Kind.SHIFTED,
     ):
-        times = times._replace(kind=offsets.kind)  # its entries come with the offset index's
+        times = times._replace(kind=offsets.kind)  # a time entry comes with an offset entry
     txns = judge_txn_index(files[TXN_INDEX], log, walk)
     return [offsets, times] if txns is None else [offsets, times, txns]
 
 
 def unjudged(files: Mapping[str, bytes | None], kind: Kind, why: str) -> list[Judgement]:
-    """Say of files whose log gives no indexes that nothing can be said."""
+    """Return a judgement for each file of a log that gives no indexes: nothing is known of it."""
     found = {suffix: data for suffix, data in files.items() if data is not None}
     return [
         Judgement(suffix, Verdict.UNJUDGED, kind, why, None, None, None) for suffix in sorted(found)

@@ -1,18 +1,27 @@
-"""What a broker does with a path that is no plain file: a folder, a pipe, a link.
+"""Decide what a broker does with a path that is no plain file: a folder, a pipe, a link.
 
-1. A ``.txnindex`` is opened at start where there is one; another index file where the segment is
-   the active one or is recovered, and below 2.3 always; else when it is first read from.
-2. What cannot be opened takes the log directory offline; a broker with no other one shuts down.
-3. Links are followed: what is written to the file goes to where the link leads. One that leads
-   nowhere counts as missing, and the file is made there.
+1. A ``.txnindex`` is opened at start if there is one. Another index file is opened at start if
+   the segment is the active one or is recovered, and always below 2.3; otherwise at the first read.
+2. A file that cannot be opened takes the log directory offline. A broker without another log
+   directory shuts down.
+3. Links are followed: what is written to the file goes to where the link leads. A link that leads
+   nowhere counts as missing, and the file is made where it leads.
 4. A ``.log`` that is no file is passed over.
 
 Source: LogSegment.open, LogLoader.loadSegmentFiles, AbstractIndex, TransactionIndex. For 4.3 the
 tests make Kafka's own classes load such folders.
 """
 
-from kafka_segments.audit.consequences import Consequence, Effect, SegmentState
-from kafka_segments.audit.judgement import LOG, SNAPSHOT, TXN_INDEX, V2_3, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.consequences import Consequence, Effect, SegmentState
+from kafka_segments.audit.decide.judgement import (
+    LOG,
+    SNAPSHOT,
+    TXN_INDEX,
+    V2_3,
+    Judgement,
+    Kind,
+    Verdict,
+)
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 
@@ -23,7 +32,7 @@ _PUT_THE_FILE = "with the broker stopped put the file itself in the link's place
 
 
 def judge_odd_file(suffix: str, kind: Kind, reason: str) -> Judgement:
-    """Judge what is no plain file; of a link that is not followed nothing is known."""
+    """Judge a path that is no plain file; a link that is not followed is unjudged."""
     verdict = Verdict.UNJUDGED if kind == Kind.LINK else Verdict.CORRUPT
     return Judgement(suffix, verdict, kind, reason)
 
@@ -31,7 +40,7 @@ def judge_odd_file(suffix: str, kind: Kind, reason: str) -> Judgement:
 def odd_index_consequence(
     judgement: Judgement, state: SegmentState, version: Version, recovered: str | None
 ) -> Consequence:
-    """Say what a broker does with an index file of ``ODD_KINDS``; as ``consequence_of``."""
+    """Return what a broker does with an index file of ``ODD_KINDS``; see ``consequence_of``."""
     is_transactions = judgement.suffix == TXN_INDEX
     is_opened = state.is_active or recovered is not None or version < V2_3
     match judgement.kind:
@@ -50,7 +59,7 @@ def odd_index_consequence(
 
 
 def odd_log_file_consequence(judgement: Judgement) -> Consequence:
-    """Say the same of a ``.log``, a ``.snapshot`` or the leader epoch file."""
+    """Return what a broker does with such a ``.log``, ``.snapshot`` or leader epoch file."""
     if judgement.kind == Kind.LINK:
         return _written("a broker follows it: what it reads, writes and cuts lies there")
     match judgement.suffix:

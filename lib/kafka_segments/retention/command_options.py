@@ -1,4 +1,4 @@
-"""Options that a retention decision takes, read into ``RetentionOptions``."""
+"""Options of the verbs that decide by topic configs: retention, roll, migrate."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -56,7 +56,7 @@ def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def load_configs(
     settings: Settings, *, topic_configs: Sequence[Path], server_properties: Path | None
 ) -> "TopicConfigs":
-    """Read the files of ``config_file_options``, and say on stderr how much they tell of.
+    """Read the files of ``config_file_options``, and say on stderr what was found in them.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
@@ -88,7 +88,11 @@ def retention_options(
     kafka_version: str,
     **_: Any,
 ) -> "RetentionOptions":
-    """Read what was given into ``RetentionOptions``."""
+    """Read what ``decision_options`` were given into ``RetentionOptions``.
+
+    Raises:
+        UsageError: a file that cannot be read, or a setting or release that is not known.
+    """
     from kafka_segments.retention.decide.rules import RetentionRules  # noqa: PLC0415
     from kafka_segments.retention.run import RetentionOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415

@@ -1,5 +1,6 @@
-"""The page of ``report``: one HTML file with its data, its scripts and its plots."""
+"""What ``report`` writes: one HTML page with its data, its scripts and its plots."""
 
+import sys
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,6 +12,8 @@ from pyspark.sql import Row
 from kafka_segments.console.output import utc
 from kafka_segments.report.decide import KINDS
 from kafka_segments.report.run import Forecast, ReportData
+from kafka_segments.storage.files import place
+from kafka_segments.storage.publishing import publish
 
 _DAY_MS = 86_400_000
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -18,8 +21,15 @@ _STEPS_PER_DOUBLING = 4
 _MOST_BARS = 20
 
 
+def print_report(data: ReportData, target: str) -> None:
+    """Write the page to a URI, and say so; a page that is there is replaced."""
+    page = render_report(data).encode("utf-8")
+    publish(place(target), page)
+    sys.stdout.write(f"{target} ({len(page)} bytes)\n")
+
+
 def render_report(data: ReportData) -> str:
-    """Write the page; every name in it is text, whatever it holds."""
+    """Return the page; names of topics and folders are text in it, whatever they hold."""
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"utc": utc, "size": size_text}
     return environment.from_string(_text("report.html.jinja")).render(
@@ -37,7 +47,7 @@ def _text(name: str) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """Write a number of bytes as a person reads it."""
+    """Return a number of bytes as a person reads it."""
     size, unit = float(size_bytes), 0
     while abs(size) >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -45,7 +55,7 @@ def size_text(size_bytes: float) -> str:
 
 
 def _plots(data: ReportData) -> dict[str, Any]:
-    """Give what the page's script draws, as compact as JSON allows."""
+    """Return what the page's script draws, as compact as JSON allows."""
     steps = range(1, len(data.history_bytes) + 1)
     history_ms = [data.history_from_ms + step * data.history_width_ms for step in steps]
     return {
@@ -86,7 +96,7 @@ def _kinds(rows: list[Row]) -> dict[str, list[Any]]:
 
 
 def _density(rows: list[Row]) -> dict[str, list[Any]]:
-    """Give all bins from the first to the last, empty ones and one at each end included."""
+    """Return all bins from the first to the last, with empty ones, and one more at each end."""
     segments = {row["step"]: row["segments"] for row in rows}
     steps = range(min(segments) - 1, max(segments) + 2) if segments else range(0)
     return {
@@ -107,10 +117,10 @@ def _blocked(forecast: Forecast) -> list[list[Any]]:
 
 
 def forecast_disk(data: ReportData) -> dict[str, list[float]]:
-    """Give the bytes on disk day by day under the retention that was decided.
+    """Return the bytes on disk day by day under the retention that was decided.
 
-    ``quiet``: nothing more is written. ``steady``: as much a day as in the last week, each
-    part kept as long as it is today. Limits by size do not hold the second back.
+    ``quiet`` holds if nothing more is written. ``steady`` holds if as much a day is written as in
+    the last week, and each part of it is kept as long as it is today; limits by size are left out.
     """
     forecast = data.forecast
     if forecast is None:

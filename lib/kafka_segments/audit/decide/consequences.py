@@ -1,10 +1,11 @@
-"""What a broker of a given release does with an index file, and what is safe to do about it.
+"""Decide what a broker of a release does with an index file, and what is safe to do about it.
 
-1. Below 0.10.1 there is no time index, below 0.11 no transaction index: ignored.
-2. A segment is recovered at start, its files rewritten, where its ``.index`` is missing, where
-   the stop was not clean and it lies at or behind the recovery point, and where a file fails
-   the sanity check of that release: offset and time index below 2.3, ``.txnindex`` always.
-3. All else is trusted as it is: from 2.3 on nobody looks.
+1. Releases below 0.10.1 ignore time indexes, releases below 0.11 transaction indexes.
+2. A broker recovers a segment at start, and rewrites its index files, in three cases: its
+   ``.index`` is missing; the stop was not clean and the segment lies at or behind the recovery
+   point; a file fails the sanity check of the release. Releases below 2.3 check the offset and the
+   time index, all releases the ``.txnindex``.
+3. All other files are trusted as they are.
 
 Source: LogSegment.sanityCheck, LogLoader, LogManager of the releases named; KAFKA-10207,
 KAFKA-19200. For 4.3 the tests make Kafka's own classes load such files.
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
@@ -55,7 +56,7 @@ class Effect(StrEnum):
 
 
 class Consequence(NamedTuple):
-    """An effect, in words, and the safe thing to do."""
+    """An effect, the same in words, and what is safe to do."""
 
     effect: Effect
     text: str
@@ -63,11 +64,12 @@ class Consequence(NamedTuple):
 
 
 class SegmentState(NamedTuple):
-    """What a consequence depends on beside the files.
+    """What a consequence depends on besides the files.
 
     ``is_open``: as in ``LogFacts``. ``is_recovered``: the stop was not clean, and the segment
-    lies at or behind the recovery point. ``has_timestamps``: a batch of the log has one.
-    ``is_tiered``: it lies in Aiven's layout, which ``audit_tiered`` knows.
+    lies at or behind the recovery point. ``has_timestamps``: a batch of the log has a timestamp.
+    ``log_damage``: where and why recovery cuts the log; None: it does not. ``is_tiered``: the
+    segment lies in tiered storage, in Aiven's layout.
     """
 
     is_active: bool
@@ -89,9 +91,9 @@ _INSTALL = (
 def why_recovered(
     judgements: Sequence[Judgement], state: SegmentState, version: Version
 ) -> str | None:
-    """Say why the broker recovers the segment at start, from all files beside it.
+    """Return why the broker recovers the segment at start; None: it does not.
 
-    None: it does not.
+    ``judgements`` are those of all files beside the segment.
     """
     by_suffix = {judgement.suffix: judgement for judgement in judgements}
     if state.is_recovered:
@@ -111,7 +113,10 @@ def why_recovered(
 def consequence_of(
     judgement: Judgement, state: SegmentState, version: Version, recovered: str | None
 ) -> Consequence:
-    """Say what a broker does with a file at its next start; ``recovered``: ``why_recovered``."""
+    """Return what a broker does with a file at its next start.
+
+    ``recovered`` is what ``why_recovered`` returned.
+    """
     name = _release(version)
     if version < KNOWN_SINCE.get(judgement.suffix, (0,)):
         text = f"Kafka {name} knows no {judgement.suffix} files"
@@ -218,14 +223,14 @@ _TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {
 
 
 def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
-    """Tell what someone must look at: not what is right, ignored, or normal for a broker."""
+    """Return whether someone must look at a file: it is neither right nor ignored nor normal."""
     if consequence.effect == Effect.REBUILT:
         return judgement.verdict not in (Verdict.IDENTICAL, Verdict.VALID)
     return consequence.effect not in (Effect.IGNORED, Effect.TRUSTED)
 
 
 def orphan_consequence(version: Version) -> Consequence:
-    """Say what becomes of an index file without its segment."""
+    """Return what becomes of an index file without its segment."""
     text = f"Kafka {_release(version)} deletes it at start"
     action = "find out where its segment is before the broker starts; else nothing"
     return Consequence(Effect.DELETED, text, action)

@@ -1,4 +1,4 @@
-"""What a log has at the places that index entries name, found in one walk over its batches."""
+"""Find what a log has at the places that index entries name, in one walk over its batches."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ NOT_THERE = -1
 
 
 class BatchFacts(NamedTuple):
-    """One value an entry, int64; ``positions`` is -1 where the log has no such batch.
+    """One value for each entry, int64; ``positions`` is -1 where the log has no such batch.
 
     ``offsets_before``: the greatest last offset of all batches before (-1: none).
-    ``timestamps_before``: their greatest timestamp. ``positions_before``: of the batch before.
-    ``is_wrapper``: 1 for a compressed message v0 or v1, whose header has its last offset alone.
+    ``timestamps_before``: their greatest timestamp. ``positions_before``: the position of the batch
+    before. ``is_wrapper``: 1 for a compressed message v0 or v1, whose header holds nothing but its
+    last offset.
     """
 
     positions: Int64s
@@ -30,16 +31,16 @@ class BatchFacts(NamedTuple):
 
     @classmethod
     def unknown(cls, count: int) -> "BatchFacts":
-        """Make room for ``count`` entries."""
+        """Return facts of ``count`` entries of which nothing is known yet."""
         return cls(*(np.full(count, NOT_THERE, dtype=np.int64) for _ in cls._fields))
 
     @property
     def are_there(self) -> npt.NDArray[np.bool_]:
-        """Tell for each entry whether the log has a batch for it."""
+        """Return for each entry whether the log has a batch for it."""
         return np.not_equal(self.positions, NOT_THERE)
 
     def holds(self, offsets: Int64s) -> npt.NDArray[np.bool_]:
-        """Tell for each offset whether it is one of the batch's."""
+        """Return for each offset whether the batch holds it."""
         first = np.where(self.is_wrapper != 0, self.offsets_before + 1, self.base_offsets)
         return (first <= offsets) & (offsets <= self.last_offsets)
 
@@ -47,8 +48,8 @@ class BatchFacts(NamedTuple):
 class LogProbe:
     """Looks up batches by position and by offset while it is fed a log's batches, in order.
 
-    ``at_positions`` has the batches that begin at ``positions``, ``by_offsets`` the first batch
-    whose last offset is at or above each of ``offsets``. Both must be sorted.
+    ``at_positions`` holds the batches that begin at ``positions``; ``by_offsets`` holds for each of
+    ``offsets`` the first batch whose last offset is at or above it. Both must be sorted.
     """
 
     def __init__(self, positions: Int64s, offsets: Int64s) -> None:
@@ -59,7 +60,7 @@ class LogProbe:
         self._last_offset = self._max_timestamp = NOT_THERE
 
     def feed(self, batches: wire.Batches) -> None:
-        """Take the next batches, in columns as ``wire.batches`` has them."""
+        """Take the next batches, in the columns of ``wire.batches``."""
         if not batches.shape[1]:
             return
         positions, last_offsets = batches[wire.POSITION], batches[wire.LAST_OFFSET]

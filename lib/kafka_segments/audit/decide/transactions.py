@@ -1,7 +1,9 @@
-"""Hold the entries of a ``.txnindex`` file against the log that it lies beside.
+"""Judge the entries of a ``.txnindex`` file by the log that it lies beside.
 
-1. Every entry ends at a marker of its producer, in this segment.
-2. Held against the whole log: there is one for each aborted transaction that ends here. A
+Entries are right if
+
+1. every entry ends at a marker of its producer in this segment;
+2. by the whole log, each aborted transaction that ends in this segment has an entry. The
    transaction may have begun before the oldest segment that is left.
 
 Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
@@ -9,7 +11,7 @@ Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
 
 from collections.abc import Sequence
 
-from kafka_segments.audit.judgement import (
+from kafka_segments.audit.decide.judgement import (
     EVERY_VERSION,
     TXN_INDEX,
     Judgement,
@@ -28,7 +30,7 @@ from kafka_segments.wire import batches as wire
 
 
 def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgement | None:
-    """Judge a ``.txnindex`` file by the markers in its segment; None: there is no such file."""
+    """Judge a ``.txnindex`` file by the markers in its segment; return None for no file."""
     if found is None:
         return None
     entries = decode_transaction_index(found)
@@ -76,7 +78,7 @@ def _described(entry: AbortedTransaction) -> str:
 
 
 def _markers(walk: WalkLog) -> dict[int, int]:
-    """Give the producer of every control batch, by offset."""
+    """Return the producer of every control batch, by offset."""
     markers: dict[int, int] = {}
     for batches in walk():
         is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
@@ -91,9 +93,9 @@ def _markers(walk: WalkLog) -> dict[int, int]:
 def hold_against_log(
     judgement: Judgement | None, found: bytes | None, aborted: Sequence[AbortedTransaction]
 ) -> Judgement | None:
-    """Go on from ``judge_txn_index`` with the aborted transactions that the log gives.
+    """Judge a ``.txnindex`` file by the aborted transactions that the whole log gives.
 
-    None: there is no such file, and none is due.
+    ``judgement`` is that of ``judge_txn_index``. Return None if there is no file, and none is due.
     """
     if judgement is not None and (found is None or judgement.verdict == Verdict.UNJUDGED):
         return judgement

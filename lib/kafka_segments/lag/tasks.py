@@ -1,4 +1,4 @@
-"""Rows of committed offsets from the records of ``__consumer_offsets``."""
+"""Read committed offsets from the records of ``__consumer_offsets``, in the executors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -36,15 +36,16 @@ _NOTHING: _Parsed = (None, None, None, None, None, None)
 
 
 def read_commits(segments: DataFrame) -> DataFrame:
-    """Read what segments of ``__consumer_offsets`` hold.
+    """Read the commits in segments of ``__consumer_offsets``.
+
+    Records of other kinds are left out. What cannot be read is a row with ``problem``, an empty
+    group_id, and the partition of ``__consumer_offsets`` as its topic and topic_partition.
 
     Needs: rows of ``segments``.
     Gives: path (of the segment), offsets_partition, position (offset of the record),
-        record_timestamp_ms, producer_id (null: not transactional), control_type (0 abort, 1 commit
-        marker, null: a commit), group_id, topic, topic_partition, committed_offset (null: a
-        tombstone), commit_timestamp_ms, problem (null: none). What cannot be
-        read has no group, and the partition of ``__consumer_offsets`` as its topic and partition.
-        Records of other kinds are left out.
+        record_timestamp_ms, producer_id (null: not transactional), control_type (of a marker: 0
+        abort, 1 commit; null: a commit), group_id, topic, topic_partition, committed_offset
+        (null: a tombstone), commit_timestamp_ms, problem (null: none).
     """
     records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
     control_type = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")

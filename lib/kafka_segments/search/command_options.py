@@ -1,0 +1,49 @@
+"""Options of the verbs that ask logs about times: search, lag, latency, failover, restore."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kafka_segments.console.strict_options import INT, MOMENT_MS
+
+RESET_OFFSETS = "reset-offsets"
+
+
+def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options that name the logs and the form of the answer.
+
+    ``forms`` are allowed for ``--output`` besides table, json and csv.
+    """
+    options = [
+        click.option(
+            "--warehouse", required=True, metavar="URI", help="Root of the tables of `build`."
+        ),
+        click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable."),
+        click.option(
+            "--partition", "partitions", type=INT, multiple=True, help="Only this; repeatable."
+        ),
+        click.option("--cluster", help="Only this cluster's logs."),
+        click.option("--broker-id", type=INT, help="Only this broker's logs."),
+        click.option(
+            "--now-ms",
+            type=MOMENT_MS,
+            metavar="MS",
+            help="The moment to take as now, in ms since 1970; default: the clock.",
+        ),
+        click.option(
+            "--output",
+            type=click.Choice(["table", "json", "csv", *forms]),
+            default="table",
+            show_default=True,
+            help="Form of the result on stdout; json is one object a line.",
+        ),
+        click.option("--verbose", is_flag=True, help="More messages on stderr."),
+    ]
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add

@@ -1,0 +1,149 @@
+"""The tables of the logs that a question is about, shared by all verbs that ask about times."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.search.decide.locate import (
+    choose_by_max_timestamp,
+    choose_by_offset,
+    choose_by_timestamp,
+    locate,
+)
+from kafka_segments.search.decide.logs import (
+    choose_replica,
+    describe_logs,
+    first_unstable_offsets,
+    with_visible_end,
+)
+from kafka_segments.search.tasks import find_first_records
+from kafka_segments.tables.delta import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table, Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
+
+
+@dataclass(frozen=True)
+class LogChoice:
+    """Which logs of a warehouse are asked about. An empty tuple or None stands for all."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    cluster: str | None = None
+    broker_id: int | None = None
+
+    def condition(self) -> Column:
+        """Return the condition on the key of a log."""
+        chosen = self.partition_condition()
+        if self.cluster is not None:
+            chosen &= F.col("cluster") == self.cluster
+        if self.broker_id is not None:
+            chosen &= F.col("broker_id") == self.broker_id
+        return chosen
+
+    def partition_condition(self) -> Column:
+        """Return the condition on topic and partition alone."""
+        chosen = F.lit(True)
+        if self.topics:
+            chosen &= F.col("topic").isin(*self.topics)
+        if self.partitions:
+            chosen &= F.col("partition").isin(*self.partitions)
+        return chosen
+
+
+class LogTables:
+    """The tables of the chosen logs, and searches in them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: str,
+        choice: LogChoice,
+        caches: ExitStack,
+        *,
+        has_checkpointed_end: bool = False,
+        is_read_committed: bool = False,
+    ) -> None:
+        """Describe the chosen logs; ``logs`` has a row for each.
+
+        Args:
+            spark: the session.
+            warehouse: URI of the tables.
+            choice: the logs to ask about.
+            caches: what is kept in memory is released when it closes. Results of searches can be
+                read until then, and no longer.
+            has_checkpointed_end: consumers read up to the checkpointed high watermark where there
+                is one; otherwise up to the log's end.
+            is_read_committed: consumers read up to the last stable offset, where the oldest open
+                transaction begins. The tables know it only of a log whose replicas all reach its
+                end.
+        """
+        self._spark = spark
+        self._tables = Warehouse(spark, warehouse)
+        self._choice = choice
+        self.caches = caches
+        segments = self.segments_as_built()
+        unstable = segments.transform(first_unstable_offsets()) if is_read_committed else None
+        self.logs = self.keep(
+            segments.transform(describe_logs(self._read(LOGS))).transform(
+                with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
+            )
+        )
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Cache rows that several steps read, until ``caches`` closes."""
+        kept = rows.persist()
+        self.caches.callback(kept.unpersist)
+        return kept
+
+    def _read(self, table: Table) -> DataFrame:
+        return self._tables.read(table).where(self._choice.condition())
+
+    def segments_as_built(self) -> DataFrame:
+        """Return the rows of table ``segments`` whose file had not vanished at the last build."""
+        return self._read(SEGMENTS).where(F.col("vanished_at").isNull())
+
+    def _segments(self) -> DataFrame:
+        """Return the same with column ``log_start_offset`` of their log."""
+        starts = self.logs.select(*LOG_KEYS, "log_start_offset")
+        return self.segments_as_built().join(starts, list(LOG_KEYS), how="inner")
+
+    def ask_all(self, moments: Sequence[tuple[str, int]]) -> DataFrame:
+        """Return a question for every log and every moment, a pair (text, target_ms)."""
+        asked = self._spark.createDataFrame(
+            list(dict.fromkeys(moments)), "question string, target_ms long"
+        )
+        return self.logs.crossJoin(asked.hint("broadcast"))
+
+    def ask_from_file(self, path: str) -> DataFrame:
+        """Return the questions of a CSV file with the header topic,partition,timestamp_ms."""
+        asked = (
+            self._spark.read.option("mode", "FAILFAST")
+            .csv(path, header=True, schema="topic string, partition int, target_ms long")
+            .where("target_ms >= 0")
+            .distinct()
+            .withColumn("question", F.col("target_ms").cast("string"))
+        )
+        return asked.join(self.logs, ["topic", "partition"], how="inner")
+
+    def replicas(self) -> DataFrame:
+        """Return the rows of ``logs`` with one replica of each partition in a cluster."""
+        return self.logs.transform(choose_replica())
+
+    def find_by_timestamp(self, asked: DataFrame) -> DataFrame:
+        """Return the first records that ``choose_by_timestamp`` and ``locate`` lead to."""
+        return self._find(asked.transform(choose_by_timestamp(self._segments())))
+
+    def find_by_max_timestamp(self, asked: DataFrame) -> DataFrame:
+        """Return the first records that ``choose_by_max_timestamp`` and ``locate`` lead to."""
+        return self._find(asked.transform(choose_by_max_timestamp(self._segments())))
+
+    def find_by_offset(self, asked: DataFrame) -> DataFrame:
+        """Return the first records that ``choose_by_offset`` and ``locate`` lead to."""
+        return self._find(asked.transform(choose_by_offset(self._segments())))
+
+    def _find(self, chosen: DataFrame) -> DataFrame:
+        chosen = self.keep(chosen)
+        located = chosen.transform(locate(self._read(TIME_INDEX), self._read(OFFSET_INDEX)))
+        return find_first_records(located)

@@ -1,0 +1,87 @@
+"""``forensics`` over log directories, on a real Spark."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafka_segments.cli import cli
+from strategies import v1_message, v2_batch
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+NOW_MS = 1_577_836_800_000
+
+
+def _run(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
+    given = map(str, ("forensics", *arguments, "--now-ms", NOW_MS))
+    result = CliRunner().invoke(cli, [*given, "--output", "json"])
+    assert result.exit_code in (0, 1), result.output
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    return result.exit_code, rows, result.stderr
+
+
+def _write(folder: Path, base_offset: int, data: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{base_offset:020d}.log"
+    file.write_bytes(data)
+    return file
+
+
+def _batch(offset: int) -> bytes:
+    return v2_batch(offset, [(NOW_MS - 10, None, b"a")])
+
+
+def test_forensics_reads_a_brokers_logs(broker: Path, tmp_path: Path) -> None:
+    shutil.copytree(broker / "logs" / "ct-two-partitions-0", tmp_path / "ct-two-partitions-0")
+
+    status, rows, _ = _run("--source", tmp_path)
+    _, refused, _ = _run("--source", tmp_path, "--refused")
+
+    assert status == 1
+    assert sum(row["refused_after_batches"] for row in rows) == len(refused)
+    assert all(row["refused_by"] == ["after"] for row in refused)
+    result = CliRunner().invoke(cli, ["forensics", "--source", str(tmp_path)])
+    assert "ct-two-partitions-0" in result.output
+
+
+@pytest.mark.parametrize("refused", [(), ("--refused",)])
+def test_a_segment_that_cannot_be_read_on_is_named_and_is_a_finding(
+    tmp_path: Path, refused: tuple[str, ...]
+) -> None:
+    cut = _write(tmp_path / "t-0", 0, _batch(0) + b"\x01" * 100)
+    _write(tmp_path / "t-0", 1, _batch(1))
+
+    status, rows, said = _run("--source", tmp_path, *refused)
+
+    assert status == 1
+    assert [row["batches"] for row in rows] == ([] if refused else [2])
+    assert f"{cut}: " in said
+    assert f"(at byte {len(_batch(0))})" in said
+    assert "1 segments or folders not read to their end, 1 of them findings" in said
+
+
+def test_what_a_running_broker_writes_is_named_and_is_no_finding(tmp_path: Path) -> None:
+    _write(tmp_path / "t-0", 0, _batch(0))
+    active = _write(tmp_path / "t-0", 1, _batch(1) + _batch(2)[:-5])
+
+    status, rows, said = _run("--source", tmp_path)
+
+    assert (status, [row["batches"] for row in rows]) == (0, [2])
+    assert f"{active}: " in said
+    assert "1 segments or folders not read to their end, 0 of them findings" in said
+
+
+def test_messages_of_old_formats_are_counted_though_they_name_no_producer(tmp_path: Path) -> None:
+    _write(tmp_path / "t-0", 0, v1_message(0, NOW_MS - 10, None, b"a") + _batch(1))
+
+    status, rows, said = _run("--source", tmp_path)
+
+    assert (status, said) == (0, "")
+    assert [(row["producer_id"], row["batches"], row["unit"]) for row in rows] == [
+        (None, 1, "ms"),
+        (-1, 1, "ms"),
+    ]
