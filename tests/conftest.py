@@ -1,6 +1,5 @@
 """Fixtures that tests share: golden data, one Spark session, one JVM with Kafka's classes."""
 
-import hashlib
 import os
 import random
 import shutil
@@ -16,12 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from compiled_rooms import compiled_sources
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_referee import Referee
     from mini_hdfs import MiniHdfs
     from object_store import ObjectStore
+    from ready_builds import LentBuild, ReadyBuild
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
@@ -30,6 +32,11 @@ os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
 # one of its doctests.
 if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = __file__
+# What numba has compiled lies by the hash of all that may go into it. Processes that tests start
+# inherit the variable; who sets another (a fuzzing run, a mutant's) keeps it.
+LIBRARY = ROOT / "lib"
+COMPILED = ROOT / "build" / "compiled" / compiled_sources(LIBRARY / "kafka_segments")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
 # Minutes each: Airflow's scheduler, submitted clusters, brokers and faults at length.
 SLOW = {"test_dags", "test_cluster", "test_live_search", "test_migrated_broker", "test_faults"}
 
@@ -50,22 +57,16 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Delete compiled code of other sources, once, before any test imports it.
+    """Remove, once, what was compiled from other sources, beside them and here.
 
     numba looks at a function's own file alone, not at those of the functions that it calls.
     """
-    if hasattr(config, "workerinput"):  # a process of pytest-xdist: the first one did it
+    if COMPILED.exists() or hasattr(config, "workerinput"):  # xdist: the first process does it
         return
-    library, noted = ROOT / "lib", ROOT / "build" / "compiled-sources"
-    digest = hashlib.sha256()
-    for source in sorted(library.rglob("*.py")):
-        digest.update(source.read_bytes())
-    if noted.exists() and noted.read_text("utf-8") == digest.hexdigest():
-        return
-    for compiled in library.rglob("*.nb[ic]"):
+    shutil.rmtree(COMPILED.parent, ignore_errors=True)
+    for compiled in LIBRARY.rglob("*.nb[ic]"):
         compiled.unlink()
-    noted.parent.mkdir(exist_ok=True)
-    noted.write_text(digest.hexdigest(), "utf-8")
+    COMPILED.mkdir(parents=True)
 
 
 def pytest_report_header() -> str:
@@ -161,9 +162,14 @@ def spark(
     """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 
-    # One JVM for many tests: it needs room, and lives long enough for its second compiler.
-    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace(sessions.SHORT_RUN_OPTIONS, "")
-    long_run = {"spark.driver.memory": "5g", sessions._JAVA_OPTIONS: options}
+    # One JVM for many tests: it needs room. It shares two cores with another one: what compiles
+    # and collects at the side costs more than it saves, generated code is worth keeping.
+    options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
+    long_run = {
+        "spark.driver.memory": "5g",
+        sessions._JAVA_OPTIONS: options,
+        "spark.sql.codegen.cache.maxEntries": "2000",
+    }
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
@@ -202,10 +208,38 @@ def memory_folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+TWO_PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
+
+
+def _copy_two_partitions(broker: Path, target: Path) -> Path:
+    for name in TWO_PARTITIONS:
+        shutil.copytree(broker / "logs" / name, target / name)
+    return target
+
+
 @pytest.fixture
 def log_dir(broker: Path, tmp_path: Path) -> Path:
     """A log directory of its own for a test that changes it: two partitions of a broker."""
-    copy = tmp_path / "logs"
-    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
-        shutil.copytree(broker / "logs" / name, copy / name)
-    return copy
+    return _copy_two_partitions(broker, tmp_path / "logs")
+
+
+@pytest.fixture(scope="session")
+def broker_build(
+    spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> "ReadyBuild":
+    """A build of all of the broker's logs; no test changes it."""
+    from ready_builds import build_once
+
+    return build_once(spark, broker / "logs", tmp_path_factory.mktemp("broker-build"))
+
+
+@pytest.fixture(scope="session")
+def lent_build(
+    spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> "LentBuild":
+    """A build of two partitions of the broker, lent to tests that change what it is made of."""
+    from ready_builds import LentBuild, build_once
+
+    folder = tmp_path_factory.mktemp("lent-build")
+    logs = _copy_two_partitions(broker, folder / "logs")
+    return LentBuild(build_once(spark, logs, folder), folder / "kept")
