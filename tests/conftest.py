@@ -37,8 +37,18 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 LIBRARY = ROOT / "lib"
 COMPILED = ROOT / "build" / "compiled" / compiled_sources(LIBRARY / "kafka_segments")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
-# Minutes each: Airflow's scheduler, submitted clusters, brokers and faults at length.
-SLOW = {"test_dags", "test_cluster", "test_live_search", "test_migrated_broker", "test_faults"}
+# The longest first: Airflow's scheduler, submitted clusters, other stores, brokers and faults at
+# length, and every verb with Spark's generated code.
+SLOW = (
+    "test_dags",
+    "test_cluster",
+    "test_no_overflow",
+    "test_object_store_run",
+    "test_live_search",
+    "test_migrated_broker",
+    "test_faults",
+)
+JVM = {"spark", "hdfs", "referee"}
 
 # Random input is the same in every run, unless new input is asked for: see `make test-random`.
 IS_RANDOM = os.environ.get("REFEREE_SEED") == "random"
@@ -74,22 +84,31 @@ def pytest_report_header() -> str:
     return f"REFEREE_SEED={SEED}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by the JVM they need, so that ``-m "not spark"`` is quick."""
     for item in items:
         names = getattr(item, "fixturenames", ())
-        if "spark" in names:
-            item.add_marker("spark")
+        for jvm in JVM.intersection(names):
+            item.add_marker(jvm)
         if "airflow_dags" in item.path.parts:
             item.add_marker("airflow")
         if item.path.stem in SLOW:
             item.add_marker("slow")
-        if "hdfs" in names:
-            item.add_marker("hdfs")
-        if "referee" in names:
-            item.add_marker("referee")
         if "seed" in names:
             item.add_marker("drawn")
+    if hasattr(config, "workerinput"):
+        _put_long_files_first(items)
+
+
+def _put_long_files_first(items: list[pytest.Item]) -> None:
+    """Let the processes of pytest-xdist, which take file after file, come to short ones last."""
+    with_jvm = {item.path for item in items if any(map(item.get_closest_marker, JVM))}
+
+    def turn(item: pytest.Item) -> tuple[int, bool]:
+        stem = item.path.stem
+        return SLOW.index(stem) if stem in SLOW else len(SLOW), item.path not in with_jvm
+
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")
@@ -159,24 +178,36 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator["MiniHdfs"]:
 def spark(
     s3_socket: socket.socket, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
-    """One session for all tests, made as the commands make theirs."""
+    """One session for all tests, made as the commands make theirs.
+
+    Expressions are interpreted, unless ``SPARK_CODEGEN`` is set as it is by ``make test-slow``.
+    """
     from kafka_segments.spark import session as sessions
 
-    # One JVM for many tests: it needs room. It shares two cores with another one: what compiles
-    # and collects at the side costs more than it saves, generated code is worth keeping.
+    # One JVM for many tests, which shares two cores with another one: what compiles and collects
+    # at the side costs more than it saves, and so does code made for a few rows.
     options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
     long_run = {
         "spark.driver.memory": "5g",
         sessions._JAVA_OPTIONS: options,
-        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
     }
+    if "SPARK_CODEGEN" in os.environ:
+        long_run["spark.sql.codegen.cache.maxEntries"] = "2000"
+    else:
+        long_run["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+        long_run["spark.sql.codegen.wholeStage"] = "false"
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
         with ExitStack() as stack:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
-                session = stack.enter_context(sessions.spark_session("tests", root=ROOT))
+                session = stack.enter_context(
+                    sessions.spark_session("tests", root=ROOT, master="local[2]")
+                )
             yield session
     finally:
         os.chdir(here)
