@@ -101,10 +101,9 @@ def packed_environment(folder: Path) -> Path:
     packages = bare_environment(folder)
     with zipfile.ZipFile(_wheel(folder)) as wheel:
         wheel.extractall(packages)
-    for folder_compiled in Path(os.environ["NUMBA_CACHE_DIR"]).iterdir():
-        room = folder_compiled.name.rpartition("_")[0]  # numba: a folder's name and a hash of it
-        beside = packages / "kafka_segments" / room / "__pycache__"
-        shutil.copytree(folder_compiled, beside, dirs_exist_ok=True)
+    for compiled in Path(os.environ["NUMBA_CACHE_DIR"]).glob("*_*"):
+        room = compiled.name.rpartition("_")[0]  # numba adds a hash of the path to a folder's name
+        shutil.copytree(compiled, packages / "kafka_segments" / room / "__pycache__")
     shutil.copy(ROOT / "tests" / "faulty_daemon.py", packages)
     archive = folder / "environment.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
