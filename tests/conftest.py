@@ -43,6 +43,8 @@ SLOW = (
     "test_dags",
     "test_cluster",
     "test_object_store_run",
+    "test_hostile_names",
+    "test_broker",
     "test_live_search",
     "test_migrated_broker",
     "test_faults",
