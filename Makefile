@@ -68,10 +68,10 @@ test-fast: setup ## run the tests that start no JVM and no Airflow
 	@$(BIN)/python -m pytest $(IN_TWO) -m "not spark and not referee and not hdfs and not airflow"
 
 test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
-	@SPARK_CODEGEN=1 $(BIN)/python -m pytest $(IN_TWO) -m slow
+	@$(BIN)/python -m pytest $(IN_TWO) -m slow
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
-	@SPARK_CODEGEN=1 REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
+	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
 	  $(BIN)/python -m pytest -m "not slow and not airflow and (not spark or drawn)"
 
 fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked

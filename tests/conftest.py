@@ -184,27 +184,20 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator["MiniHdfs"]:
 def spark(
     s3_socket: socket.socket, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
-    """One session for all tests, made as the commands make theirs.
-
-    Expressions are interpreted, unless ``SPARK_CODEGEN`` is set as it is by ``make test-slow``.
-    """
+    """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 
-    # One JVM for many tests, which shares two cores with another one: what compiles and collects
-    # at the side costs more than it saves, and so does code made for a few rows.
+    # One JVM for many tests: it needs room, and keeps the code that Spark makes for a query. It
+    # shares two cores with another one: what compiles and collects at the side costs too much.
     options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
     long_run = {
         "spark.driver.memory": "5g",
         sessions._JAVA_OPTIONS: options,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.databricks.delta.snapshotPartitions": "1",
     }
-    if "SPARK_CODEGEN" in os.environ:
-        long_run["spark.sql.codegen.cache.maxEntries"] = "2000"
-    else:
-        long_run["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
-        long_run["spark.sql.codegen.wholeStage"] = "false"
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:

@@ -99,7 +99,7 @@ def test_every_segment_is_a_row_with_its_entries(
     assert entries.where("base_offset > 9223372034707292160").count() > 0
 
 
-@pytest.mark.slow  # there Spark generates code: each verb once with it
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
