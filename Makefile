@@ -7,6 +7,8 @@ DEMO := build/demo
 PACKED := build/environment
 AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
+# tests/conftest.py puts long files first
+IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo build environment class-archive test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
@@ -60,13 +62,13 @@ class-archive: setup ## archive what Spark's JVM loads (200 MB): local commands 
 	@$(BIN)/python -m kafka_segments.class_archive $(CURDIR) build/archive/broker/logs
 
 test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of test-slow
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow"
 
 test-fast: setup ## run the tests that start no JVM and no Airflow
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not referee and not hdfs and not airflow"
+	@$(BIN)/python -m pytest $(IN_TWO) -m "not spark and not referee and not hdfs and not airflow"
 
-test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airflow's scheduler, clusters, brokers, faults
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
+	@$(BIN)/python -m pytest $(IN_TWO) -m slow
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \

@@ -1,6 +1,5 @@
 """Fixtures that tests share: golden data, one Spark session, one JVM with Kafka's classes."""
 
-import hashlib
 import os
 import random
 import shutil
@@ -16,12 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from compiled_rooms import compiled_sources
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_referee import Referee
     from mini_hdfs import MiniHdfs
     from object_store import ObjectStore
+    from ready_builds import LentBuild, ReadyBuild
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
@@ -30,8 +32,25 @@ os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
 # one of its doctests.
 if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = __file__
-# Minutes each: Airflow's scheduler, submitted clusters, brokers and faults at length.
-SLOW = {"test_dags", "test_cluster", "test_live_search", "test_migrated_broker", "test_faults"}
+# What numba has compiled lies by the hash of all that may go into it. Processes that tests start
+# inherit the variable; who sets another (a fuzzing run, a mutant's) keeps it.
+LIBRARY = ROOT / "lib"
+COMPILED = ROOT / "build" / "compiled" / compiled_sources(LIBRARY / "kafka_segments")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
+# The longest first: Airflow's scheduler, submitted clusters, other stores, brokers and faults at
+# length. Single tests of other files have the marker, too.
+SLOW = (
+    "test_dags",
+    "test_cluster",
+    "test_object_store_run",
+    "test_hostile_names",
+    "test_broker",
+    "test_live_search",
+    "test_migrated_broker",
+    "test_faults",
+)
+COMPILES_MOST = "test_conversion"
+JVM = {"spark", "hdfs", "referee"}
 
 # Random input is the same in every run, unless new input is asked for: see `make test-random`.
 IS_RANDOM = os.environ.get("REFEREE_SEED") == "random"
@@ -50,22 +69,16 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Delete compiled code of other sources, once, before any test imports it.
+    """Remove, once, what was compiled from other sources, beside them and here.
 
     numba looks at a function's own file alone, not at those of the functions that it calls.
     """
-    if hasattr(config, "workerinput"):  # a process of pytest-xdist: the first one did it
+    if COMPILED.exists() or hasattr(config, "workerinput"):  # xdist: the first process does it
         return
-    library, noted = ROOT / "lib", ROOT / "build" / "compiled-sources"
-    digest = hashlib.sha256()
-    for source in sorted(library.rglob("*.py")):
-        digest.update(source.read_bytes())
-    if noted.exists() and noted.read_text("utf-8") == digest.hexdigest():
-        return
-    for compiled in library.rglob("*.nb[ic]"):
+    shutil.rmtree(COMPILED.parent, ignore_errors=True)
+    for compiled in LIBRARY.rglob("*.nb[ic]"):
         compiled.unlink()
-    noted.parent.mkdir(exist_ok=True)
-    noted.write_text(digest.hexdigest(), "utf-8")
+    COMPILED.mkdir(parents=True)
 
 
 def pytest_report_header() -> str:
@@ -73,22 +86,35 @@ def pytest_report_header() -> str:
     return f"REFEREE_SEED={SEED}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by the JVM they need, so that ``-m "not spark"`` is quick."""
     for item in items:
         names = getattr(item, "fixturenames", ())
-        if "spark" in names:
-            item.add_marker("spark")
+        for jvm in JVM.intersection(names):
+            item.add_marker(jvm)
         if "airflow_dags" in item.path.parts:
             item.add_marker("airflow")
         if item.path.stem in SLOW:
             item.add_marker("slow")
-        if "hdfs" in names:
-            item.add_marker("hdfs")
-        if "referee" in names:
-            item.add_marker("referee")
         if "seed" in names:
             item.add_marker("drawn")
+    if hasattr(config, "workerinput"):
+        _put_long_files_first(items)
+
+
+def _put_long_files_first(items: list[pytest.Item]) -> None:
+    """Let the processes of pytest-xdist, which take file after file, come to short ones last.
+
+    Before all others one has the functions compiled that most of them call.
+    """
+    with_jvm = {item.path for item in items if any(map(item.get_closest_marker, JVM))}
+    first = (COMPILES_MOST, *SLOW)
+
+    def turn(item: pytest.Item) -> tuple[int, bool]:
+        stem = item.path.stem
+        return first.index(stem) if stem in first else len(first), item.path not in with_jvm
+
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")
@@ -161,16 +187,26 @@ def spark(
     """One session for all tests, made as the commands make theirs."""
     from kafka_segments.spark import session as sessions
 
-    # One JVM for many tests: it needs room, and lives long enough for its second compiler.
-    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace(sessions.SHORT_RUN_OPTIONS, "")
-    long_run = {"spark.driver.memory": "5g", sessions._JAVA_OPTIONS: options}
+    # One JVM for many tests: it needs room, and keeps the code that Spark makes for a query. It
+    # shares two cores with another one: what compiles and collects at the side costs too much.
+    options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
+    long_run = {
+        "spark.driver.memory": "5g",
+        sessions._JAVA_OPTIONS: options,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
     here = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # Spark leaves folders where it is started
     try:
         with ExitStack() as stack:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
-                session = stack.enter_context(sessions.spark_session("tests", root=ROOT))
+                session = stack.enter_context(
+                    sessions.spark_session("tests", root=ROOT, master="local[2]")
+                )
             yield session
     finally:
         os.chdir(here)
@@ -202,10 +238,38 @@ def memory_folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+TWO_PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
+
+
+def _copy_two_partitions(broker: Path, target: Path) -> Path:
+    for name in TWO_PARTITIONS:
+        shutil.copytree(broker / "logs" / name, target / name)
+    return target
+
+
 @pytest.fixture
 def log_dir(broker: Path, tmp_path: Path) -> Path:
     """A log directory of its own for a test that changes it: two partitions of a broker."""
-    copy = tmp_path / "logs"
-    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
-        shutil.copytree(broker / "logs" / name, copy / name)
-    return copy
+    return _copy_two_partitions(broker, tmp_path / "logs")
+
+
+@pytest.fixture(scope="session")
+def broker_build(
+    spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> "ReadyBuild":
+    """A build of all of the broker's logs; no test changes it."""
+    from ready_builds import build_once
+
+    return build_once(spark, broker / "logs", tmp_path_factory.mktemp("broker-build"))
+
+
+@pytest.fixture(scope="session")
+def lent_build(
+    spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> "LentBuild":
+    """A build of two partitions of the broker, lent to tests that change what it is made of."""
+    from ready_builds import LentBuild, build_once
+
+    folder = tmp_path_factory.mktemp("lent-build")
+    logs = _copy_two_partitions(broker, folder / "logs")
+    return LentBuild(build_once(spark, logs, folder), folder / "kept")

@@ -57,7 +57,8 @@ class SparkCluster:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
         }
-        environment.pop("PYTHONPATH", None)  # executors have what was shipped, not this checkout
+        for ours in ("PYTHONPATH", "NUMBA_CACHE_DIR"):  # executors have what was shipped
+            environment.pop(ours, None)
         with (self.folder / log).open("wb") as out:
             process = subprocess.Popen(
                 [str(BIN / "spark-class"), f"org.apache.spark.deploy.{name}", *options],
@@ -100,10 +101,9 @@ def packed_environment(folder: Path) -> Path:
     packages = bare_environment(folder)
     with zipfile.ZipFile(_wheel(folder)) as wheel:
         wheel.extractall(packages)
-    for file in (ROOT / "lib").rglob("*.nb[ic]"):
-        target = packages / file.relative_to(ROOT / "lib")
-        target.parent.mkdir(exist_ok=True)
-        shutil.copy(file, target)
+    for compiled in Path(os.environ["NUMBA_CACHE_DIR"]).glob("*_*"):
+        room = compiled.name.rpartition("_")[0]  # numba adds a hash of the path to a folder's name
+        shutil.copytree(compiled, packages / "kafka_segments" / room / "__pycache__")
     shutil.copy(ROOT / "tests" / "faulty_daemon.py", packages)
     archive = folder / "environment.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:

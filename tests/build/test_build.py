@@ -17,6 +17,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.tables.delta import BUILD_TABLES
 from kafka_segments.tables.schemas import schema
+from ready_builds import LentBuild, ReadyBuild
 
 NOW_MS = 1_800_000_000_000
 Table = Callable[[str], DataFrame]
@@ -30,6 +31,20 @@ def warehouse(tmp_path: Path) -> str:
 @pytest.fixture
 def table(spark: SparkSession, warehouse: str) -> Table:
     return lambda name: spark.read.format("delta").load(f"{warehouse}/{name}")
+
+
+@pytest.fixture
+def built(lent_build: LentBuild, warehouse: str) -> ReadyBuild:
+    """Two partitions whose tables ``table`` reads, and to which ``again`` adds a run."""
+    return lent_build.lend(Path(warehouse))
+
+
+@pytest.fixture
+def again(built: ReadyBuild, build: Callable[..., BuildSummary]) -> Callable[..., BuildSummary]:
+    def run(*sources: Path) -> BuildSummary:
+        return build(*(sources or (built.logs,)), index_dir=str(built.indexes))
+
+    return run
 
 
 @pytest.fixture
@@ -64,12 +79,12 @@ def _append_batch(log: Path) -> None:
 
 
 def test_index_files_of_a_log_directory_equal_those_that_its_broker_rebuilt(
-    broker: Path, build: Callable[..., BuildSummary], tmp_path: Path
+    broker: Path, broker_build: ReadyBuild
 ) -> None:
-    summary = build(broker / "logs")
+    summary = broker_build.summary
 
     assert (summary.segments_scanned, summary.findings) == (24, 0)
-    assert _index_files(tmp_path / "indexes") == _index_files(broker / "rebuilt")
+    assert _index_files(broker_build.indexes) == _index_files(broker / "rebuilt")
 
 
 def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_files(
@@ -93,23 +108,18 @@ def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_fil
     assert _index_files(tmp_path / "indexes") == expected
 
 
+@pytest.mark.usefixtures("built")
 def test_table_segments_has_the_published_schema_with_comments_and_not_null(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+    table: Table,
 ) -> None:
-    build(log_dir)
-
     assert {
         made.name: table(made.name).schema == schema(f"{made.name}.v{made.version}")
         for made in BUILD_TABLES
     } == {made.name: True for made in BUILD_TABLES}
 
 
-def test_entries_are_rows_of_the_index_tables(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table, tmp_path: Path
-) -> None:
-    build(log_dir)
-
-    file = (tmp_path / "indexes" / "ct-two-partitions-0" / f"{1581:020d}.index").read_bytes()
+def test_entries_are_rows_of_the_index_tables(built: ReadyBuild, table: Table) -> None:
+    file = (built.indexes / "ct-two-partitions-0" / f"{1581:020d}.index").read_bytes()
     rows = (
         table("offset_index")
         .where("topic = 'ct-two-partitions' AND partition = 0 AND base_offset = 1581")
@@ -125,12 +135,11 @@ def test_entries_are_rows_of_the_index_tables(
 
 
 def test_a_second_run_reads_nothing_and_a_grown_active_segment_alone_is_read_again(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
 ) -> None:
-    build(log_dir)
-    unchanged = build(log_dir)
-    _append_batch(log_dir / "ct-two-partitions-1" / f"{1566:020d}.log")
-    grown = build(log_dir)
+    unchanged = again()
+    _append_batch(built.logs / "ct-two-partitions-1" / f"{1566:020d}.log")
+    grown = again()
 
     assert (unchanged.segments_scanned, unchanged.segments_unchanged) == (0, 4)
     assert (grown.segments_scanned, grown.segments_unchanged) == (1, 3)
@@ -142,12 +151,10 @@ def test_a_second_run_reads_nothing_and_a_grown_active_segment_alone_is_read_aga
 
 
 def test_a_segment_that_shrank_leaves_no_entries_beyond_its_end(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
 ) -> None:
-    build(log_dir)
-    log = log_dir / "ct-two-partitions-1" / f"{1566:020d}.log"
-    os.truncate(log, 30_000)
-    build(log_dir)
+    os.truncate(built.logs / "ct-two-partitions-1" / f"{1566:020d}.log", 30_000)
+    again()
 
     last = table("offset_index").where("base_offset = 1566").agg(F.max("position")).collect()[0][0]
     row = table("segments").where("base_offset = 1566").collect()[0]
@@ -157,11 +164,10 @@ def test_a_segment_that_shrank_leaves_no_entries_beyond_its_end(
 
 
 def test_a_segment_that_is_gone_is_marked_and_a_new_one_takes_over_as_active(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
 ) -> None:
-    build(log_dir)
-    (log_dir / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
-    summary = build(log_dir)
+    (built.logs / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
+    summary = again()
 
     rows = {
         row["base_offset"]: (row["is_active"], row["vanished_at"] is not None)
@@ -172,25 +178,23 @@ def test_a_segment_that_is_gone_is_marked_and_a_new_one_takes_over_as_active(
 
 
 def test_a_segment_that_comes_back_is_no_longer_marked(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table, tmp_path: Path
+    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table, tmp_path: Path
 ) -> None:
-    log = log_dir / "ct-two-partitions-0" / f"{1581:020d}.log"
-    build(log_dir)
+    log = built.logs / "ct-two-partitions-0" / f"{1581:020d}.log"
     shutil.move(log, tmp_path / "kept.log")
-    build(log_dir)
+    again()
     shutil.move(tmp_path / "kept.log", log)
-    build(log_dir)
+    again()
 
     row = table("segments").where("base_offset = 1581").collect()[0]
     assert (row["is_active"], row["vanished_at"]) == (True, None)
 
 
 def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
 ) -> None:
-    build(log_dir)
-    shutil.rmtree(log_dir / "ct-two-partitions-0")
-    summary = build(log_dir / "ct-two-partitions-1")
+    shutil.rmtree(built.logs / "ct-two-partitions-0")
+    summary = again(built.logs / "ct-two-partitions-1")
 
     assert (summary.segments_found, summary.segments_vanished) == (2, 0)
     assert table("segments").where("vanished_at IS NOT NULL").isEmpty()

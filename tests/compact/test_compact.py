@@ -18,19 +18,25 @@ from kafka_segments.storage.kept_files import undo
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from ready_builds import LentBuild, ReadyBuild
 
 NOW_MS = 1_800_000_000_000
 
 
 @pytest.fixture
-def build(spark: SparkSession, log_dir: Path, tmp_path: Path) -> Callable[[], BuildSummary]:
+def built(lent_build: LentBuild, tmp_path: Path) -> ReadyBuild:
+    return lent_build.lend(tmp_path / "wh")
+
+
+@pytest.fixture
+def build(spark: SparkSession, built: ReadyBuild) -> Callable[[], BuildSummary]:
     def run() -> BuildSummary:
         given = BuildOptions(
-            (str(log_dir),),
-            str(tmp_path / "wh"),
+            (str(built.logs),),
+            str(built.warehouse),
             recovery=RecoveryOptions(),
             now_ms=NOW_MS,
-            index_dir=str(tmp_path / "indexes"),
+            index_dir=str(built.indexes),
         )
         return Build(spark, given).run()
 
@@ -38,10 +44,10 @@ def build(spark: SparkSession, log_dir: Path, tmp_path: Path) -> Callable[[], Bu
 
 
 @pytest.fixture
-def compact(spark: SparkSession, tmp_path: Path) -> Callable[..., CompactSummary]:
+def compact(spark: SparkSession, built: ReadyBuild) -> Callable[..., CompactSummary]:
     def run(**options: object) -> CompactSummary:
-        where = {"warehouse": str(tmp_path / "wh"), "now_ms": NOW_MS}
-        merged = {**where, "index_dir": str(tmp_path / "indexes"), **options}
+        where = {"warehouse": str(built.warehouse), "now_ms": NOW_MS}
+        merged = {**where, "index_dir": str(built.indexes), **options}
         return run_compaction(spark, CompactOptions(**merged))  # type: ignore[arg-type]
 
     return run
@@ -60,13 +66,12 @@ def test_what_compaction_changes_comes_back_and_rows_stay(
     spark: SparkSession,
     build: Callable[[], BuildSummary],
     compact: Callable[..., CompactSummary],
-    tmp_path: Path,
+    built: ReadyBuild,
 ) -> None:
-    build()
-    indexes, root = tmp_path / "indexes", Warehouse(spark, str(tmp_path / "wh"))
-    built = _files(indexes)
+    indexes, root = built.indexes, Warehouse(spark, str(built.warehouse))
+    files = _files(indexes)
     rows = {t.name: _rows(root.read(t)) for t in (tables.SEGMENTS, tables.OFFSET_INDEX)}
-    for name, data in built.items():
+    for name, data in files.items():
         (indexes / name).write_bytes(data + bytes(1_200))
     (indexes / "ct-two-partitions-0" / f"{99:020d}.index").write_bytes(b"no segment")
     padded = _files(indexes)
@@ -78,25 +83,24 @@ def test_what_compaction_changes_comes_back_and_rows_stay(
     assert untouched == padded
     assert said.changes == done.changes
     assert {change.action for change in done.changes} == {"trim", "orphan"}
-    assert _files(indexes) == built
+    assert _files(indexes) == files
     assert {t.table for t in done.tables} == {t.name for t in tables.BUILD_TABLES}
     assert all(t.files_after <= max(t.files_before, 1) for t in done.tables)
     assert rows == {t.name: _rows(root.read(t)) for t in (tables.SEGMENTS, tables.OFFSET_INDEX)}
     assert build().segments_scanned == 0
 
-    undo(str(tmp_path / "wh" / "_set_aside" / done.run_id))
+    undo(str(built.warehouse / "_set_aside" / done.run_id))
     assert _files(indexes) == padded
 
 
 def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
-    spark: SparkSession, build: Callable[[], BuildSummary], log_dir: Path, tmp_path: Path
+    spark: SparkSession, build: Callable[[], BuildSummary], built: ReadyBuild
 ) -> None:
-    build()
-    gone = min((log_dir / "ct-two-partitions-1").glob("*.log"))
+    gone = min((built.logs / "ct-two-partitions-1").glob("*.log"))
     gone.unlink()
     build()
 
-    uri = str(tmp_path / "wh" / "segments")
+    uri = str(built.warehouse / "segments")
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
     changes = feed.load(uri).where("vanished_at IS NOT NULL").select("path", "_change_type")
 
@@ -104,10 +108,8 @@ def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
 
 
 def test_an_index_folder_that_no_build_wrote_is_refused(
-    build: Callable[[], BuildSummary], compact: Callable[..., CompactSummary], tmp_path: Path
+    compact: Callable[..., CompactSummary], tmp_path: Path
 ) -> None:
-    build()
-
     with pytest.raises(UsageError, match="what is an orphan cannot be told"):
         compact(index_dir=str(tmp_path))
 
@@ -117,15 +119,15 @@ def test_a_horizon_that_could_take_files_from_a_query_is_refused(tmp_path: Path)
         CompactOptions(warehouse=str(tmp_path), now_ms=NOW_MS, vacuum_hours=24)
 
 
+@pytest.mark.slow
 def test_a_build_and_a_compaction_at_the_same_time_lose_nothing(
-    log_dir: Path, build: Callable[[], BuildSummary], spark: SparkSession, tmp_path: Path
+    built: ReadyBuild, spark: SparkSession, tmp_path: Path
 ) -> None:
-    build()
-    built, root = _files(tmp_path / "indexes"), Warehouse(spark, str(tmp_path / "wh"))
+    files, root = _files(built.indexes), Warehouse(spark, str(built.warehouse))
     rows = _rows(root.read(tables.OFFSET_INDEX))
-    for name, data in built.items():
-        (tmp_path / "indexes" / name).write_bytes(data + bytes(1_200))
-    where = ["--warehouse", tmp_path / "wh", "--index-dir", tmp_path / "indexes"]
+    for name, data in files.items():
+        (built.indexes / name).write_bytes(data + bytes(1_200))
+    where = ["--warehouse", built.warehouse, "--index-dir", built.indexes]
 
     runs = [
         subprocess.Popen(
@@ -137,14 +139,14 @@ def test_a_build_and_a_compaction_at_the_same_time_lose_nothing(
             env={**os.environ},
         )
         for arguments in (
-            ["build", "--full", "--source", log_dir, *where],
+            ["build", "--full", "--source", built.logs, *where],
             ["compact", *where],
         )
     ]
     messages = [run.communicate(timeout=240)[1] for run in runs]
 
     assert [run.returncode for run in runs] == [0, 0], messages
-    assert _files(tmp_path / "indexes") == built
+    assert _files(built.indexes) == files
     assert _rows(root.read(tables.OFFSET_INDEX)) == rows
     assert (
         root.read(tables.SEGMENTS).count()

@@ -1,16 +1,19 @@
-"""The command line as a person meets it: a new process each time."""
+"""The command line as a person meets it: what is said where, and how it ends."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+from kafka_segments.cli import cli
 
-ROOT = Path(__file__).resolve().parents[2]
+Invoke = Callable[..., Result]
 
 
 def _run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -24,6 +27,7 @@ def _run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.spark
 def test_build_prints_rows_on_stdout_alone_and_leaves_with_1_where_it_found_damage(
     synthetic: Path, tmp_path: Path
 ) -> None:
@@ -64,26 +68,25 @@ def test_what_cannot_be_meant_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert typo.stderr == "kafka-segments: unknown setting a\n"
 
 
-def test_a_missing_source_is_named(tmp_path: Path) -> None:
-    done = _run("build", "--source", "nowhere", "--warehouse", "wh", cwd=tmp_path)
+@pytest.fixture
+def invoke(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Run a command in this process, in a folder of its own, in the running session."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(cli, list(map(str, arguments)))
 
-    assert done.returncode == 2
+
+def test_a_missing_source_is_named(invoke: Invoke, tmp_path: Path) -> None:
+    done = invoke("build", "--source", "nowhere", "--warehouse", "wh")
+
+    assert done.exit_code == 2
     assert f"kafka-segments: cannot list {tmp_path}/nowhere: " in done.stderr
 
 
-def test_a_dry_run_changes_nothing(synthetic: Path, tmp_path: Path) -> None:
-    done = _run(
-        "build",
-        "--source",
-        synthetic / "v2-one-record",
-        "--warehouse",
-        "wh",
-        "--index-dir",
-        "indexes",
-        "--dry-run",
-        cwd=tmp_path,
-    )
+def test_a_dry_run_changes_nothing(invoke: Invoke, synthetic: Path, tmp_path: Path) -> None:
+    where = ("--source", synthetic / "v2-one-record", "--warehouse", "wh", "--index-dir", "indexes")
 
-    assert (done.returncode, done.stdout) == (0, "")
+    done = invoke("build", *where, "--dry-run")
+
+    assert (done.exit_code, done.stdout) == (0, "")
     assert "would read 1 of 1 segments" in done.stderr
     assert list(tmp_path.iterdir()) == []

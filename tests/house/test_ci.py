@@ -43,6 +43,8 @@ def tools(tmp_path: Path) -> Path:
         (folder / name).symlink_to(str(shutil.which(name)))
     for name in ("make", "apt-get"):
         _tool(folder, name, f'echo "{name} $* CI=$CI"')
+    for name in ("javac", "mvn", "python3"):
+        _tool(folder, name)
     return folder
 
 
@@ -83,6 +85,17 @@ def test_ci_that_has_what_its_tests_need_installs_nothing(tools: Path) -> None:
         "make test CI=true",
         "make test-slow CI=true",
     ]
+
+
+def test_ci_installs_java_and_maven_on_a_machine_that_has_nothing(tools: Path) -> None:
+    for name in ("javac", "mvn", "python3"):
+        (tools / name).unlink()
+
+    install = _run(tools, user=0).stdout.splitlines()[1]
+
+    assert install.endswith(
+        " chromium util-linux openjdk-17-jdk-headless maven python3-venv CI=true"
+    )
 
 
 def test_ci_that_may_install_nothing_says_what_it_lacks(tools: Path) -> None:

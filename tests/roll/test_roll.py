@@ -13,6 +13,7 @@ from pyspark.testing import assertSchemaEqual
 from kafka_segments.cli import cli
 from kafka_segments.rows.datasource import register
 from kafka_segments.tables.schemas import schema
+from ready_builds import ReadyBuild
 
 pytestmark = pytest.mark.spark
 
@@ -32,11 +33,8 @@ def logs(broker: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def warehouse(spark: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("roll")
-    targets = ("--warehouse", folder / "w", "--index-dir", folder / "i")
-    _run("build", "--source", logs, *targets, "--now-ms", NOW_MS)
-    return folder / "w"
+def warehouse(broker_build: ReadyBuild, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(broker_build.warehouse, tmp_path_factory.mktemp("roll") / "w")
 
 
 def test_active_segments_are_decided_and_kept_as_a_table(

@@ -23,6 +23,7 @@ from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import search_names, search_times
 from kafka_segments.wire.moments import NAMED
 from plain_decoder import PlainRecord, plain_records
+from ready_builds import ReadyBuild
 from strategies import v2_batch
 
 NOW_MS = 1_800_000_000_000
@@ -43,8 +44,8 @@ def build(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Call
 
 
 @pytest.fixture(scope="module")
-def broker_warehouse(broker: Path, build: Callable[[Path], str]) -> str:
-    return build(broker / "logs")
+def broker_warehouse(broker_build: ReadyBuild) -> str:
+    return str(broker_build.warehouse)
 
 
 @pytest.fixture(scope="module")

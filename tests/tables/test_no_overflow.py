@@ -86,6 +86,7 @@ def _run(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_segment_is_a_row_with_its_entries(
     spark: SparkSession, warehouse: Path, logs: Path
 ) -> None:
@@ -98,6 +99,7 @@ def test_every_segment_is_a_row_with_its_entries(
     assert entries.where("base_offset > 9223372034707292160").count() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

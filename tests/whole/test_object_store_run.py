@@ -1,7 +1,6 @@
 """Sources, index output and warehouse on S3 and on HDFS, by real servers."""
 
 import logging
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from kafka_segments.storage.publishing import publish
 from kafka_segments.tables import delta as tables
 from mini_hdfs import MiniHdfs
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
+from ready_builds import LentBuild
 from stored_builds import OF_THE_COPY, build, files, files_at, rows
 
 PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
@@ -29,13 +29,9 @@ class OnDisk(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def on_disk(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> OnDisk:
-    folder = tmp_path_factory.mktemp("disk")
-    for name in PARTITIONS:
-        shutil.copytree(broker / "logs" / name, folder / "logs" / name)
-    made = OnDisk(folder / "logs", folder / "indexes", str(folder / "tables"))
-    build(spark, str(made.logs), made.tables, index_dir=str(made.indexes))
-    return made
+def on_disk(lent_build: LentBuild, tmp_path_factory: pytest.TempPathFactory) -> OnDisk:
+    lent = lent_build.lend(tmp_path_factory.mktemp("disk") / "tables")
+    return OnDisk(lent.logs, lent.indexes, str(lent.warehouse))
 
 
 @pytest.fixture
