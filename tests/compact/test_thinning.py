@@ -11,7 +11,7 @@ from kafka_segments.index.offset_index import (
     encode_offset_index,
     lookup_offset,
 )
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import decode_time_index, encode_time_index, lookup_timestamp
 
 BASE = 1_000

@@ -14,7 +14,7 @@ from kafka_segments.index.minute_index import (
     safe_start,
     search_literally,
 )
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import decode_time_index
 from log_reading import batches_of, record_times, recovered
 from strategies import DatedLog, dated_logs

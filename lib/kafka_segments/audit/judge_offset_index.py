@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
 from kafka_segments.audit.log_probe import BatchFacts, LogProbe
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 
 _MOST_LEFT_OUT = 3  # at the end, by restarts: each leaves out one entry at most
 _NAMES = ("offset", "position")

@@ -12,7 +12,7 @@ import numpy as np
 
 from kafka_segments.audit.judgement import Kind, LogFacts, Opinion, Verdict, WalkLog, difference
 from kafka_segments.audit.log_probe import LogProbe
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 
 _NAMES = ("timestamp", "offset")
 

@@ -16,8 +16,8 @@ from kafka_segments.audit.judge_txn_index import hold_against_log
 from kafka_segments.audit.judgement import Judgement
 from kafka_segments.audit.rows import AUDITED, Row, audit_row, to_batches
 from kafka_segments.broker_rules.versions import Version
-from kafka_segments.index.log_recovery import SegmentFold
-from kafka_segments.index.recovery import SegmentSummary
+from kafka_segments.index.segment import SegmentSummary
+from kafka_segments.index.segment_fold import SegmentFold
 
 _LOG = ("source", "relative_path")
 

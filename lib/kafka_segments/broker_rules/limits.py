@@ -5,7 +5,7 @@ Source: AbstractIndex, OffsetIndex, TimeIndex, LogSegment.shouldRoll.
 
 from typing import NamedTuple
 
-from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 
 
 class IndexLimits(NamedTuple):

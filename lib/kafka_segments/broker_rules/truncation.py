@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.index.offset_index import lookup_offset, truncate_offset_index
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import NO_TIMESTAMP, truncate_time_index
 from kafka_segments.wire import batches as wire
 

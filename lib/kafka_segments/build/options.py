@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
-from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
+from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
 from kafka_segments.storage.uris import join_uri

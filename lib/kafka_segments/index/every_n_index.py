@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError
 from kafka_segments.index.offset_index import encode_offset_index, lookup_offset
-from kafka_segments.index.recovery import Entries
 from kafka_segments.index.relative import check_relative_offsets
+from kafka_segments.index.segment import Entries
 
 Int64s = npt.NDArray[np.int64]
 OffsetsFrom = Callable[[int], Iterator[int]]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.index.recovery import Entries
 from kafka_segments.index.relative import check_relative_offsets
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import NO_TIMESTAMP, TimestampOffset, encode_time_index
 
 

@@ -15,13 +15,14 @@ import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.ends import AT_END, PARTIAL_BATCH, describe_end
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.wrappers import MOST_BYTES, first_offset
 
 _WINDOW_BYTES = 64 * 1024
-_MOST_BATCHES = _WINDOW_BYTES // wire.MIN_BATCH_BYTES + 1
+_MOST_BATCHES = _WINDOW_BYTES // layout.MIN_BATCH_BYTES + 1
 
 
 def wrapped(offset: int) -> int:
@@ -37,21 +38,21 @@ def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]
         FileChangedError: the file ended before ``end``.
     """
     walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=False)
-    walk[wire.NEXT_POSITION] = start
+    walk.next_position = start
     window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
     found = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
     while True:
-        position = int(walk[wire.NEXT_POSITION])
+        position = walk.next_position
         length = max(min(_WINDOW_BYTES, end - position), 0)
         _fill(read_into, position, window[:length], end)
         count = wire.walk_batches(window, length, position, found, 0, walk)
         if count:
             yield found[:, :count]
-        if walk[wire.STATUS] not in (wire.WANTS_BYTES, wire.ROOM_FULL):
+        if walk.status not in (wire.WANTS_BYTES, wire.ROOM_FULL):
             break
-    status, position = int(walk[wire.STATUS]), int(walk[wire.NEXT_POSITION])
+    status, position = walk.status, walk.next_position
     if status not in (AT_END, PARTIAL_BATCH):
-        failed, expected = int(walk[wire.FOUND]), int(walk[wire.EXPECTED])
+        failed, expected = walk.found, walk.expected
         reason = describe_end(status, found=failed, expected=expected, left=end - position)
         raise UnreadableBatchError(position, reason or "cannot be")
 
@@ -125,9 +126,9 @@ class BatchSearch:
 
 
 def _are_wrappers(batches: wire.Batches) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    is_compressed = batches[wire.ATTRIBUTES] & wire.CODEC_MASK != 0
+    is_compressed = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        batches[wire.MAGIC] < wire.MAGIC_V2
+        batches[wire.MAGIC] < layout.MAGIC_V2
     ) & is_compressed
     return found
 

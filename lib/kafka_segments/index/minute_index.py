@@ -12,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.index.recovery import Entries
 from kafka_segments.index.relative import check_relative_offsets
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import encode_time_index
 
 MINUTE_INDEX_SUFFIX = ".time.index"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, Entries
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, Entries
 
 _ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from kafka_segments.errors import InvalidTransactionError
 from kafka_segments.index import producer_summary as summary_of
-from kafka_segments.index.markers import ABORT
+from kafka_segments.index.producer_batches import ABORT
 from kafka_segments.index.producer_summary import ProducerSummary, Table
 from kafka_segments.index.transactions import AbortedTransaction
 

@@ -22,10 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import UnreadableBatchError
-from kafka_segments.index.kernel import MAX_RELATIVE_OFFSET, NO_TIMESTAMP
+from kafka_segments.index.kernel import MAX_RELATIVE_OFFSET
 from kafka_segments.index.log_end import BatchSearch, headers, wrapped
-from kafka_segments.index.recovery import SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 from kafka_segments.wire.reading import ReadInto
 
 
@@ -103,7 +106,7 @@ def _spans(
     base_offset, start, end = 0, 0, 0
     index: _AppendedIndex | None = None
     for batches in headers(read_into, 0, size_bytes):
-        if not ((batches[wire.MAGIC] >= 0) & (batches[wire.MAGIC] <= wire.MAGIC_V2)).all():
+        if not ((batches[wire.MAGIC] >= 0) & (batches[wire.MAGIC] <= layout.MAGIC_V2)).all():
             raise _NotSplitError
         at = 0
         while at < batches.shape[1]:

@@ -171,8 +171,10 @@ def _by_tables(tables: Any, after_lane: Any, data: Any, start: Any, end: Any, cr
 def crc32c_update(data: Any, start: Any, end: Any, crc: Any, by_instruction: Any) -> Any:
     """Go on with a CRC-32C register over ``data[start:end]``."""
     if by_instruction:
-        return _by_instruction(data, start, end, crc)
-    return _by_tables(_TABLES_C, _AFTER_SHORT, data, start, end, crc)
+        crc = _by_instruction(data, start, end, crc)
+    else:
+        crc = _by_tables(_TABLES_C, _AFTER_SHORT, data, start, end, crc)
+    return crc
 
 
 @njit  # type: ignore[untyped-decorator]

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from numba import njit
 
 from kafka_segments.wire import batches as header
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import FAILURE_SLOTS, OK
+from kafka_segments.wire.headers import size_at
 from kafka_segments.wire.messages import (
-    LOG_OVERHEAD,
     check_messages,
     check_plain_message,
     key_length_at,
@@ -141,7 +142,7 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
     base_offset = batches[header.BASE_OFFSET, batch]
     base_timestamp = batches[header.BASE_TIMESTAMP, batch]
     max_timestamp = batches[header.MAX_TIMESTAMP, batch]
-    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, header_ends = columns.rows, columns.header_ends
     keys, key_ends, key_is_null = columns.key.data, columns.key.ends, columns.key.is_null
     values, value_ends, value_is_null = (
@@ -197,12 +198,12 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
     With LogAppendTime an inner message has its wrapper's timestamp; magic 0 never has one.
     """
     batch = fill[BATCH]
-    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, key, value = columns.rows, columns.key, columns.value
     wants_key, wants_value = columns.wants[0], columns.wants[1]
     while fill[LEFT] > 0:
         at, row = fill[AT], fill[ROWS]
-        length = LOG_OVERHEAD + load_i32(data, at + 8)
+        length = size_at(data, at)
         if (
             row >= rows.shape[1]
             or (wants_key and key.ends[row] + length > len(key.data))
@@ -210,9 +211,9 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
         ):
             fill[NEEDED_BYTES] = length
             return False
-        timestamp = np.int64(header.NO_TIMESTAMP)
-        if data[at + 16] != 0:
-            timestamp = load_i64(data, at + 18)
+        timestamp = np.int64(layout.NO_TIMESTAMP)
+        if data[at + layout.MAGIC] != 0:
+            timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
             if is_append_time and batches[header.MAGIC, batch] == 1:
                 timestamp = batches[header.MAX_TIMESTAMP, batch]
         key_at = key_length_at(data, at) + 4
@@ -239,7 +240,7 @@ def check_batch(data: Any, start: Any, end: Any, batches: Any, batch: Any, failu
     magic = batches[header.MAGIC, batch]
     count = batches[header.RECORD_COUNT, batch]
     shift = np.int64(0)
-    if magic >= 2:
+    if magic >= layout.MAGIC_V2:
         code = check_records(data, start, end, count, failure)
     elif count < 0:
         wrapper_offset = batches[header.LAST_OFFSET, batch]
@@ -283,7 +284,7 @@ def fill_columns(
         start, end = starts[batch], ends[batch]
         if fill[LEFT] < 0 and _begin(data, start, end, batches, fill, failure) != OK:
             return FAILED
-        if batches[header.MAGIC, batch] >= 2:
+        if batches[header.MAGIC, batch] >= layout.MAGIC_V2:
             is_done = _copy_records(data, end, batches, columns, fill)
         else:
             is_done = _copy_messages(data, batches, columns, fill)
