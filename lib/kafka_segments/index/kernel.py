@@ -4,6 +4,10 @@ One call takes one buffer; what must outlive a call is in ``walk``. A batch that
 what is left of a buffer is checksummed piece by piece, so memory stays bounded whatever a length
 field says. The rules and their order are those of LogSegment.recover and
 FileLogInputStream.nextBatch; ``recovery.py`` says them in words.
+
+The steps of the walk are functions of numbers, inlined. What every batch needs of an array is done
+in ``scan_buffer`` itself: where an array is handed to a function with more than one way out, numba
+counts references to it for every batch, and small batches take a fifth longer.
 """
 
 from typing import Any, NamedTuple
@@ -54,7 +58,6 @@ from kafka_segments.wire.headers import (
     size_at,
     stored_crc,
 )
-from kafka_segments.wire.native import load_i64
 
 HEADER_ROOM = 64  # bytes kept free in front of a buffer's bytes
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -71,12 +74,8 @@ class _Marker(NamedTuple):
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _is_marker(data: Any, at: Any, magic: Any) -> Any:
-    return (
-        magic >= layout.MAGIC_V2
-        and data[at + layout.ATTRIBUTES] & layout.CONTROL != 0
-        and load_i64(data, at + layout.PRODUCER_ID) >= 0
-    )
+def _is_marker(header: Any) -> Any:
+    return header.producer_id >= 0 and header.attributes & layout.CONTROL != 0
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -98,20 +97,30 @@ def _keep_header(data: Any, at: Any, size_bytes: Any) -> None:
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _crc_so_far(walk: Any, position: Any, magic: Any, is_begun: Any) -> Any:
-    """Return the register of a batch's checksum, and the next byte's position in the file."""
-    if is_begun:
-        return np.uint64(walk.body_crc), walk.body_position
-    return np.uint64(CRC_START), position + crc_from(magic)
+def _piece_to_checksum(
+    walk: Any, position: Any, size_bytes: Any, magic: Any, data_position: Any, data_end: Any
+) -> Any:
+    """Return (register, start, stop): the checksum so far, and the bytes it takes next in ``data``.
+
+    They are what the buffer has of the batch.
+    """
+    register = np.uint64(CRC_START)
+    start = position + crc_from(magic)
+    if position < data_position:
+        register = np.uint64(walk.body_crc)
+        start = walk.body_position
+    stop = min(position + size_bytes, data_end)
+    room = HEADER_ROOM - data_position
+    return register, room + start, room + stop
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _compare_crc(walk: Any, register: Any, stored: Any, stop: Any, batch_end: Any) -> Any:
-    """Return (status, the next byte to checksum): at the batch's end SOUND or BAD_CRC, NOWHERE."""
-    if stop == batch_end:
+def _compare_crc(walk: Any, register: Any, stored: Any, batch_end: Any, data_end: Any) -> Any:
+    """Return (status, next byte to checksum): at the batch's end SOUND or BAD_CRC, and NOWHERE."""
+    if batch_end <= data_end:
         return check_crc(walk, register, stored), np.int64(NOWHERE)
     walk.body_crc = np.int64(register)
-    return READ_ON, stop
+    return READ_ON, data_end
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -153,17 +162,15 @@ def _check_batch(walk: Any, header: Any, marker: Any, size_bytes: Any, epoch_row
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _note_order(walk: Any, header: Any, position: Any, next_offset: Any) -> None:
-    """Note the first batch whose offsets do not follow those of the batches before it."""
+def _note_order(walk: Any, header: Any, position: Any, next_offset: Any, epochs: Any) -> None:
+    """Note the first batch whose offsets go back, and give a new leader epoch a row of ``epochs``.
+
+    ``next_offset`` follows the batches before.
+    """
     goes_back = header.base_offset < next_offset or header.last_offset < header.base_offset
     if goes_back and walk.went_back_position < 0:
         walk.went_back_position = position
         walk.went_back_offset = header.base_offset
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _store_epoch(walk: Any, header: Any, epochs: Any) -> None:
-    """Give a leader epoch above all before it a row: (epoch, start offset)."""
     if header.leader_epoch > walk.latest_epoch:
         epochs[walk.new_epochs, 0] = header.leader_epoch
         epochs[walk.new_epochs, 1] = header.base_offset
@@ -193,8 +200,26 @@ def _store_producer(walk: Any, header: Any, marker: Any, rows: Any, position: An
     return SOUND
 
 
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _clear_new_rows(walk: Any) -> None:
+    walk.new_offset_entries = 0
+    walk.new_time_entries = 0
+    walk.new_epochs = 0
+    walk.new_producer_batches = 0
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _store_place(
+    walk: Any, status: Any, position: Any, body_position: Any, last_indexed_position: Any
+) -> None:
+    walk.status = status
+    walk.position = position
+    walk.body_position = body_position
+    walk.last_indexed_position = last_indexed_position
+
+
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def scan_buffer(
+def scan_buffer(  # noqa: PLR0915 - see the module: arrays stay in one function
     data: Any,
     length: Any,
     data_position: Any,
@@ -213,37 +238,36 @@ def scan_buffer(
     """
     walk = values.view(_SEGMENT_WALK)[0]
     data_end = data_position + length
-    walk.new_offset_entries = walk.new_time_entries = 0
-    walk.new_epochs = walk.new_producer_batches = 0
-    timestamps, counts = timestamps_of(walk), counts_of(walk)
+    _clear_new_rows(walk)
+    checks_crc, by_instruction = walk.checks_crc != 0, walk.by_instruction != 0
+    end, index_interval_bytes = walk.end, walk.index_interval_bytes
     position, body_position = walk.position, walk.body_position
     last_indexed_position = walk.last_indexed_position
-    index_interval_bytes = walk.index_interval_bytes
-    checks_crc, by_instruction = walk.checks_crc != 0, walk.by_instruction != 0
+    timestamps, counts = timestamps_of(walk), counts_of(walk)
     status = SOUND
     while status == SOUND:
         is_begun = body_position >= 0
         at = np.int64(0) if is_begun else HEADER_ROOM + position - data_position
-        remaining, here = walk.end - position, data_end - position
+        remaining, here = end - position, data_end - position
         status = _check_room(remaining, here)
         if status != SOUND:
             break
         size_bytes, magic = size_at(data, at), magic_at(data, at)
+        is_here = size_bytes <= here and not is_begun
         status = check_size(walk, size_bytes, remaining, magic)
         if status != SOUND:
             break
-        is_here = size_bytes <= here and not is_begun
-        if position > data_position and not is_here and _is_marker(data, at, magic):
+        may_be_moved = position > data_position and not is_here
+        if may_be_moved and _is_marker(read_header(data, at, magic)):
             status = READ_ON  # from its first byte on: its body is needed, and most are small
             break
         if checks_crc:
-            register, start = _crc_so_far(walk, position, magic, is_begun)
-            stop = min(position + size_bytes, data_end)
-            room = HEADER_ROOM - data_position
-            register = crc_update(data, room + start, room + stop, register, magic, by_instruction)
-            stored = stored_crc(data, at, magic)
+            register, start, stop = _piece_to_checksum(
+                walk, position, size_bytes, magic, data_position, data_end
+            )
+            register = crc_update(data, start, stop, register, magic, by_instruction)
             status, body_position = _compare_crc(
-                walk, register, stored, stop, position + size_bytes
+                walk, register, stored_crc(data, at, magic), position + size_bytes, data_end
             )
             if status == READ_ON and not is_begun:
                 _keep_header(data, at, size_bytes)
@@ -251,7 +275,7 @@ def scan_buffer(
                 break
         header = read_header(data, at, magic)
         marker = _Marker(np.int64(IS_MARKER), np.int64(DATA), np.int64(-1), np.int64(-1))
-        if header.producer_id >= 0 and header.attributes & layout.CONTROL != 0:
+        if _is_marker(header):
             marker = _marker_of(walk, header, data, at, size_bytes, position, is_here)
         status = _check_batch(walk, header, marker, size_bytes, len(epochs))
         if status != SOUND:
@@ -266,16 +290,13 @@ def scan_buffer(
             if status != SOUND:
                 break
             last_indexed_position = position
-        _note_order(walk, header, position, counts.next_offset)
-        _store_epoch(walk, header, epochs)
+        _note_order(walk, header, position, counts.next_offset, epochs)
         status = _store_producer(walk, header, marker, producer_batches, position)
         counts = counted(walk, counts, header, marker.end != IS_CORRUPT)
         if status != REFUSED_MARKER:
             position += size_bytes
 
-    walk.status = status
-    walk.position, walk.body_position = position, body_position
-    walk.last_indexed_position = last_indexed_position
+    _store_place(walk, status, position, body_position, last_indexed_position)
     store_timestamps(walk, timestamps)
     store_counts(walk, counts)
     return data_end if body_position >= 0 else position

@@ -4,7 +4,7 @@ Both walks over a log ask here: recovery's (``index.kernel``) and the one that m
 batches (``wire.batches``). A ``walk`` is any numpy record with the int64 fields ``found`` and
 ``expected``: a check that fails puts there what it found and what it expected.
 
-A function here that is inlined and takes an array has one ``return``: with more, numba counts
+A function here that takes an array has one way out, or only loads: else numba would count
 references to the array for every batch.
 
 Source: FileLogInputStream.nextBatch, DefaultRecordBatch, LegacyRecord.

@@ -18,7 +18,7 @@ class Field:
         self._slot = fields.index(name)
 
     def __get__(self, record: "SharedRecord", owner: Any = None) -> int:
-        return int(record.values[self._slot])
+        return record.values.item(self._slot)
 
     def __set__(self, record: "SharedRecord", value: int) -> None:
         record.values[self._slot] = value
