@@ -32,14 +32,14 @@ class IndexLimits(NamedTuple):
 
 
 def index_limits(segment_index_bytes: int) -> IndexLimits:
-    """Give the limits for a value of ``segment.index.bytes``; sizes round down to whole entries."""
+    """Return the limits for a ``segment.index.bytes``; sizes round down to whole entries."""
     offsets = segment_index_bytes // OFFSET_ENTRY_BYTES
     times = segment_index_bytes // TIME_ENTRY_BYTES
     return IndexLimits(offsets, times, offsets * OFFSET_ENTRY_BYTES, times * TIME_ENTRY_BYTES)
 
 
 def most_offset_entries(log_bytes: int, index_interval_bytes: int) -> int:
-    """Give how many offset entries a log of that size can have at most.
+    """Return how many offset entries a log of that size can have at most.
 
     Each takes more than ``index_interval_bytes`` in front of it, and a batch behind them.
     """
@@ -47,7 +47,7 @@ def most_offset_entries(log_bytes: int, index_interval_bytes: int) -> int:
 
 
 def sufficient_index_bytes(log_bytes: int, index_interval_bytes: int) -> int:
-    """Give a ``segment.index.bytes`` that no log of that size can fill.
+    """Return a ``segment.index.bytes`` that no log of that size can fill.
 
     There are as many time entries as offset entries at most and one at the end; an index point
     asks for a free one besides.

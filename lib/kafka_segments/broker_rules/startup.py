@@ -100,7 +100,7 @@ def plan_startup(
 
 
 def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
-    """Give the segments that go because the one at base offset ``damaged`` has a bad batch.
+    """Return the segments that go because the one at base offset ``damaged`` has a bad batch.
 
     Only the second pass deletes what follows. A segment that the first pass cut has nothing bad
     left then, and one that is trusted is not read: behind both everything stays.
@@ -111,13 +111,13 @@ def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
 
 
 def _offset(name: str) -> int:
-    """Give the offset in a file's name, -1 where there is none."""
+    """Return the offset in a file's name, -1 where there is none."""
     digits = name.partition(".")[0]
     return int(digits) if digits.isdecimal() and digits.isascii() else -1
 
 
 def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
-    """Give the files of rule 1 that go, and the ``.swap`` files that stay."""
+    """Return the files of rule 1 that go, and the ``.swap`` files that stay."""
     least_cleaned = min((_offset(name) for name in files if name.endswith(_CLEANED)), default=None)
     deleted, swaps = [], []
     for name in files:
@@ -131,7 +131,7 @@ def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]) -> list[str]:
-    """Give the files of the segments that finished ``.log.swap`` files replace."""
+    """Return the files of the segments that finished ``.log.swap`` files replace."""
     bases = [_offset(name) for name in swaps if name.endswith(_LOG_SWAP)]
     if not bases:
         return []
@@ -140,18 +140,18 @@ def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]
 
 
 def _zero_filled(swaps: list[str]) -> tuple[str, ...]:
-    """Give the offset indexes of finished segments that have none."""
+    """Return the offset indexes of finished segments that have none."""
     indexes = (file_name(_offset(name), ".index") for name in swaps if name.endswith(_LOG_SWAP))
     return tuple(index for index in indexes if index + _SWAP not in swaps)
 
 
 def _without_time_index(logs: list[int], there: set[str]) -> tuple[str, ...]:
-    """Give the time indexes of rule 4."""
+    """Return the time indexes of rule 4."""
     names = ((file_name(base, ".index"), file_name(base, ".timeindex")) for base in logs)
     return tuple(time for offset, time in names if offset in there and time not in there)
 
 
 def _from_recovery_point(logs: list[int], recovery_point: int) -> tuple[int, ...]:
-    """Give the segment that holds the recovery point and all later ones."""
+    """Return the segment that holds the recovery point and all later ones."""
     floor = max((base for base in logs if base <= recovery_point), default=recovery_point)
     return tuple(base for base in logs if base >= floor)

@@ -21,7 +21,7 @@ from kafka_segments.index.segment import Entries
 
 Int64s = npt.NDArray[np.int64]
 OffsetsFrom = Callable[[int], Iterator[int]]
-"""Gives the offsets of a log's records from the batch at a byte position on."""
+"""Returns the offsets of a log's records from the batch at a byte position on."""
 
 
 class EveryNRule(StrEnum):
@@ -54,7 +54,7 @@ class EveryNIndexBuilder:
         self._parts.append(np.column_stack((offsets[rows], positions[rows])))
 
     def entries(self) -> Entries:
-        """Give the entries (offset, position).
+        """Return the entries (offset, position).
 
         Raises:
             OffsetGoesBackError: an entry's offset is not above the one before.

@@ -180,7 +180,7 @@ def _note_order(walk: Any, header: Any, position: Any, next_offset: Any, epochs:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _store_producer(walk: Any, header: Any, marker: Any, rows: Any, position: Any) -> Any:
-    """Give a batch with a producer id a row; return SOUND, or how Kafka ends at its marker."""
+    """Store a batch with a producer id as a row; return SOUND, or how Kafka ends at its marker."""
     if header.producer_id < 0:
         return SOUND
     if marker.end == IS_CORRUPT:

@@ -26,12 +26,12 @@ _MOST_BATCHES = _WINDOW_BYTES // layout.MIN_BATCH_BYTES + 1
 
 
 def wrapped(offset: int) -> int:
-    """Give an offset as Java's long holds it."""
+    """Return an offset as Java's long holds it."""
     return (offset + 2**63) % 2**64 - 2**63
 
 
 def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]:
-    """Give the batches from a position on, some at a time; each holds until the next.
+    """Return the batches from a position on, some at a time; each holds until the next.
 
     Raises:
         UnreadableBatchError: a size that cannot be.
@@ -92,7 +92,7 @@ class BatchSearch:
         return before[0] if before is not None and before[1] >= offset else None
 
     def next_offset(self, base_offset: int, *, target: int, start: int) -> int:
-        """Give the segment's next offset; ``target`` and ``start`` as the index has them last.
+        """Return the segment's next offset; ``target`` and ``start`` as the index has them last.
 
         Raises:
             UnreadableBatchError: Kafka throws at the search.
@@ -106,7 +106,7 @@ class BatchSearch:
         return wrapped(last + 1)
 
     def first_offset(self, batches: wire.Batches, at: int) -> int:
-        """Give the first offset of a batch; that of a compressed legacy one is decoded.
+        """Return the first offset of a batch; that of a compressed legacy one is decoded.
 
         Raises:
             UnreadableBatchError: Kafka throws at it.

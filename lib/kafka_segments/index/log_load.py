@@ -120,7 +120,7 @@ class LogLoad:
             self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
 
     def _rebuilt(self, offset: int, start: int | None = None) -> tuple[ProducerState, int]:
-        """Rebuild the producer state up to an offset; gives also the newest snapshot's offset.
+        """Rebuild the producer state up to an offset; return also the newest snapshot's offset.
 
         Source: UnifiedLog.rebuildProducerState.
         """
@@ -169,7 +169,7 @@ class LogLoad:
         return state.copy(), newest.offset
 
     def _read_again(self, segment: SegmentSummary, start: int, end: int | None) -> ProducerSummary:
-        """Give the batches of a segment from an offset on; where offsets rise, mostly none."""
+        """Return the batches of a segment from an offset on; where offsets rise, mostly none."""
         has_moved = segment.producers.goes_back() or segment.damage_kind == (
             DamageKind.OFFSET_GOES_BACK
         )
@@ -209,7 +209,7 @@ class LogLoad:
         self._stopped = Damage(DamageKind.REMOVED, 0, message)
 
     def finish(self) -> LogFiles:
-        """Give the files of the loaded log."""
+        """Return the files of the loaded log."""
         last = self._last
         if self._is_refused or last is None:
             return LogFiles({}, None)

@@ -53,7 +53,7 @@ def _wrapped(value: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _last_sequence(first: Any, delta: Any) -> Any:
-    """Give the sequence of a batch's last record, in Java's int. Source: incrementSequence."""
+    """Return the sequence of a batch's last record, in Java's int. Source: incrementSequence."""
     if first == -1:
         return np.int64(-1)
     if first > _wrapped(_MAX_INT - delta):
@@ -63,7 +63,7 @@ def _last_sequence(first: Any, delta: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def read_marker(data: Any, at: Any, end: Any) -> Any:
-    """Read the marker in ``data[at:end]``; gives (kind, coordinator epoch, timestamp).
+    """Read the marker in ``data[at:end]``; return (kind, coordinator epoch, timestamp).
 
     The kind is UNUSUAL where its form is not the one that brokers write.
     """

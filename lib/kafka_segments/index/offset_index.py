@@ -52,11 +52,6 @@ def lookup_offset(entries: Entries, target_offset: int, *, base_offset: int) -> 
     return OffsetPosition(int(entries[row, 0]), int(entries[row, 1]))
 
 
-def truncate_offset_index(entries: Entries, offset: int) -> Entries:
-    """Drop every entry at or above ``offset``. Source: OffsetIndex.truncateTo."""
-    return entries[: int(np.searchsorted(entries[:, 0], offset, side="left"))]
-
-
 def check_offset_index(data: bytes, *, base_offset: int) -> None:
     """Check an ``.index`` file as brokers from 2.0 on do.
 

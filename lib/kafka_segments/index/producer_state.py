@@ -61,7 +61,7 @@ class ProducerState:
     unreplicated: tuple[int, ...] = ()
 
     def copy(self) -> "ProducerState":
-        """Give a state of its own."""
+        """Return a state of its own."""
         return replace(
             self, entries=dict(self.entries), open=dict(self.open), ongoing=dict(self.ongoing)
         )
@@ -69,7 +69,7 @@ class ProducerState:
     def apply(
         self, summary: ProducerSummary, *, is_reread: bool = False
     ) -> list[AbortedTransaction]:
-        """Take the batches of the next segment; gives the entries of its transaction index.
+        """Take the batches of the next segment; return the entries of its transaction index.
 
         ``is_reread``: there is no transaction index, whose entries would have to rise; and new
         producers come in the order of a HashMap of the summary's, which puts each before those
@@ -104,12 +104,12 @@ class ProducerState:
         return ProducerState(kept, dict(self.open), ongoing)
 
     def first_unstable_offset(self) -> int | None:
-        """Give where the first transaction begins that a reader must wait for."""
+        """Return where the first transaction begins that a reader must wait for."""
         return min((*self.ongoing, *self.unreplicated), default=None)
 
 
 def _wrapped(milliseconds: int) -> int:
-    """Give a difference as Java's long holds it."""
+    """Return a difference as Java's long holds it."""
     return (milliseconds + 2**63) % 2**64 - 2**63
 
 
@@ -136,7 +136,7 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
 
 
 def in_hash_order(of_producers: Mapping[int, _Of]) -> list[tuple[int, _Of]]:
-    """Give what is kept of producers in the order of Java's HashMap, filled in theirs."""
+    """Return what is kept of producers in the order of Java's HashMap, filled in theirs."""
     buckets = _buckets(of_producers)
     return sorted(of_producers.items(), key=lambda entry: _hash(entry[0]) & (buckets - 1))
 

@@ -83,7 +83,7 @@ class ProducerSummary(NamedTuple):
 
 
 def empty_summary() -> ProducerSummary:
-    """Give the summary of a segment without producers."""
+    """Return the summary of a segment without producers."""
     return ProducerSummary(
         np.empty((0, PRODUCER_COLUMNS), dtype=np.int64), np.empty((0, STEP_COLUMNS), dtype=np.int64)
     )

@@ -105,7 +105,7 @@ class SegmentRecovery:
     damage: Damage | None
 
     def summary(self, base_offset: int) -> SegmentSummary:
-        """Give what matters to later segments."""
+        """Return what matters to later segments."""
         return SegmentSummary(
             base_offset=base_offset,
             next_offset=self.next_offset,
@@ -125,7 +125,7 @@ def joined(parts: Sequence[Entries]) -> Entries:
 
 
 def unread_segment(*, size_bytes: int, base_offset: int, damage: Damage) -> SegmentRecovery:
-    """Give the row of a segment that could not be read: no indexes, nothing known."""
+    """Return the row of a segment that could not be read: no indexes, nothing known."""
     return SegmentRecovery(
         valid_bytes=0,
         truncated_bytes=size_bytes,

@@ -52,5 +52,5 @@ class SegmentFold:
         return Verdict(aborted)
 
     def finish(self) -> LogFiles:
-        """Give no files: snapshots and leader epochs are of a whole log."""
+        """Return no files: snapshots and leader epochs are of a whole log."""
         return LogFiles({}, None)

@@ -102,7 +102,7 @@ def _fits(offset: int, base_offset: int) -> bool:
 def _spans(
     read_into: ReadInto, search: BatchSearch, size_bytes: int, interval_bytes: int
 ) -> Iterator[_Span]:
-    """Give the pieces' places, in file order."""
+    """Return the pieces' places, in file order."""
     base_offset, start, end = 0, 0, 0
     index: _AppendedIndex | None = None
     for batches in headers(read_into, 0, size_bytes):

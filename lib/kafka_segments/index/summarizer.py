@@ -100,7 +100,7 @@ class Summarizer:
             self._steps = _grown(self._steps, 2 * steps)
 
     def summary(self) -> ProducerSummary:
-        """Give the summary of all batches taken."""
+        """Return the summary of all batches taken."""
         _keep_open(self._steps, self._open, self._open_rows, self._producers, self._counts)
         return ProducerSummary(
             self._producers[: self._counts[_PRODUCERS]].copy(),
@@ -236,7 +236,7 @@ def _update_entry(producers: Any, row: Any, batches: Any, i: Any) -> None:
 
 @njit  # type: ignore[untyped-decorator]
 def _row_of(producers: Any, opened: Any, slots: Any, counts: Any, producer_id: Any) -> Any:
-    """Give the producer's row, made at its first batch."""
+    """Return the producer's row, made at its first batch."""
     slot = _slot(slots, producers, producer_id)
     if slots[slot] >= 0:
         return slots[slot]

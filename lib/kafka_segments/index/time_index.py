@@ -37,26 +37,6 @@ def decode_time_index(data: bytes, *, base_offset: int) -> Entries:
     return np.column_stack((rows["timestamp"], rows["relative_offset"] + np.int64(base_offset)))
 
 
-def lookup_timestamp(
-    entries: Entries, target_timestamp: int, *, base_offset: int
-) -> TimestampOffset:
-    """Find the entry with the greatest timestamp not above the target.
-
-    A target below the first entry, or an empty index, gives (-1, base_offset).
-
-    Source: TimeIndex.lookup.
-    """
-    row = int(np.searchsorted(entries[:, 0], target_timestamp, side="right")) - 1
-    if row < 0:
-        return TimestampOffset(NO_TIMESTAMP, base_offset)
-    return TimestampOffset(int(entries[row, 0]), int(entries[row, 1]))
-
-
-def truncate_time_index(entries: Entries, offset: int) -> Entries:
-    """Drop every entry whose offset is at or above ``offset``. Source: TimeIndex.truncateTo."""
-    return entries[: int(np.searchsorted(entries[:, 1], offset, side="left"))]
-
-
 def check_time_index(data: bytes, *, base_offset: int) -> None:
     """Check a ``.timeindex`` file as Kafka does.
 

@@ -45,20 +45,3 @@ def decode_transaction_index(data: bytes) -> list[AbortedTransaction]:
     """Read the entries of a ``.txnindex`` file; a partial one is left out."""
     rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TRANSACTION_ENTRY_BYTES)
     return [AbortedTransaction(*row[1:]) for row in rows.tolist()]
-
-
-def aborted_in(
-    entries: Sequence[AbortedTransaction], *, fetch_offset: int, upper_bound: int
-) -> tuple[list[AbortedTransaction], bool]:
-    """Give the aborted transactions of a fetch [fetch_offset, upper_bound), and whether all.
-
-    The search goes on in the next segment unless an entry's last stable offset says that none
-    that ends later can touch the fetch. Source: TransactionIndex.collectAbortedTxns.
-    """
-    found = []
-    for entry in entries:
-        if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
-            found.append(entry)
-        if entry.last_stable_offset >= upper_bound:
-            return found, True
-    return found, False

@@ -51,7 +51,7 @@ class Decompressor:
         self._out = np.empty(max_bytes, dtype=np.uint8)
 
     def decompress(self, codec: int, data: Bytes, *, magic: int) -> Bytes:
-        """Decompress ``data``; gives a view that holds until the next call.
+        """Decompress ``data``; return a view that holds until the next call.
 
         Raises:
             DecompressionError: unknown codec, corrupt data, or more than ``max_bytes``.

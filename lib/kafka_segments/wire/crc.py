@@ -52,7 +52,7 @@ def _slicing_tables(polynomial: int) -> Table:
 
 
 def _zeros_table(polynomial: int, length: int) -> Table:
-    """Give, by register byte, what ``length`` zero bytes make of a register."""
+    """Return, by register byte, what ``length`` zero bytes make of a register."""
     one_byte = _slicing_tables(polynomial)[0]
     images = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))  # of each single bit
     for _ in range(length):
@@ -95,7 +95,7 @@ def _three_lanes(data: Any, start: Any, lane: Any, crc: Any, after_lane: Any) ->
 
 @njit  # type: ignore[untyped-decorator]
 def _lanes(data: Any, start: Any, end: Any, crc: Any) -> Any:
-    """Feed as much of ``data[start:end]`` as fills three lanes; gives (register, next byte)."""
+    """Feed as much of ``data[start:end]`` as fills three lanes; return (register, next byte)."""
     i = start
     while end - i >= 3 * _LONG_LANE:
         crc = _three_lanes(data, i, _LONG_LANE, crc, _AFTER_LONG)

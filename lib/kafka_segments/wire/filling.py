@@ -134,7 +134,7 @@ def _headers_fit(columns: Any, entry: Any, count: Any, length: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) -> Any:
-    """Copy the checked records of a v2 batch from AT on; gives whether all had room.
+    """Copy the checked records of a v2 batch from AT on; return whether all had room.
 
     Whatever a record's fields are, none is longer than the record, so that much room will do.
     """
@@ -193,7 +193,7 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
 
 @njit  # type: ignore[untyped-decorator]
 def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
-    """Copy checked messages from AT on; gives whether all had room.
+    """Copy checked messages from AT on; return whether all had room.
 
     With LogAppendTime an inner message has its wrapper's timestamp; magic 0 never has one.
     """
@@ -236,7 +236,7 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def check_batch(data: Any, start: Any, end: Any, batches: Any, batch: Any, failure: Any) -> Any:
-    """Check the records of a batch of any magic; gives (code, records, shift of their offsets)."""
+    """Check the records of a batch of any magic; return (code, records, shift of their offsets)."""
     magic = batches[header.MAGIC, batch]
     count = batches[header.RECORD_COUNT, batch]
     shift = np.int64(0)

@@ -87,7 +87,7 @@ def _check_message(data: Any, at: Any, left: Any, failure: Any) -> Any:
 def check_messages(
     data: Any, start: Any, end: Any, wrapper_magic: Any, wrapper_offset: Any, failure: Any
 ) -> Any:
-    """Check an inner message set; gives (OK or not, messages, what to add to their offsets).
+    """Check an inner message set; return (OK or not, messages, what to add to their offsets).
 
     1. Inner messages are whole, not compressed, and there is at least one.
     2. In a v0 wrapper their offsets are absolute; in a v1 wrapper the last one's is the
@@ -124,7 +124,7 @@ def check_plain_message(data: Any, start: Any, end: Any, failure: Any) -> Any:
 
 
 def wrapper_value(message: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Give the value of a compressed message: its compressed message set.
+    """Return the value of a compressed message: its compressed message set.
 
     Raises:
         DecompressionError: the key or the value does not lie within the message.

@@ -52,7 +52,7 @@ class RecordFiller:
     def fill(
         self, batches: wire.Batches, data: wire.Bytes | None, data_position: int
     ) -> Iterator[int]:
-        """Give how many rows the columns hold, in the order of the log, whenever that is so.
+        """Return how many rows the columns hold, in the order of the log, whenever that is so.
 
         ``data`` holds the bytes of ``batches``, from ``data_position`` of the log on; None: they
         are too many.

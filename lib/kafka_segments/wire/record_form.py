@@ -70,7 +70,7 @@ def _has_room(form: Any, out: Any, record_bytes: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _form_records(data: Any, end: Any, base_offset: Any, out: Any, form: Any) -> Any:
-    """Write the checked records of a batch v2 from AT on; gives whether all had room."""
+    """Write the checked records of a batch v2 from AT on; return whether all had room."""
     while form[LEFT] > 0:
         length, at = read_varint(data, form[AT], end)
         stop = at + length
@@ -97,7 +97,7 @@ def _form_records(data: Any, end: Any, base_offset: Any, out: Any, form: Any) ->
 
 @njit  # type: ignore[untyped-decorator]
 def _form_messages(data: Any, out: Any, form: Any) -> Any:
-    """Write checked messages v0 and v1 from AT on; gives whether all had room."""
+    """Write checked messages v0 and v1 from AT on; return whether all had room."""
     while form[LEFT] > 0:
         at = form[AT]
         length = size_at(data, at)

@@ -13,7 +13,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 def record_sections(batches: wire.Batches, data_position: int) -> tuple[Int64s, Int64s]:
-    """Give where the records of each batch start and end in bytes read from ``data_position`` on.
+    """Return where the records of each batch start and end in bytes read from ``data_position`` on.
 
     Of a batch v2 that is what follows its header, of a message all of it.
     """

@@ -69,7 +69,7 @@ def new_state(*, no_timestamp_as: int, most_batch_bytes: int) -> Any:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _copy_field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
-    """Write a key or value of ``length`` (negative: null) after its length; gives where it ends."""
+    """Write a length (negative: null) and the key or value; return where it ends."""
     to = write_varint(out, to, max(length, -1))
     source, sink = np.uintp(at), np.uintp(to)  # unsigned: an index from the end needs no test
     for k in range(np.uintp(max(length, 0))):
@@ -81,7 +81,7 @@ def _copy_field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
 def _write_record(
     data: Any, at: Any, offset_delta: Any, timestamp_delta: Any, out: Any, to: Any
 ) -> Any:
-    """Write the checked message at ``at`` as a record; gives where it ends."""
+    """Write the checked message at ``at`` as a record; return where it ends."""
     key_at = key_length_at(data, at) + 4
     key_length = load_i32(data, key_at - 4)
     value_at = key_at + max(key_length, 0) + 4
@@ -101,7 +101,7 @@ def _write_record(
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _timestamp(data: Any, at: Any, batches: Any, batch: Any, no_timestamp_as: Any) -> Any:
-    """Give a message's timestamp: its own, or with LogAppendTime its set's; v0 has none."""
+    """Return a message's timestamp: its own, or with LogAppendTime its set's; v0 has none."""
     is_v0 = data[at + layout.MAGIC] == 0
     is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     if is_append_time and batches[header.MAGIC, batch] == 1:

@@ -26,7 +26,7 @@ class _Inner(NamedTuple):
 
 
 def first_offset(message: Bytes, decompressor: Decompressor) -> int:
-    """Give the offset of a wrapper's first message, as Kafka reads it: all of them are read.
+    """Return the offset of a wrapper's first message, as Kafka reads it: all of them are read.
 
     Raises:
         DecompressionError: Kafka throws at it.
@@ -50,7 +50,7 @@ def first_offset(message: Bytes, decompressor: Decompressor) -> int:
 
 
 def _ends(inner: Bytes) -> tuple[_Inner, _Inner]:
-    """Give the first and the last message of a set; a torn last one does not count."""
+    """Return the first and the last message of a set; a torn last one does not count."""
     first = last = None
     at = 0
     while len(inner) - at >= LOG_OVERHEAD:
