@@ -28,8 +28,11 @@ def lookup_timestamp(
 def lookup_kip33(entries: Entries, target_timestamp: int, *, base_offset: int) -> TimestampOffset:
     """Find where to start reading for records at or after ``target_timestamp``.
 
-    That is the entry with the greatest timestamp strictly below the target; where there is none,
-    (-1, base_offset). An offset at the next segment's base: this segment holds no such record.
+    Return the entry with the greatest timestamp strictly below the target, or (-1, base_offset)
+    where there is none. If its offset is the next segment's base offset, this segment holds no such
+    record.
+
+    Source: KIP-33, "Build the time index".
     """
     row = int(np.searchsorted(entries[:, 0], target_timestamp, side="left")) - 1
     if row < 0:
@@ -38,7 +41,7 @@ def lookup_kip33(entries: Entries, target_timestamp: int, *, base_offset: int) -
 
 
 def search_literally(entries: Entries, target_timestamp: int, *, base_offset: int) -> int:
-    """Return the offset to scan from as the design has it: the closest minute at or below.
+    """Return the offset to scan from by the minute design's rule: the closest minute not above.
 
     Where timestamps go back, records of the target's minute or later may lie before it, and in
     the derived variant records of the same minute do: use ``safe_start``.
@@ -51,10 +54,13 @@ def search_literally(entries: Entries, target_timestamp: int, *, base_offset: in
 def aborted_in(
     entries: Sequence[AbortedTransaction], *, fetch_offset: int, upper_bound: int
 ) -> tuple[list[AbortedTransaction], bool]:
-    """Return the aborted transactions of a fetch [fetch_offset, upper_bound), and whether all.
+    """Return the aborted transactions of a fetch, and whether they are all of them.
 
-    The search goes on in the next segment unless an entry's last stable offset says that none
-    that ends later can touch the fetch. Source: TransactionIndex.collectAbortedTxns.
+    The fetch reads offsets from ``fetch_offset`` up to, but not including, ``upper_bound``. The list
+    is complete where an entry's last stable offset says that no transaction that ends later can
+    touch the fetch; else the search goes on in the next segment.
+
+    Source: TransactionIndex.collectAbortedTxns.
     """
     found = []
     for entry in entries:

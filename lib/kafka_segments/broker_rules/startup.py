@@ -7,12 +7,13 @@
    offset the broker opens the segment: an ``.index.swap`` that is not there is made at full size,
    and its zeros then count as entries.
 3. An index file without its ``.log`` goes.
-4. ``.index`` there, ``.timeindex`` not: the time index becomes an empty file; nothing rebuilds it.
+4. Where ``.index`` is there and ``.timeindex`` is not, an empty time index is made; nothing
+   rebuilds it.
 5. A segment without ``.index`` is recovered, after a clean stop too.
 6. After a hard stop the segment that holds the recovery point and all later ones are recovered;
    if one of them is cut, the ones after it go.
 
-``.index`` and ``.timeindex`` that are there are trusted unread, except in segments of 5 and 6.
+Other ``.index`` and ``.timeindex`` files are trusted without being read.
 A ``.txnindex`` with a last offset below its base offset also counts as a missing ``.index``; a
 plan by names cannot tell.
 
@@ -30,11 +31,11 @@ _LOG_SWAP = LOG_SUFFIX + _SWAP
 
 
 class StartupPlan(NamedTuple):
-    """What the start does, in this order; names of files, base offsets of segments.
+    """What the start does, in this order: files by their names, segments by their base offsets.
 
     ``zero_filled``: indexes that rule 2 makes. ``emptied``: time indexes of rule 4.
-    ``recovered_first``: for want of an index; if one is cut, later segments stay.
-    ``recovered_second``: after a hard stop, until one is cut: then the later ones are deleted.
+    ``recovered_first``: they lack an index; if one is cut, later segments stay.
+    ``recovered_second``: after a hard stop, up to one that is cut; later ones are deleted.
     ``trusted``: segments whose indexes are taken as they are.
     ``created``: an empty segment, where none is left.
     """
@@ -102,8 +103,8 @@ def plan_startup(
 def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
     """Return the segments that go because the one at base offset ``damaged`` has a bad batch.
 
-    Only the second pass deletes what follows. A segment that the first pass cut has nothing bad
-    left then, and one that is trusted is not read: behind both everything stays.
+    Only the second pass deletes later segments. It finds nothing bad in a segment that the first
+    pass has cut, and does not read one that is trusted: after both all segments stay.
     """
     if damaged in plan.recovered_first or damaged not in plan.recovered_second:
         return ()

@@ -1,8 +1,8 @@
 """The sparse index of the article: one offset entry every N messages; not Kafka's.
 
-Laid out as ``.index``: 8-byte entries (``relativeOffset`` int32, ``position`` int32, the first
-byte of the batch that holds the record), big-endian. Kafka can look offsets up in it, as an
-entry's batch begins at or before the record.
+The file is laid out as ``.index``: 8-byte entries (``relativeOffset`` int32, ``position`` int32,
+the first byte of the batch that holds the record), big-endian. Kafka can look offsets up in it, as
+an entry's batch begins at or before the record.
 
 Source: an article on sparse indexes ("every N messages"); worked example in docs/index-formats.md.
 """

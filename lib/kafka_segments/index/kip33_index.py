@@ -19,7 +19,7 @@ from kafka_segments.index.time_index import encode_time_index
 
 
 class WithoutTimestamps(StrEnum):
-    """What a closed segment gets in which no record has a timestamp; an active one gets nothing.
+    """What a closed segment gets where no record has a timestamp; an active one gets nothing.
 
     ``NEXT``, of the text on startup and of an older one on closing: (mtime -> base offset of the
     next segment). ``FIRST``, of the text on migration: (mtime -> offset of the first message).
@@ -31,10 +31,10 @@ class WithoutTimestamps(StrEnum):
 
 
 class SegmentPlace(NamedTuple):
-    """What the entries of a segment need to know from outside of it.
+    """What must be known about a segment, beside its index entries, to make the KIP's entries.
 
     ``next_base_offset`` is None for the last segment of a log, which is the active one;
-    ``first_offset`` that of the first record, None in a segment without records.
+    ``first_offset`` is that of the first record, None in a segment without records.
     """
 
     base_offset: int

@@ -23,8 +23,9 @@ class RecoveryMode(StrEnum):
 class Verdict(NamedTuple):
     """What the fold says of a segment.
 
-    ``damage`` is what only the log shows: the segment then has no index files. ``snapshot`` is
-    the file at the segment's base offset, None: none is there.
+    ``damage`` is damage that only the whole log shows: the segment then has no index files.
+    ``snapshot`` holds the bytes of the snapshot file at the segment's base offset, None where there
+    is no such file.
     """
 
     aborted: Sequence[AbortedTransaction] = ()
@@ -33,9 +34,10 @@ class Verdict(NamedTuple):
 
 
 class LogFiles(NamedTuple):
-    """The files that a load leaves beside those of its segments; None: the log did not load.
+    """The files of a log that a load leaves beside those of its segments.
 
-    ``refused``: what makes the load fail after its last segment was taken.
+    ``snapshots`` has the bytes by offset. ``leader_epochs`` is None where the log did not load, and
+    ``refused`` says why where it failed after its last segment was taken.
     """
 
     snapshots: dict[int, bytes]
@@ -45,7 +47,10 @@ class LogFiles(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """The broker's clock and settings; ``log_start_offset`` as in its checkpoint, 0: none."""
+    """The broker's clock and settings: ``now_ms`` since 1970, ``expiration_ms`` of producers.
+
+    ``log_start_offset`` is the one in the broker's checkpoint file, 0 where there is none.
+    """
 
     now_ms: int
     expiration_ms: int = DEFAULT_EXPIRATION_MS

@@ -1,4 +1,4 @@
-"""Why a broker does not load a log, found where segments are put together, in words."""
+"""Why a broker does not load a log: what only shows when its segments are put together."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def not_loaded(kind: DamageKind) -> Damage:
 def negative_epoch(known: Sequence[EpochStart], segment: SegmentSummary) -> Damage | None:
     """Return the damage where a leader epoch above all ``known`` ones begins below offset 0.
 
-    Source: EpochEntry.
+    Source: LeaderEpochFileCache.assign.
     """
     latest = known[-1].epoch if known else -1
     for epoch, start_offset in segment.leader_epochs:

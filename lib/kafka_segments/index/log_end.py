@@ -1,10 +1,10 @@
 """Where a batch stands in a segment, and where the segment ends, as Kafka reads them.
 
 The end is not simply that of the last batch. Kafka searches for the last offset of the offset
-index, or the base offset where the index is empty, from that entry's place on; only if it finds a
-batch there it takes the next offset of the last one, else the base offset. The search goes by
-first offsets, and the first offset of a compressed message v0 or v1 lies in what it holds: one
-that cannot be read makes it throw. Batches are not checked again but for their sizes.
+index, or for the base offset where the index is empty, from that entry's place on. If it finds a
+batch, the segment ends after its last batch; if not, at its base offset. The search compares first
+offsets. The first offset of a compressed message v0 or v1 is inside it, so Kafka throws where such
+a message cannot be read. Of the batches only the sizes are checked again.
 
 Source: LogSegment.readNextOffset, FileRecords.searchForOffsetFromPosition (as of 4.3).
 """
@@ -26,15 +26,15 @@ _MOST_BATCHES = _WINDOW_BYTES // layout.MIN_BATCH_BYTES + 1
 
 
 def wrapped(offset: int) -> int:
-    """Return an offset as Java's long holds it."""
+    """Return an offset as a Java long holds it: modulo 2**64, signed."""
     return (offset + 2**63) % 2**64 - 2**63
 
 
 def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]:
-    """Return the batches from a position on, some at a time; each holds until the next.
+    """Yield the batches from a position on, some at a time; an array holds until the next one.
 
     Raises:
-        UnreadableBatchError: a size that cannot be.
+        UnreadableBatchError: a batch has a size that no batch can have.
         FileChangedError: the file ended before ``end``.
     """
     walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=False)
@@ -58,7 +58,7 @@ def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]
 
 
 class BatchSearch:
-    """Searches one segment, of which the bytes before ``end`` count."""
+    """Searches the bytes of one segment before ``end``."""
 
     def __init__(self, read_into: ReadInto, *, end: int) -> None:
         self._read_into = read_into
@@ -68,8 +68,8 @@ class BatchSearch:
     def position_of(self, offset: int, *, start: int) -> int | None:
         """Find the first batch that holds an offset or one above it, from a batch's place on.
 
-        A batch that ends above the offset counts if the next one begins above it, or if it is
-        the last. None: there is none.
+        A batch that ends at or above the offset counts if the next one begins above it, or if it is
+        the last. Return its position, or None where there is no such batch.
 
         Raises:
             UnreadableBatchError: Kafka throws at the search.
@@ -92,7 +92,7 @@ class BatchSearch:
         return before[0] if before is not None and before[1] >= offset else None
 
     def next_offset(self, base_offset: int, *, target: int, start: int) -> int:
-        """Return the segment's next offset; ``target`` and ``start`` as the index has them last.
+        """Return the segment's next offset; ``target`` and ``start`` are the index's last entry.
 
         Raises:
             UnreadableBatchError: Kafka throws at the search.
@@ -106,10 +106,10 @@ class BatchSearch:
         return wrapped(last + 1)
 
     def first_offset(self, batches: wire.Batches, at: int) -> int:
-        """Return the first offset of a batch; that of a compressed legacy one is decoded.
+        """Return the first offset of a batch; that of a compressed message v0 or v1 is inside it.
 
         Raises:
-            UnreadableBatchError: Kafka throws at it.
+            UnreadableBatchError: Kafka throws when it reads the message.
         """
         if not _are_wrappers(batches)[at]:
             return int(batches[wire.BASE_OFFSET, at])

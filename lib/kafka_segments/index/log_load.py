@@ -52,7 +52,10 @@ class LogLoad:
     _is_refused: bool = False
 
     def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> Verdict:
-        """Take the next segment; a piece of a split one has index files whatever the mode."""
+        """Take the next segment, in base-offset order, and return what the load makes of it.
+
+        ``is_piece``: it is a piece of a split segment, which has index files in every mode.
+        """
         if self._stopped is not None:
             return Verdict(damage=self._stopped)
         is_unclean = self.is_unclean or is_piece
@@ -95,8 +98,8 @@ class LogLoad:
     def _fails_again(self, end: int) -> bool:
         """Tell whether a load throws at the last segment taken, to rebuild what reaches ``end``.
 
-        Without index files each segment is recovered before the log has it: the end of the one
-        before is looked up.
+        In a load without index files the log gets a segment only after its recovery, so the end of
+        the segment before is looked up.
         """
         last = self._last
         if last is None or last.producer_end_offset >= end or self._is_looked_up(last):
@@ -106,21 +109,21 @@ class LogLoad:
         return is_at_end or last.damage_kind == DamageKind.UNREADABLE_AGAIN
 
     def _is_looked_up(self, segment: SegmentSummary) -> bool:
-        """Tell whether what its recovery looked up may not be what the load looks up in it.
+        """Tell whether the load may look up other offsets in a segment than its recovery did.
 
-        A compressed message that cannot be read makes a search throw, if it comes by.
+        A search throws at a compressed message that it passes and cannot read.
         """
         is_cut_off = segment.base_offset < self.options.log_start_offset
         has_moved = segment.producers.goes_back() or is_cut_off
         return segment.has_wrappers and has_moved and self.reread is not None
 
     def take_first_try(self, segment: SegmentSummary) -> None:
-        """Take what stays of the recovery of a segment that is then split: its leader epochs."""
+        """Take the leader epochs of a segment that is then split: they stay of its recovery."""
         if self._stopped is None:
             self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
 
     def _rebuilt(self, offset: int, start: int | None = None) -> tuple[ProducerState, int]:
-        """Rebuild the producer state up to an offset; return also the newest snapshot's offset.
+        """Rebuild the producer state up to an offset; return it, and the newest snapshot's offset.
 
         Source: UnifiedLog.rebuildProducerState.
         """
@@ -169,7 +172,10 @@ class LogLoad:
         return state.copy(), newest.offset
 
     def _read_again(self, segment: SegmentSummary, start: int, end: int | None) -> ProducerSummary:
-        """Return the batches of a segment from an offset on; where offsets rise, mostly none."""
+        """Return the producers of a segment's batches from an offset on.
+
+        Where offsets rise, there are mostly none.
+        """
         has_moved = segment.producers.goes_back() or segment.damage_kind == (
             DamageKind.OFFSET_GOES_BACK
         )

@@ -1,7 +1,7 @@
-"""What one segment does to the producer state, whatever the state was: compact and complete.
+"""What one segment does to the producer state, whatever the state was before it.
 
-A segment is summarised without the ones before it, so what depends on them is kept as a question
-for later: ``producer_state.apply`` answers it. Two tables of int64:
+A segment is summarised without the segments before it. What depends on them is kept as a step, and
+``ProducerState.apply`` decides it later. Two tables of int64:
 
 ``producers``, a row a producer in the order of their first batches, columns below: where its
 entry stands at the end, and whether it still remembers the batch it had before the segment.

@@ -142,7 +142,7 @@ def _push(steps: Any, counts: Any, kind: Any, producer_id: Any, offset: Any, pos
 
 @njit  # type: ignore[untyped-decorator]
 def _keep_begin(steps: Any, counts: Any, opened: Any, producers: Any, row: Any) -> None:
-    """Make a step of the begin of the producer's transaction, if it is none yet."""
+    """Make a step of the begin of the producer's transaction, unless it is one already."""
     if opened[row, _IS_KEPT] == 0:
         opened[row, _IS_KEPT] = 1
         producer_id = producers[row, PRODUCER_ID]
@@ -160,9 +160,9 @@ def _keep_open(steps: Any, opened: Any, open_rows: Any, producers: Any, counts: 
 def _keep_oldest_other(
     steps: Any, opened: Any, open_rows: Any, producers: Any, counts: Any
 ) -> None:
-    """Keep the oldest transaction still open: the last stable offset of an abort.
+    """Make a step of the begin of the oldest open transaction: an abort's last stable offset.
 
-    Those kept already are steps anyway.
+    Transactions that are kept already are steps anyway.
     """
     oldest = np.int64(-1)
     for i in range(counts[_OPEN]):
@@ -255,7 +255,7 @@ def _row_of(producers: Any, opened: Any, slots: Any, counts: Any, producer_id: A
 def _take_marker(
     steps: Any, opened: Any, open_rows: Any, producers: Any, counts: Any, row: Any, is_abort: Any
 ) -> Any:
-    """End the producer's transaction, if one is open; tells whether its begin is a step."""
+    """End the producer's transaction, if one is open; return whether its begin is a step."""
     if opened[row, _IS_OPEN] != 0 and is_abort:
         _keep_begin(steps, counts, opened, producers, row)
     is_kept = opened[row, _IS_OPEN] != 0 and opened[row, _IS_KEPT] != 0

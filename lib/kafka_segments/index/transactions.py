@@ -1,4 +1,4 @@
-"""The transaction index file: one 34-byte entry an aborted transaction, in marker order.
+"""The transaction index file: a 34-byte entry for each aborted transaction, in marker order.
 
 ``version`` int16 = 0, ``producerId`` int64, ``firstOffset`` int64, ``lastOffset`` int64 (the
 marker's), ``lastStableOffset`` int64. Big-endian; no header, no checksum. The entry lies in the
