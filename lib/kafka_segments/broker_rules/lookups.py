@@ -56,9 +56,9 @@ def aborted_in(
 ) -> tuple[list[AbortedTransaction], bool]:
     """Return the aborted transactions of a fetch, and whether they are all of them.
 
-    The fetch reads offsets from ``fetch_offset`` up to, but not including, ``upper_bound``. The list
-    is complete where an entry's last stable offset says that no transaction that ends later can
-    touch the fetch; else the search goes on in the next segment.
+    The fetch reads offsets from ``fetch_offset`` up to, but not including, ``upper_bound``. The
+    list is complete where an entry's last stable offset says that no transaction that ends later
+    can touch the fetch; else the search goes on in the next segment.
 
     Source: TransactionIndex.collectAbortedTxns.
     """

@@ -61,7 +61,7 @@ class ProducerState:
     unreplicated: tuple[int, ...] = ()
 
     def copy(self) -> "ProducerState":
-        """Return a state of its own."""
+        """Return an independent copy."""
         return replace(
             self, entries=dict(self.entries), open=dict(self.open), ongoing=dict(self.ongoing)
         )
@@ -104,12 +104,12 @@ class ProducerState:
         return ProducerState(kept, dict(self.open), ongoing)
 
     def first_unstable_offset(self) -> int | None:
-        """Return where the first transaction begins that a reader must wait for."""
+        """Return the first offset that readers must wait for, None where no transaction is open."""
         return min((*self.ongoing, *self.unreplicated), default=None)
 
 
 def _wrapped(milliseconds: int) -> int:
-    """Return a difference as Java's long holds it."""
+    """Return a difference as a Java long holds it: modulo 2**64, signed."""
     return (milliseconds + 2**63) % 2**64 - 2**63
 
 
@@ -136,7 +136,7 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
 
 
 def in_hash_order(of_producers: Mapping[int, _Of]) -> list[tuple[int, _Of]]:
-    """Return what is kept of producers in the order of Java's HashMap, filled in theirs."""
+    """Return values by producer id in the order of a Java HashMap filled in their order."""
     buckets = _buckets(of_producers)
     return sorted(of_producers.items(), key=lambda entry: _hash(entry[0]) & (buckets - 1))
 

@@ -1,19 +1,20 @@
 """What Kafka's recovery makes of one segment: valid bytes, index entries, timestamps, damage.
 
 1. Batches are walked from byte 0. The walk ends quietly where 17 bytes or fewer are left, or
-   where a batch reaches past the end of the file; it ends as corrupt at a size below 14, a v2
-   batch below 61 bytes, or a checksum that does not fit.
+   where a batch reaches past the end of the file; it ends as corrupt at a size below 14, at a v2
+   batch below 61 bytes, or at a checksum that does not fit.
 2. A last offset below the base offset or more than 2^31 - 1 above it is an overflow: Kafka
    splits the segment, or fails to load the log.
-3. The greatest batch timestamp so far and the last offset of the first batch that has it go on.
+3. The greatest batch timestamp so far is kept, and the last offset of the first batch that has it.
 4. Where more than ``index_interval_bytes`` lie between a batch and the one that got the last
    entry, the batch gets an offset entry (last offset, position) and, if the greatest timestamp
    grew since the last one, a time entry. The batch at position 0 gets none.
 5. The end of the segment gets a last time entry, under the same condition.
-6. An entry that a full index refuses fails the load; one whose offset goes back makes the
-   broker cut the segment to its base offset, which mostly empties it (``emptied``).
-7. A marker of a transaction that cannot be parsed ends the walk after its batch; one of another
-   type fails the load. What else the producers' batches say is summarised (``producer_summary``).
+6. Where a full index refuses an entry, the load fails. An entry whose offset goes back makes the
+   broker cut the segment to its base offset, which mostly empties it (``cut_to_base``).
+7. A transaction marker that cannot be parsed ends the walk after its batch. A marker of another
+   type makes the load fail. What else the producers' batches say is summarised
+   (``producer_summary``).
 8. The next offset is read back from the log as Kafka does (``log_end``), and so is the first
    batch's timestamp: a batch that recovery keeps can make Kafka throw there.
 
@@ -26,7 +27,7 @@ from dataclasses import dataclass, replace
 from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
 from kafka_segments.index import damages
 from kafka_segments.index import walk as walks
-from kafka_segments.index.emptied import Left, truncated_to_base
+from kafka_segments.index.cut_to_base import Left, truncated_to_base
 from kafka_segments.index.end_lookups import damage_at_end
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.index.segment import (
@@ -58,7 +59,7 @@ class RecoveryOptions:
     check_crc: bool = True
     by_instruction: bool = HAS_CPU_CRC
     is_load: bool = False
-    """The segment is recovered as part of its log's load, which does not read all of it back."""
+    """The segment is recovered as part of its log's load, which does not read it all back."""
 
 
 class SegmentRecoverer:

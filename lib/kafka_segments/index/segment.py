@@ -55,9 +55,10 @@ class Damage:
 
 
 class SegmentSummary(NamedTuple):
-    """What of a recovered segment matters to those after it (``log_recovery``).
+    """What later segments of the log need to know of a recovered segment (``log_recovery``).
 
-    ``has_wrappers``: some batches are compressed messages v0 or v1.
+    ``has_wrappers``: some batches are compressed messages v0 or v1. The other fields are those of
+    ``SegmentRecovery``.
     """
 
     base_offset: int
@@ -77,9 +78,9 @@ class SegmentRecovery:
 
     ``offset_entries`` has rows (offset, position), ``time_entries`` (timestamp ms, offset),
     ``leader_epochs`` (epoch, start offset), all int64 and absolute. Both indexes are None
-    where Kafka leaves none. Timestamps are -1 where no batch has one. ``producer_end_offset`` is
-    how far the producer state reaches: the next offset after the last batch that is no message
-    v0 or v1.
+    where Kafka leaves none. Timestamps are in ms since 1970, -1 where no batch has one.
+    ``producer_end_offset`` is how far the producer state reaches: the next offset after the last
+    record batch v2. ``record_count`` is None where compressed messages v0 or v1 hide theirs.
     """
 
     valid_bytes: int
@@ -105,7 +106,7 @@ class SegmentRecovery:
     damage: Damage | None
 
     def summary(self, base_offset: int) -> SegmentSummary:
-        """Return what matters to later segments."""
+        """Return what later segments need to know; ``base_offset`` is this segment's."""
         return SegmentSummary(
             base_offset=base_offset,
             next_offset=self.next_offset,

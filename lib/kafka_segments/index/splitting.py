@@ -3,8 +3,8 @@
 1. The batches are copied in order, each piece named by the first offset of its first batch.
 2. A piece ends before the first batch whose last offset lies below its name or more than
    2^31 - 1 above it.
-3. Only sizes and magics are checked; what else is wrong with a batch goes with it, and ends its
-   piece when that is recovered.
+3. Only sizes and magics are checked; other damage is copied with its batch, and ends the piece when
+   that is recovered.
 4. A segment is not split, and its log not loaded, where the log's end (``log_end``) fits the base
    offset, so that the overflow lies in the middle; where a piece's first batch ends below its own
    first offset; where an index entry of a piece goes back; where two pieces have one name; where
@@ -53,7 +53,7 @@ class _NotSplitError(Exception):
 def split_overflowed(
     recoverer: SegmentRecoverer, read_into: ReadInto, *, size_bytes: int, base_offset: int
 ) -> list[Piece] | None:
-    """Split a segment, and recover the pieces; None: a broker does not load it.
+    """Split a segment and recover the pieces; return None where a broker does not load the log.
 
     Raises:
         FileChangedError: the file ended before ``size_bytes``.

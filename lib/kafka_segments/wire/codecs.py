@@ -44,7 +44,7 @@ class DecompressionError(KafkaSegmentsError):
 class Decompressor:
     """Decompresses one batch after another into the same buffer.
 
-    The buffer has ``max_bytes`` from the start; the system gives it memory as it is filled.
+    The buffer is made with ``max_bytes``; the system gives it memory only as it is filled.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -157,7 +157,7 @@ def _without_content_checksum(frame: Bytes) -> Bytes:
 
 
 def _lz4_checksum_at(frame: Bytes) -> int | None:
-    """Find the checksum of an lz4 frame's header; None: it has none."""
+    """Return the place of the checksum of an lz4 frame's header, None where there is no header."""
     if len(frame) < 7 or frame[:4].tobytes() != LZ4_FRAME_MAGIC:
         return None
     flags = int(frame[4])

@@ -35,7 +35,7 @@ _MOST_VARINT_BYTES = 5
 
 
 class CorruptCommitError(KafkaSegmentsError):
-    """A key or value of ``__consumer_offsets`` that is none."""
+    """Bytes that are not a key or value of ``__consumer_offsets``."""
 
 
 class CommitKey(NamedTuple):
@@ -96,10 +96,10 @@ class _Fields:
 
 
 def parse_commit_key(data: bytes) -> CommitKey | None:
-    """Read a key; None where it is that of another record: a group's, for example.
+    """Read a key; return None where it is the key of another kind of record, such as a group's.
 
     Raises:
-        CorruptCommitError: it is cut off, or a length in it is impossible.
+        CorruptCommitError: the key is cut off, or a length in it is impossible.
     """
     fields = _Fields(data)
     if fields.number("h", "version") not in _OFFSET_COMMIT_KEYS:
@@ -113,7 +113,8 @@ def parse_commit_value(data: bytes) -> CommitValue:
     """Read the value of a committed offset.
 
     Raises:
-        CorruptCommitError: an unknown version, cut off, or a length in it is impossible.
+        CorruptCommitError: the version is unknown, the value is cut off, or a length in it is
+            impossible.
     """
     fields = _Fields(data)
     version = fields.number("h", "version")

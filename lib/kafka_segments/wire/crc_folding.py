@@ -75,7 +75,7 @@ class _Folder:
 def fold_blocks(typing_context: Any, array: Any, start: Any, end: Any, crc: Any) -> Any:
     """Fold ``array[start:end]``, one or more whole blocks, into 16 bytes, as two uint64.
 
-    ``crc`` is the register so far. Without the instruction it gives zeros.
+    ``crc`` is the register so far. Without the instruction the result is zeros.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -11,7 +11,10 @@ BAD_CRC = 5
 
 
 def describe_end(status: int, *, found: int, expected: int, left: int) -> str | None:
-    """Say why a walk ended before its file did, ``left`` bytes from its end; None: it did not."""
+    """Return why a walk ended ``left`` bytes before the end of its file, None where it did not.
+
+    ``status`` is one of the values above; ``found`` and ``expected`` are the walk's.
+    """
     reasons = {
         AT_END: f"{left} bytes left, too few for a batch" if left else None,
         PARTIAL_BATCH: f"the batch says {found} bytes, {expected} are left in the file",

@@ -1,7 +1,7 @@
-"""Records of many batches into columns, compiled: checked first, then copied.
+"""Decodes the records of many batches into columns, compiled.
 
-The columns are Arrow's: bytes one after another, and where each row's end. Nothing is copied of a
-batch before all of it is checked, so a batch is decoded whole or not at all.
+The columns are laid out as Arrow's: the bytes of all rows, and where those of each row end. A batch
+is checked whole before anything of it is copied, so it is decoded whole or not at all.
 """
 
 from typing import Any, NamedTuple
@@ -276,8 +276,9 @@ def fill_columns(
     The records of batch i are ``data[starts[i]:ends[i]]``, not compressed: the records section
     of a v2 batch, a message as it stands in the log, or an inner message set.
 
-    Gives DONE, NO_ROOM (empty the columns, or enlarge them where they are empty, and call again),
-    or FAILED: nothing of batch BATCH is in the columns, ``failure`` says why.
+    Return DONE, NO_ROOM or FAILED. After NO_ROOM the caller empties the columns, or enlarges them
+    where they are empty, and calls again. After FAILED nothing of batch BATCH is in the columns,
+    and ``failure`` says why.
     """
     while fill[BATCH] < stop:
         batch = fill[BATCH]
