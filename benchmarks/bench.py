@@ -24,11 +24,11 @@ from model import cost_model
 from plots import plot_growth, plot_throughput
 from queries import bench_queries
 from rolls import bench_rolls
-from search import bench_search
 from sections import ROOT, SCRATCH, Section, machine
 from stores import bench_stores
 from whole_job import bench_cores, bench_job
 
+from search import bench_search
 from upkeep import bench_upkeep
 
 SECTIONS: dict[str, Callable[..., Section]] = {

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from segments import write_segment
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build, BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.session import spark_session
+from segments import write_segment
 
 ROOT = Path(__file__).resolve().parents[1]
 

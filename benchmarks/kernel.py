@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sections import BATCHES, GB, ROUNDS, SCRATCH, Section, best, log_directory, read_only
-from segments import batch, v1_message, v1_wrapper
 
 from kafka_referee import Referee
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.storage.files import open_segment, place
+from segments import batch, v1_message, v1_wrapper
 
 SHAPES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
     **{f"v2, {name}": (batch, batch_bytes) for name, batch_bytes in BATCHES.items()},

@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 from sections import SCRATCH, Section, job
-from segments import write_segment
 
 from kafka_referee import Referee
+from segments import write_segment
 
 _PARTITIONS = 500
 _BATCHES, _BATCH_BYTES = 4, 1024

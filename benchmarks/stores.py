@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from sections import ROOT, SCRATCH, Section
-from segments import write_segment
 
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.sources.list import list_sources
@@ -28,6 +27,7 @@ from kafka_segments.sources.walk import find_segments
 from kafka_segments.spark.session import spark_session
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
+from segments import write_segment
 
 SERVER = Path(__file__).with_name("s3_server.py")
 BUCKET = "bucket"

@@ -11,8 +11,9 @@ from built_alone import Built, build_alone
 from great_lengths import says_great_length
 from kafka_referee import Referee, RefereeError
 from kafka_segments.index import log_end
-from kafka_segments.index.log_recovery import RecoveryMode
-from kafka_segments.index.recovery import DamageKind, RecoveryOptions
+from kafka_segments.index.log import RecoveryMode
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from mutated_logs import MutatedLog
 from mutation_case import LogSettings

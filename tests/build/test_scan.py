@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.build import tasks as scan
-from kafka_segments.index.recovery import DamageKind, RecoveryOptions
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 from kafka_segments.storage.index_files import IndexOutput
 from strategies import v2_batch

@@ -20,7 +20,7 @@ from kafka_segments.index.every_n_index import (
     seek,
 )
 from kafka_segments.index.offset_index import decode_offset_index, lookup_offset
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from log_reading import record_times
 from plain_decoder import plain_records
 from strategies import MAX_INT32, DatedLog, dated_logs, example_e1

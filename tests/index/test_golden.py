@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from built_alone import build_alone
-from kafka_segments.index import recovery
-from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index import segment_walker
+from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
@@ -71,7 +72,7 @@ def _numbers(recovered: SegmentRecovery, base_offset: int) -> dict[str, int]:
 def test_every_synthetic_case_equals_kafkas_recovery(
     synthetic: Path, monkeypatch: pytest.MonkeyPatch, buffer_bytes: int, by_instruction: bool
 ) -> None:
-    monkeypatch.setattr(recovery, "_BUFFER_BYTES", buffer_bytes)
+    monkeypatch.setattr(segment_walker, "_BUFFER_BYTES", buffer_bytes)
     files: dict[str, dict[str, bytes]] = {}
     numbers: dict[str, list[dict[str, int]]] = {}
     expected_files, expected_numbers = {}, {}

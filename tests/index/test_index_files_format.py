@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_segments.broker_rules import lookups, truncation
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index import offset_index, time_index
 from strategies import MAX_INT32, MAX_INT64
@@ -143,7 +144,7 @@ def test_a_timestamp_lookup_finds_what_a_plain_scan_finds(drawn, data):
     target = data.draw(st.sampled_from([*near, -2, -1, 0, MAX_INT64]))
     expected = max((entry for entry in entries if entry[0] <= target), default=(-1, base_offset))
 
-    found = time_index.lookup_timestamp(rows(entries), target, base_offset=base_offset)
+    found = lookups.lookup_timestamp(rows(entries), target, base_offset=base_offset)
 
     assert found == expected
 
@@ -179,14 +180,14 @@ def test_e1_offset_lookups(target, expected):
     ],
 )
 def test_e1_timestamp_lookups(target, expected):
-    found = time_index.lookup_timestamp(rows(TIME_ENTRIES), target, base_offset=BASE)
+    found = lookups.lookup_timestamp(rows(TIME_ENTRIES), target, base_offset=BASE)
 
     assert found == expected
 
 
 def test_lookups_in_empty_indexes_give_the_start_of_the_segment():
     offset = offset_index.lookup_offset(rows([]), 5, base_offset=BASE)
-    timestamp = time_index.lookup_timestamp(rows([]), 5, base_offset=BASE)
+    timestamp = lookups.lookup_timestamp(rows([]), 5, base_offset=BASE)
 
     assert offset == offset_index.OffsetPosition(1000, 0)
     assert timestamp == time_index.TimestampOffset(-1, 1000)
@@ -198,7 +199,7 @@ def test_truncation_of_an_offset_index_keeps_what_lies_below(drawn, data):
     near = [offset + step for offset, _ in entries for step in (0, 1)]
     offset = data.draw(st.sampled_from([*near, base_offset, MAX_INT64]))
 
-    kept = offset_index.truncate_offset_index(rows(entries), offset)
+    kept = truncation.truncate_offset_index(rows(entries), offset)
 
     assert pairs(kept) == [entry for entry in entries if entry[0] < offset]
 
@@ -209,7 +210,7 @@ def test_truncation_of_a_time_index_keeps_what_lies_below(drawn, data):
     near = [offset + step for _, offset in entries for step in (0, 1)]
     offset = data.draw(st.sampled_from([*near, base_offset, MAX_INT64]))
 
-    kept = time_index.truncate_time_index(rows(entries), offset)
+    kept = truncation.truncate_time_index(rows(entries), offset)
 
     assert pairs(kept) == [entry for entry in entries if entry[1] < offset]
 
@@ -224,8 +225,8 @@ def test_truncation_of_a_time_index_keeps_what_lies_below(drawn, data):
     ],
 )
 def test_e1_truncations(offset, offsets_kept, times_kept):
-    offsets = offset_index.truncate_offset_index(rows(OFFSET_ENTRIES), offset)
-    times = time_index.truncate_time_index(rows(TIME_ENTRIES), offset)
+    offsets = truncation.truncate_offset_index(rows(OFFSET_ENTRIES), offset)
+    times = truncation.truncate_time_index(rows(TIME_ENTRIES), offset)
 
     assert pairs(offsets) == offsets_kept
     assert pairs(times) == times_kept

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from built_alone import build_alone
-from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from strategies import MAX_INT64, crc32c, gzip_wrapper, v0_message, v1_message
 

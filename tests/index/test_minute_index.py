@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_segments.broker_rules.lookups import search_literally
 from kafka_segments.errors import OffsetOverflowError
 from kafka_segments.index.minute_index import (
     FirstOfEach,
@@ -12,9 +13,8 @@ from kafka_segments.index.minute_index import (
     derived_minute_entries,
     encode_minute_index,
     safe_start,
-    search_literally,
 )
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import decode_time_index
 from log_reading import batches_of, record_times, recovered
 from strategies import DatedLog, dated_logs

@@ -17,7 +17,7 @@ import pytest
 
 from great_lengths import says_great_length
 from kafka_referee import Referee
-from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index.log import RecoveryMode
 from log_builds import Difference, built_by_kafka, built_by_us, differences, told_differences
 from mutated_logs import KINDS, draw
 from mutation_case import LogSettings

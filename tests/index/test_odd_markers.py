@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.index import recovery
-from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index import segment_walker
+from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from side_by_side import loaded_by_kafka, loaded_by_us, recovered_by_kafka, recovered_by_us
 from strategies import (
@@ -102,7 +102,7 @@ def test_odd_markers_end_as_kafkas_do(
     buffer_bytes: int,
     interval: int,
 ) -> None:
-    monkeypatch.setattr(recovery, "_BUFFER_BYTES", buffer_bytes)
+    monkeypatch.setattr(segment_walker, "_BUFFER_BYTES", buffer_bytes)
     after = v2_batch(3, [(3000, b"k" * 300, b"v")]) + transaction_marker(
         4, timestamp=1, producer_id=7, commit=False
     )

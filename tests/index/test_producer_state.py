@@ -7,18 +7,19 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.errors import InvalidTransactionError
-from kafka_segments.index import markers
+from kafka_segments.index import producer_batches
 from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
-from kafka_segments.index.producer_summary import ProducerSummary, Summarizer
+from kafka_segments.index.producer_summary import ProducerSummary
+from kafka_segments.index.summarizer import Summarizer
 from kafka_segments.index.transactions import AbortedTransaction
 
 Batch = tuple[int, int, int, int, int, int, int, int, int]
 DATA, OPEN, COMMIT, ABORT, EMPTY = (
-    markers.DATA,
-    markers.TRANSACTIONAL_DATA,
-    markers.COMMIT,
-    markers.ABORT,
-    markers.EMPTY_CONTROL,
+    producer_batches.DATA,
+    producer_batches.TRANSACTIONAL_DATA,
+    producer_batches.COMMIT,
+    producer_batches.ABORT,
+    producer_batches.EMPTY_CONTROL,
 )
 
 
@@ -117,7 +118,7 @@ def logs(draw: st.DrawFn) -> list[Batch]:
 
 def summarized(segment: list[Batch], buffers: list[int]) -> ProducerSummary:
     summarizer = Summarizer()
-    rows = np.array(segment, dtype=np.int64).reshape(-1, markers.BATCH_COLUMNS)
+    rows = np.array(segment, dtype=np.int64).reshape(-1, producer_batches.BATCH_COLUMNS)
     for part in np.split(rows, sorted(cut % (len(rows) + 1) for cut in buffers)):
         summarizer.add(part)
     return summarizer.summary()

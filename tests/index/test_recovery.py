@@ -10,17 +10,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index import recovery
+from kafka_segments.index import segment_walker
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_state import NewestBatch, ProducerState
-from kafka_segments.index.recovery import (
-    DamageKind,
-    RecoveryOptions,
-    SegmentRecoverer,
-    SegmentRecovery,
-)
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import AbortedTransaction
+from kafka_segments.wire.crc import HAS_CPU_CRC
 from strategies import (
     CONTROL,
     DELETE_HORIZON,
@@ -187,7 +184,7 @@ def recover(
     log: bytes, *, base_offset: int = 0, buffer_bytes: int = ENOUGH_BYTES, **options
 ) -> SegmentRecovery:
     sizes = {"_BUFFER_BYTES": buffer_bytes, "_HEADERS_BUFFER_BYTES": buffer_bytes}
-    with mock.patch.multiple(recovery, **sizes):
+    with mock.patch.multiple(segment_walker, **sizes):
         recoverer = SegmentRecoverer(RecoveryOptions(**options))
     return recoverer.recover(reader_of(log), size_bytes=len(log), base_offset=base_offset)
 
@@ -251,7 +248,7 @@ def test_recovery_gives_what_the_plain_loop_gives(data, segment, interval, index
 def test_batches_that_span_buffers_change_nothing(
     data, segment, interval, buffer_bytes, by_instruction
 ):
-    assume(recovery.HAS_CPU_CRC or not by_instruction)
+    assume(HAS_CPU_CRC or not by_instruction)
     log = data.draw(damaged(segment))
     options = {"base_offset": segment.base_offset, "index_interval_bytes": interval}
     whole = recover(log, **options)
@@ -630,7 +627,7 @@ def test_zeros_to_the_end_are_a_preallocated_tail():
 
     found = recover(whole + bytes(5000), buffer_bytes=200)
 
-    assert found.damage == recovery.Damage(
+    assert found.damage == Damage(
         DamageKind.PREALLOCATED_TAIL,
         len(whole),
         "5000 zero bytes after the last batch, as preallocation leaves them",
@@ -711,7 +708,7 @@ def with_size(batch: bytes, size: int) -> bytes:
 def test_damage_says_what_was_found_and_expected(tail, kind, message):
     found = recover(GOOD + tail)
 
-    assert found.damage == recovery.Damage(kind, len(GOOD), message)
+    assert found.damage == Damage(kind, len(GOOD), message)
 
 
 def test_the_greatest_distance_from_the_base_offset_still_fits():
@@ -735,7 +732,7 @@ def test_an_offset_that_goes_back_at_an_index_point_empties_the_segment():
 
     found = recover(log, index_interval_bytes=0)
 
-    assert found.damage == recovery.Damage(
+    assert found.damage == Damage(
         DamageKind.OFFSET_GOES_BACK,
         138,
         "offset 5 after offset 5 in the offset index:"
@@ -791,7 +788,7 @@ def test_a_file_above_2_gib_is_too_large_and_not_read():
         read_into, size_bytes=2**31, base_offset=1000
     )
 
-    assert found.damage == recovery.Damage(
+    assert found.damage == Damage(
         DamageKind.TOO_LARGE, 0, "2147483648 bytes, Kafka opens at most 2147483647"
     )
     assert as_plain(found) == Plain(0, 1000, -1, 1000, None, None, "too_large")

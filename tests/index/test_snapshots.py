@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_segments.broker_rules.lookups import aborted_in
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.leader_epochs import (
     encode_leader_epochs,
@@ -17,7 +18,6 @@ from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, Prod
 from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
 from kafka_segments.index.transactions import (
     AbortedTransaction,
-    aborted_in,
     decode_transaction_index,
     encode_transaction_index,
 )

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_segments.broker_rules.lookups import lookup_kip33, lookup_timestamp
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.kip33_index import SegmentPlace, kip33_entries, lookup_kip33
+from kafka_segments.index.kip33_index import SegmentPlace, kip33_entries
 from kafka_segments.index.offset_index import lookup_offset
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
-from kafka_segments.index.time_index import lookup_timestamp
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.reading import ReadInto

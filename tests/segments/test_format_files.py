@@ -10,7 +10,8 @@ from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.minute_index import MinuteVariant
 from kafka_segments.index.offset_index import decode_offset_index
-from kafka_segments.index.recovery import DamageKind, RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.index.time_index import decode_time_index
 from kafka_segments.segments.format_files import Around, FormatFiles, Made
 from log_reading import reader_of

@@ -12,7 +12,8 @@ import pytest
 from kafka_segments.build.tasks import Scanned, ScanOptions, SegmentScanner
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.index.recovery import DamageKind, RecoveryOptions
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.segments.format_files import Around
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
+from kafka_segments.broker_rules.consumer_groups import group_partition
 from kafka_segments.wire.consumer_offsets import (
     CommitKey,
     CommitValue,
     CorruptCommitError,
-    group_partition,
     parse_commit_key,
     parse_commit_value,
 )

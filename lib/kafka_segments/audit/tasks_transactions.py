@@ -16,8 +16,8 @@ from kafka_segments.audit.decide.tiered import consequence_anywhere
 from kafka_segments.audit.decide.transactions import hold_against_log
 from kafka_segments.audit.rows import AUDITED, Row, audit_row, to_batches
 from kafka_segments.broker_rules.versions import Version
-from kafka_segments.index.log_recovery import SegmentFold
-from kafka_segments.index.recovery import SegmentSummary
+from kafka_segments.index.segment import SegmentSummary
+from kafka_segments.index.segment_fold import SegmentFold
 
 _LOG = ("source", "relative_path")
 

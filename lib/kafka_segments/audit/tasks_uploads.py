@@ -8,7 +8,7 @@ from kafka_segments.audit.decide.tiered import judge_manifest, tiered_consequenc
 from kafka_segments.audit.found_indexes import FoundIndexes
 from kafka_segments.audit.rows import Row, audit_row
 from kafka_segments.broker_rules.versions import Version
-from kafka_segments.index.recovery import SegmentRecovery
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.sources.tiered_folder import Role, sort_objects
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS

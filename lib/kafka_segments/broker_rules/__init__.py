@@ -1,1 +1,1 @@
-"""What a broker does with index files where no verb of ours does it: at start, on truncation."""
+"""What a broker does with index files where no verb does it: start, truncation, lookups."""

@@ -5,7 +5,7 @@ Source: AbstractIndex, OffsetIndex, TimeIndex, LogSegment.shouldRoll.
 
 from typing import NamedTuple
 
-from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 
 
 class IndexLimits(NamedTuple):
@@ -13,8 +13,8 @@ class IndexLimits(NamedTuple):
 
     ``preallocated_*_bytes``: the size of the file while its segment is active on a running
     broker, zeros after the entries. When the segment rolls, is recovered or closed in order, it
-    shrinks to its entries. A full index makes the next append roll the segment; the time index
-    is full one entry early, the one made at the roll has room.
+    shrinks to its entries. A full index makes the next append roll the segment. The time index
+    counts as full one entry early, so that the entry made at the roll has room.
     """
 
     max_offset_entries: int
@@ -32,24 +32,24 @@ class IndexLimits(NamedTuple):
 
 
 def index_limits(segment_index_bytes: int) -> IndexLimits:
-    """Give the limits for a value of ``segment.index.bytes``; sizes round down to whole entries."""
+    """Return the limits for a ``segment.index.bytes``; sizes round down to whole entries."""
     offsets = segment_index_bytes // OFFSET_ENTRY_BYTES
     times = segment_index_bytes // TIME_ENTRY_BYTES
     return IndexLimits(offsets, times, offsets * OFFSET_ENTRY_BYTES, times * TIME_ENTRY_BYTES)
 
 
 def most_offset_entries(log_bytes: int, index_interval_bytes: int) -> int:
-    """Give how many offset entries a log of that size can have at most.
+    """Return how many offset entries a log of that size can have at most.
 
-    Each takes more than ``index_interval_bytes`` in front of it, and a batch behind them.
+    Each entry has more than ``index_interval_bytes`` of the log in front of it, and a batch behind.
     """
     return max(log_bytes - 1, 0) // (index_interval_bytes + 1)
 
 
 def sufficient_index_bytes(log_bytes: int, index_interval_bytes: int) -> int:
-    """Give a ``segment.index.bytes`` that no log of that size can fill.
+    """Return a ``segment.index.bytes`` that no log of that size can fill.
 
-    There are as many time entries as offset entries at most and one at the end; an index point
-    asks for a free one besides.
+    There are at most as many time entries as offset entries, and one more at the end. An append
+    needs one free place besides.
     """
     return TIME_ENTRY_BYTES * (most_offset_entries(log_bytes, index_interval_bytes) + 2)

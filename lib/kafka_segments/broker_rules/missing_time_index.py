@@ -1,4 +1,4 @@
-"""A segment without its time index: what brokers by release, and KIP-33's texts, make of it.
+"""What brokers of each release, and KIP-33's texts, do about a segment without its time index.
 
 Source: Log.loadSegments of 0.10.1 and 0.10.2, LogLoader.loadSegmentFiles, LogSegment.sanityCheck;
 KIP-33, "Startup" and "Migration".
@@ -29,7 +29,7 @@ class MissingTimeIndex(StrEnum):
 def on_missing_time_index(
     release: Release, *, has_offset_index: bool, is_active: bool, is_clean: bool
 ) -> MissingTimeIndex:
-    """Say what a broker of a release does at start.
+    """Return what a broker of a release does at start.
 
     1. Without the ``.index`` the segment is recovered, whatever else is there.
     2. After a hard stop the active segment is recovered: the recovery point lies in it. (A closed
@@ -54,10 +54,11 @@ class Kip33Text(StrEnum):
 
 
 def kip33_missing_time_index(text: Kip33Text, *, is_active: bool) -> WithoutTimestamps:
-    """Say what the KIP's texts put into the file they create.
+    """Return what the KIP's texts put into the time index that they create.
 
-    Startup: (mtime -> base offset of the next segment). Migration: (mtime -> offset of the first
-    message). The active segment gets an empty file in both. Shipped Kafka does neither.
+    The text on startup: (mtime -> base offset of the next segment). The text on migration:
+    (mtime -> offset of the first message). The active segment gets an empty file in both. Shipped
+    Kafka does neither.
     """
     if is_active:
         return WithoutTimestamps.EMPTY
@@ -67,7 +68,7 @@ def kip33_missing_time_index(text: Kip33Text, *, is_active: bool) -> WithoutTime
 
 
 def kip33_largest_timestamp_needs_scan(*, is_clean: bool, is_active: bool) -> bool:
-    """Say whether KIP-33 scans a segment at start for its largest timestamp.
+    """Tell whether KIP-33 scans a segment at start for its largest timestamp.
 
     After a clean stop the last time entry has it; after a hard stop the active segment is scanned
     to its end. Time indexes are rebuilt only then.

@@ -7,12 +7,13 @@
    offset the broker opens the segment: an ``.index.swap`` that is not there is made at full size,
    and its zeros then count as entries.
 3. An index file without its ``.log`` goes.
-4. ``.index`` there, ``.timeindex`` not: the time index becomes an empty file; nothing rebuilds it.
+4. Where ``.index`` is there and ``.timeindex`` is not, an empty time index is made; nothing
+   rebuilds it.
 5. A segment without ``.index`` is recovered, after a clean stop too.
 6. After a hard stop the segment that holds the recovery point and all later ones are recovered;
    if one of them is cut, the ones after it go.
 
-``.index`` and ``.timeindex`` that are there are trusted unread, except in segments of 5 and 6.
+Other ``.index`` and ``.timeindex`` files are trusted without being read.
 A ``.txnindex`` with a last offset below its base offset also counts as a missing ``.index``; a
 plan by names cannot tell.
 
@@ -30,11 +31,11 @@ _LOG_SWAP = LOG_SUFFIX + _SWAP
 
 
 class StartupPlan(NamedTuple):
-    """What the start does, in this order; names of files, base offsets of segments.
+    """What the start does, in this order: files by their names, segments by their base offsets.
 
     ``zero_filled``: indexes that rule 2 makes. ``emptied``: time indexes of rule 4.
-    ``recovered_first``: for want of an index; if one is cut, later segments stay.
-    ``recovered_second``: after a hard stop, until one is cut: then the later ones are deleted.
+    ``recovered_first``: they lack an index; if one is cut, later segments stay.
+    ``recovered_second``: after a hard stop, up to one that is cut; later ones are deleted.
     ``trusted``: segments whose indexes are taken as they are.
     ``created``: an empty segment, where none is left.
     """
@@ -100,10 +101,10 @@ def plan_startup(
 
 
 def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
-    """Give the segments that go because the one at base offset ``damaged`` has a bad batch.
+    """Return the segments that go because the one at base offset ``damaged`` has a bad batch.
 
-    Only the second pass deletes what follows. A segment that the first pass cut has nothing bad
-    left then, and one that is trusted is not read: behind both everything stays.
+    Only the second pass deletes later segments. It finds nothing bad in a segment that the first
+    pass has cut, and does not read one that is trusted: after both all segments stay.
     """
     if damaged in plan.recovered_first or damaged not in plan.recovered_second:
         return ()
@@ -111,13 +112,13 @@ def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
 
 
 def _offset(name: str) -> int:
-    """Give the offset in a file's name, -1 where there is none."""
+    """Return the offset in a file's name, -1 where there is none."""
     digits = name.partition(".")[0]
     return int(digits) if digits.isdecimal() and digits.isascii() else -1
 
 
 def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
-    """Give the files of rule 1 that go, and the ``.swap`` files that stay."""
+    """Return the files of rule 1 that go, and the ``.swap`` files that stay."""
     least_cleaned = min((_offset(name) for name in files if name.endswith(_CLEANED)), default=None)
     deleted, swaps = [], []
     for name in files:
@@ -131,7 +132,7 @@ def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]) -> list[str]:
-    """Give the files of the segments that finished ``.log.swap`` files replace."""
+    """Return the files of the segments that finished ``.log.swap`` files replace."""
     bases = [_offset(name) for name in swaps if name.endswith(_LOG_SWAP)]
     if not bases:
         return []
@@ -140,18 +141,18 @@ def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]
 
 
 def _zero_filled(swaps: list[str]) -> tuple[str, ...]:
-    """Give the offset indexes of finished segments that have none."""
+    """Return the offset indexes of finished segments that have none."""
     indexes = (file_name(_offset(name), ".index") for name in swaps if name.endswith(_LOG_SWAP))
     return tuple(index for index in indexes if index + _SWAP not in swaps)
 
 
 def _without_time_index(logs: list[int], there: set[str]) -> tuple[str, ...]:
-    """Give the time indexes of rule 4."""
+    """Return the time indexes of rule 4."""
     names = ((file_name(base, ".index"), file_name(base, ".timeindex")) for base in logs)
     return tuple(time for offset, time in names if offset in there and time not in there)
 
 
 def _from_recovery_point(logs: list[int], recovery_point: int) -> tuple[int, ...]:
-    """Give the segment that holds the recovery point and all later ones."""
+    """Return the segment that holds the recovery point and all later ones."""
     floor = max((base for base in logs if base <= recovery_point), default=recovery_point)
     return tuple(base for base in logs if base >= floor)

@@ -7,10 +7,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.index.offset_index import lookup_offset, truncate_offset_index
-from kafka_segments.index.recovery import Entries
-from kafka_segments.index.time_index import NO_TIMESTAMP, truncate_time_index
+from kafka_segments.index.offset_index import lookup_offset
+from kafka_segments.index.segment import Entries
+from kafka_segments.index.time_index import NO_TIMESTAMP
 from kafka_segments.wire import batches as wire
+
+
+def truncate_offset_index(entries: Entries, offset: int) -> Entries:
+    """Drop every entry at or above ``offset``. Source: OffsetIndex.truncateTo."""
+    return entries[: int(np.searchsorted(entries[:, 0], offset, side="left"))]
+
+
+def truncate_time_index(entries: Entries, offset: int) -> Entries:
+    """Drop every entry whose offset is at or above ``offset``. Source: TimeIndex.truncateTo."""
+    return entries[: int(np.searchsorted(entries[:, 1], offset, side="left"))]
+
+
+def truncate_kip33(entries: Entries, offset: int) -> Entries:
+    """Drop every entry that speaks of records at or above ``offset``.
+
+    An entry's next offset may be ``offset`` itself: what it speaks of lies below. The KIP then
+    reads on from the last entry left to find the greatest timestamp of what remains.
+    """
+    return entries[: int(np.searchsorted(entries[:, 1], offset, side="right"))]
 
 
 class TruncatedSegment(NamedTuple):
@@ -63,7 +82,7 @@ def truncate_segment(
 
 
 def _cut(batches: wire.Batches, offset_entries: Entries, offset: int, *, base_offset: int) -> int:
-    """Give the position of the first batch that goes, the end of the log where none does."""
+    """Return the position of the first batch that goes, the end of the log where none does."""
     start = lookup_offset(offset_entries, offset, base_offset=base_offset).position
     goes = (batches[wire.POSITION] >= start) & (batches[wire.LAST_OFFSET] >= offset)
     if goes.any():

@@ -13,7 +13,7 @@ def parse_version(text: str, *, oldest: str = "0.8") -> Version:
     """Return a release such as ``4.3``, ``3.9.1`` or ``0.10.2.1`` as numbers.
 
     Raises:
-        UsageError: it is none, or one before ``oldest``.
+        UsageError: the text names no release, or one before ``oldest``.
     """
     if not _RELEASE.fullmatch(text):
         raise UsageError(f"--kafka-version {text}: a release such as 4.3 or 2.8.1 expected")

@@ -119,7 +119,7 @@ def _build(
     from kafka_segments.index.every_n_index import EveryNRule  # noqa: PLC0415
     from kafka_segments.index.formats import FormatOptions, IndexFormat  # noqa: PLC0415
     from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
-    from kafka_segments.index.log_recovery import RecoveryMode  # noqa: PLC0415
+    from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
     from kafka_segments.index.minute_index import MinuteVariant  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.build.run import Build  # noqa: PLC0415

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from kafka_segments.tables.schemas import schema
 from kafka_segments.storage.files import place
 from kafka_segments.storage.uris import join_uri

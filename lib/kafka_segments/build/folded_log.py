@@ -4,23 +4,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.log_recovery import (
-    LoadOptions,
-    LogLoad,
-    RecoveryMode,
-    Verdict,
-    fold_of,
-)
+from kafka_segments.index.log_recovery import fold_of
+from kafka_segments.index.log import LoadOptions, RecoveryMode, Verdict
+from kafka_segments.index.log_load import LogLoad
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_summary import ProducerSummary
-from kafka_segments.index.recovery import (
-    Damage,
-    DamageKind,
-    RecoveryOptions,
-    SegmentRecoverer,
-    SegmentSummary,
-)
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
 from kafka_segments.index.rereading import producers_between, reaches
 from kafka_segments.index.splitting import Piece, shifted, split_overflowed
 from kafka_segments.index.time_index import encode_time_index

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
-from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
+from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.index.recovery import DamageKind
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.tables.schemas import schema
 from kafka_segments.sources import listed as listing
 

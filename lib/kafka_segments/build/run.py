@@ -19,7 +19,7 @@ from kafka_segments import __version__
 from kafka_segments.build.decide import plan as build_plan, folding as log_folding
 from kafka_segments.errors import SourceError
 from kafka_segments.index.formats import IndexFormat
-from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.index.log import RecoveryMode
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.write_tables import BuildTables, BuildWork
 from kafka_segments.build.in_place import check_in_place

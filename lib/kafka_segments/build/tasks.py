@@ -21,13 +21,8 @@ from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
-from kafka_segments.index.recovery import (
-    Damage,
-    DamageKind,
-    RecoveryOptions,
-    SegmentRecoverer,
-    SegmentRecovery,
-)
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.build.entry_files import EntryFiles
 from kafka_segments.tables.nested import to_nested
 from kafka_segments.tables.schemas import schema

@@ -1,8 +1,8 @@
 """The sparse index of the article: one offset entry every N messages; not Kafka's.
 
-Laid out as ``.index``: 8-byte entries (``relativeOffset`` int32, ``position`` int32, the first
-byte of the batch that holds the record), big-endian. Kafka can look offsets up in it, as an
-entry's batch begins at or before the record.
+The file is laid out as ``.index``: 8-byte entries (``relativeOffset`` int32, ``position`` int32,
+the first byte of the batch that holds the record), big-endian. Kafka can look offsets up in it, as
+an entry's batch begins at or before the record.
 
 Source: an article on sparse indexes ("every N messages"); worked example in docs/index-formats.md.
 """
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError
 from kafka_segments.index.offset_index import encode_offset_index, lookup_offset
-from kafka_segments.index.recovery import Entries
 from kafka_segments.index.relative import check_relative_offsets
+from kafka_segments.index.segment import Entries
 
 Int64s = npt.NDArray[np.int64]
 OffsetsFrom = Callable[[int], Iterator[int]]
-"""Gives the offsets of a log's records from the batch at a byte position on."""
+"""Returns the offsets of a log's records from the batch at a byte position on."""
 
 
 class EveryNRule(StrEnum):
@@ -54,7 +54,7 @@ class EveryNIndexBuilder:
         self._parts.append(np.column_stack((offsets[rows], positions[rows])))
 
     def entries(self) -> Entries:
-        """Give the entries (offset, position).
+        """Return the entries (offset, position).
 
         Raises:
             OffsetGoesBackError: an entry's offset is not above the one before.

@@ -1,423 +1,302 @@
 """The compiled walk over a segment: batch headers, checksums, index entries.
 
-One call consumes one buffer; what must outlive a call is in ``state``. A batch that does not
-fit into what is left of a buffer is checksummed piece by piece, so memory stays bounded
-whatever a length field says. The rules, and their order, are LogSegment.recover's and
-FileLogInputStream.nextBatch's; ``recovery.py`` says them in words.
+One call takes one buffer; what must outlive a call is in ``walk``. A batch that does not fit into
+what is left of a buffer is checksummed piece by piece, so memory stays bounded whatever a length
+field says. The rules and their order are those of LogSegment.recover and
+FileLogInputStream.nextBatch; ``recovery.py`` says them in words.
+
+The steps of the walk are functions of numbers, inlined. What every batch needs of an array is done
+in ``scan_buffer`` itself: where an array is handed to a function with more than one way out, numba
+counts references to it for every batch, and small batches take a fifth longer.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from kafka_segments.index.markers import (
+from kafka_segments.index.appending import append_entries
+from kafka_segments.index.markers import IS_CORRUPT, IS_MARKER, read_marker, store_batch
+from kafka_segments.index.producer_batches import (
     COORDINATOR_EPOCH,
     DATA,
     EMPTY_CONTROL,
-    IS_CORRUPT,
-    IS_MARKER,
     KIND,
     TIMESTAMP,
     TRANSACTIONAL_DATA,
     UNUSUAL,
-    read_marker,
-    store_batch,
+)
+from kafka_segments.index.tally import (
+    counted,
+    counts_of,
+    measured,
+    store_counts,
+    store_timestamps,
+    timestamps_of,
+)
+from kafka_segments.index.walk import (
+    BAD_MARKER,
+    NOWHERE,
+    OFFSET_OVERFLOW,
+    READ_ON,
+    REFUSED_MARKER,
+    WANTS_EPOCH_SPACE,
+    WANTS_MARKER,
+    SegmentWalk,
 )
 from kafka_segments.wire import ends
-from kafka_segments.wire.crc import CRC_START, crc32_update, crc32c_update
-from kafka_segments.wire.native import load_i32, load_i64, load_u32
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.crc import CRC_START
+from kafka_segments.wire.ends import SOUND
+from kafka_segments.wire.headers import (
+    check_crc,
+    check_size,
+    crc_from,
+    crc_update,
+    magic_at,
+    read_header,
+    size_at,
+    stored_crc,
+)
 
-# The slots of ``state`` (int64).
-POSITION = 0  # of the batch under the walk; when the walk ends: valid bytes
-END = 1  # size of the file
-BASE_OFFSET = 2
-INTERVAL_BYTES = 3
-MAX_OFFSET_ENTRIES = 4
-MAX_TIME_ENTRIES = 5
-CHECK_CRC = 6
-BY_INSTRUCTION = 7
-STATUS = 8
-FOUND = 9  # what a failed check found ...
-EXPECTED = 10  # ... and what it expected
-LAST_INDEXED_POSITION = 11
-OFFSET_ENTRY_COUNT = 12
-TIME_ENTRY_COUNT = 13
-LAST_INDEXED_OFFSET = 14
-LAST_TIME_ENTRY_TIMESTAMP = 15
-LAST_TIME_ENTRY_OFFSET = 16
-MAX_TIMESTAMP = 17
-OFFSET_OF_MAX_TIMESTAMP = 18
-FIRST_BATCH_TIMESTAMP = 19
-MIN_TIMESTAMP = 20
-NEXT_OFFSET = 21
-BATCH_COUNT = 22
-RECORD_COUNT = 23
-UNCOUNTED_BATCH_COUNT = 24  # compressed legacy entries: their records are not counted
-CONTROL_BATCH_COUNT = 25
-TRANSACTIONAL_BATCH_COUNT = 26
-MAGIC_BITS = 27  # bit magic + 1, for -1 ... 3
-CODEC_BITS = 28
-TIMESTAMP_TYPE_BITS = 29  # bit 0 none, 1 CreateTime, 2 LogAppendTime
-LATEST_EPOCH = 30
-BODY_POSITION = 31  # next byte to checksum of a batch that spans buffers, -1: none
-BODY_CRC = 32
-DECODED_POSITION = 33  # of a marker decoded outside, -1: none; and what it is
-DECODED_END = 34
-DECODED_KIND = 35
-DECODED_COORDINATOR_EPOCH = 36
-DECODED_TIMESTAMP = 37
-PRODUCER_END_OFFSET = 38  # next offset after the last batch of magic 2 or more
-ANY_OFFSET = 39  # 1: offsets need not fit the base offset
-HAS_WRAPPER_AT_END = 40  # 1: a compressed legacy entry stands at or after the last index entry
-HAS_BAD_FIRST_MAGIC = 41  # 1: the first batch's magic is below 0
-WENT_BACK_POSITION = 42  # the first batch that does not begin where the one before ends or above
-WENT_BACK_OFFSET = 43
-STATE_SIZE = 44
-
-# Values of STATUS, beside those of ``ends``.
-RUNNING = 0
-OFFSET_OVERFLOW = 6
-OFFSET_INDEX_FULL = 7
-TIME_INDEX_FULL = 8
-OFFSET_INDEX_GOES_BACK = 9
-TIME_INDEX_GOES_BACK = 10
-WANTS_EPOCH_SPACE = 11
-WANTS_MARKER = 12  # the control batch at POSITION, FOUND bytes long, is to be decoded
-BAD_MARKER = 13
-REFUSED_MARKER = 14
-
-NO_TIMESTAMP = -1
-HEADER_ROOM = 64  # kept free in front of a buffer's bytes
-MIN_ENTRY_BYTES = 26  # 12 + the smallest legal size field
+HEADER_ROOM = 64  # bytes kept free in front of a buffer's bytes
 MAX_RELATIVE_OFFSET = 2**31 - 1
-_UP_TO_MAGIC = 17
-_LOG_OVERHEAD = 12
-_MAGIC_ABOVE_2 = 3
-_CONTROL = 0x20
+_SEGMENT_WALK = SegmentWalk.dtype
 
 
-@njit  # type: ignore[untyped-decorator]
-def append_time_entry(state: Any, entries: Any, count: Any, at_close: Any) -> Any:
-    """Append (max timestamp, its offset) where the maximum grew; gives the new count.
+class _Marker(NamedTuple):
+    """What a control batch of a producer is, and whether Kafka can read it (``end``)."""
 
-    ``entries[count]`` takes it. Sets STATUS where TimeIndex.maybeAppend throws.
+    end: Any
+    kind: Any
+    coordinator_epoch: Any
+    timestamp: Any
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _is_marker(header: Any) -> Any:
+    return header.producer_id >= 0 and header.attributes & layout.CONTROL != 0
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _check_room(remaining: Any, here: Any) -> Any:
+    """Return SOUND where a batch can begin, and the ``here`` bytes in the buffer hold its header.
+
+    ``remaining`` is how many bytes the file has from there on.
     """
-    total = state[TIME_ENTRY_COUNT]
-    limit = state[MAX_TIME_ENTRIES]
-    offset = state[OFFSET_OF_MAX_TIMESTAMP]
-    if not at_close and total >= limit - 1:
-        state[STATUS] = TIME_INDEX_FULL
-        return count
-    if total > 0 and offset < state[LAST_TIME_ENTRY_OFFSET]:
-        state[STATUS] = TIME_INDEX_GOES_BACK
-        state[FOUND] = offset
-        state[EXPECTED] = state[LAST_TIME_ENTRY_OFFSET]
-        return count
-    if state[MAX_TIMESTAMP] <= state[LAST_TIME_ENTRY_TIMESTAMP]:
-        return count
-    if total >= limit:
-        state[STATUS] = TIME_INDEX_FULL
-        return count
-    entries[count, 0] = state[MAX_TIMESTAMP]
-    entries[count, 1] = offset
-    state[TIME_ENTRY_COUNT] = total + 1
-    state[LAST_TIME_ENTRY_TIMESTAMP] = state[MAX_TIMESTAMP]
-    state[LAST_TIME_ENTRY_OFFSET] = offset
-    return count + 1
+    if remaining <= layout.UP_TO_MAGIC:
+        return ends.AT_END
+    return READ_ON if here < min(remaining, layout.HEADER_BYTES) else SOUND
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _keep_header(data: Any, at: Any, size_bytes: Any) -> None:
+    """Copy a header into the room in front of the buffer, for the next call."""
+    for i in range(min(size_bytes, layout.HEADER_BYTES)):
+        data[i] = data[at + i]
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _piece_to_checksum(
+    walk: Any, position: Any, size_bytes: Any, magic: Any, data_position: Any, data_end: Any
+) -> Any:
+    """Return (register, start, stop): the checksum so far, and the bytes it takes next in ``data``.
+
+    They are what the buffer has of the batch.
+    """
+    register = np.uint64(CRC_START)
+    start = position + crc_from(magic)
+    if position < data_position:
+        register = np.uint64(walk.body_crc)
+        start = walk.body_position
+    stop = min(position + size_bytes, data_end)
+    room = HEADER_ROOM - data_position
+    return register, room + start, room + stop
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _compare_crc(walk: Any, register: Any, stored: Any, batch_end: Any, data_end: Any) -> Any:
+    """Return (status, next byte to checksum): at the batch's end SOUND or BAD_CRC, and NOWHERE."""
+    if batch_end <= data_end:
+        return check_crc(walk, register, stored), np.int64(NOWHERE)
+    walk.body_crc = np.int64(register)
+    return READ_ON, data_end
 
 
 @njit  # type: ignore[untyped-decorator]
-def _append_offset_entry(state: Any, entries: Any, count: Any, last_offset: Any) -> Any:
-    total = state[OFFSET_ENTRY_COUNT]
-    if total >= state[MAX_OFFSET_ENTRIES]:
-        state[STATUS] = OFFSET_INDEX_FULL
-        return count
-    if total > 0 and last_offset <= state[LAST_INDEXED_OFFSET]:
-        state[STATUS] = OFFSET_INDEX_GOES_BACK
-        state[FOUND] = last_offset
-        state[EXPECTED] = state[LAST_INDEXED_OFFSET]
-        return count
-    entries[count, 0] = last_offset
-    entries[count, 1] = state[POSITION]
-    state[OFFSET_ENTRY_COUNT] = total + 1
-    state[LAST_INDEXED_OFFSET] = last_offset
-    return count + 1
+def _marker_of(
+    walk: Any, header: Any, data: Any, at: Any, size_bytes: Any, position: Any, is_here: Any
+) -> Any:
+    """Return what the control batch of a producer is; UNUSUAL: it must be decoded outside."""
+    absent = np.int64(-1)
+    if walk.decoded_position == position:
+        return _Marker(
+            walk.decoded_end,
+            walk.decoded_kind,
+            walk.decoded_coordinator_epoch,
+            walk.decoded_timestamp,
+        )
+    if header.record_count == 0:
+        return _Marker(np.int64(IS_MARKER), np.int64(EMPTY_CONTROL), absent, absent)
+    if not is_here:
+        return _Marker(np.int64(IS_MARKER), np.int64(UNUSUAL), absent, absent)
+    kind, coordinator_epoch, timestamp = read_marker(data, at, at + size_bytes)
+    return _Marker(np.int64(IS_MARKER), kind, coordinator_epoch, timestamp)
 
 
-@njit  # type: ignore[untyped-decorator]
-def _is_marker(data: Any, at: Any, magic: Any) -> Any:
-    return magic >= 2 and data[at + 22] & _CONTROL != 0 and load_i64(data, at + 43) >= 0
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _check_batch(walk: Any, header: Any, marker: Any, size_bytes: Any, epoch_rows: Any) -> Any:
+    """Return SOUND where the segment can take the batch and this call has room for it."""
+    relative_offset = header.last_offset - walk.base_offset
+    fits = 0 <= relative_offset <= MAX_RELATIVE_OFFSET
+    if not fits and walk.takes_any_offset == 0:
+        walk.found = header.last_offset
+        walk.expected = walk.base_offset
+        return OFFSET_OVERFLOW
+    if header.leader_epoch > walk.latest_epoch and walk.new_epochs == epoch_rows:
+        return WANTS_EPOCH_SPACE
+    if marker.kind == UNUSUAL and marker.end == IS_MARKER:
+        walk.found = size_bytes
+        return WANTS_MARKER
+    return SOUND
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _note_order(walk: Any, header: Any, position: Any, next_offset: Any, epochs: Any) -> None:
+    """Note the first batch whose offsets go back, and give a new leader epoch a row of ``epochs``.
+
+    ``next_offset`` follows the batches before.
+    """
+    goes_back = header.base_offset < next_offset or header.last_offset < header.base_offset
+    if goes_back and walk.went_back_position < 0:
+        walk.went_back_position = position
+        walk.went_back_offset = header.base_offset
+    if header.leader_epoch > walk.latest_epoch:
+        epochs[walk.new_epochs, 0] = header.leader_epoch
+        epochs[walk.new_epochs, 1] = header.base_offset
+        walk.new_epochs += 1
+        walk.latest_epoch = header.leader_epoch
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _store_producer(walk: Any, header: Any, marker: Any, rows: Any, position: Any) -> Any:
+    """Store a batch with a producer id as a row; return SOUND, or how Kafka ends at its marker."""
+    if header.producer_id < 0:
+        return SOUND
+    if marker.end == IS_CORRUPT:
+        return BAD_MARKER
+    if marker.end != IS_MARKER:
+        return REFUSED_MARKER
+    row = walk.new_producer_batches
+    store_batch(rows, row, header, position)
+    if header.attributes & layout.CONTROL != 0:
+        rows[row, KIND] = marker.kind
+        rows[row, COORDINATOR_EPOCH] = marker.coordinator_epoch
+        rows[row, TIMESTAMP] = marker.timestamp
+    else:
+        is_transactional = header.attributes & layout.TRANSACTIONAL != 0
+        rows[row, KIND] = TRANSACTIONAL_DATA if is_transactional else DATA
+    walk.new_producer_batches = row + 1
+    return SOUND
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _clear_new_rows(walk: Any) -> None:
+    walk.new_offset_entries = 0
+    walk.new_time_entries = 0
+    walk.new_epochs = 0
+    walk.new_producer_batches = 0
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _store_place(
+    walk: Any, status: Any, position: Any, body_position: Any, last_indexed_position: Any
+) -> None:
+    walk.status = status
+    walk.position = position
+    walk.body_position = body_position
+    walk.last_indexed_position = last_indexed_position
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def scan_buffer(
+def scan_buffer(  # noqa: PLR0915 - see the module: arrays stay in one function
     data: Any,
     length: Any,
     data_position: Any,
-    state: Any,
+    values: Any,
     offset_entries: Any,
     time_entries: Any,
     epochs: Any,
     producer_batches: Any,
-    counts: Any,
 ) -> Any:
     """Walk the batches in ``data[HEADER_ROOM:][:length]``, the file from ``data_position`` on.
 
-    The room in front holds the header of a batch that began in an earlier buffer. Gives the
-    position to read on from. Entries go to the three arrays, of two int64 columns each, from
-    row 0 on, batches with a producer id to ``producer_batches`` (``markers``); ``counts`` says how
-    many there are (offset, time, epoch, producer batch).
+    The room in front holds the header of a batch that began in an earlier buffer. Entries go to
+    the three arrays of two int64 columns, batches with a producer id to ``producer_batches``, whose
+    columns the module of that name has; all from row 0 on. The fields ``new_...`` of ``walk`` say
+    how many rows each got. Return the position to read on from.
     """
-    offset_count = 0
-    time_count = 0
-    epoch_count = 0
-    producer_count = 0
-    end = state[END]
-    base_offset = state[BASE_OFFSET]
-    check_crc = state[CHECK_CRC] != 0
-    by_instruction = state[BY_INSTRUCTION] != 0
+    walk = values.view(_SEGMENT_WALK)[0]
     data_end = data_position + length
-    resume = data_end
-    status = RUNNING
-    state[STATUS] = RUNNING
-    # What every batch touches lives in registers during the call.
-    position = state[POSITION]
-    body = state[BODY_POSITION]
-    last_indexed_position = state[LAST_INDEXED_POSITION]
-    interval_bytes = state[INTERVAL_BYTES]
-    max_timestamp = state[MAX_TIMESTAMP]
-    offset_of_max_timestamp = state[OFFSET_OF_MAX_TIMESTAMP]
-    min_timestamp = state[MIN_TIMESTAMP]
-    next_offset = state[NEXT_OFFSET]
-    producer_end_offset = state[PRODUCER_END_OFFSET]
-    batch_count = state[BATCH_COUNT]
-    record_count = state[RECORD_COUNT]
-    latest_epoch = state[LATEST_EPOCH]
-    magic_bits = state[MAGIC_BITS]
-    codec_bits = state[CODEC_BITS]
-    timestamp_type_bits = state[TIMESTAMP_TYPE_BITS]
-    any_offset = state[ANY_OFFSET] != 0
-
-    while True:
-        remaining = end - position
-        at = np.int64(0)
-        if body < 0:
-            at = HEADER_ROOM + position - data_position
-            if remaining <= _UP_TO_MAGIC:
-                status = ends.AT_END
-                break
-            if data_end - position < min(remaining, ends.HEADER_BYTES):
-                resume = position
-                break
-        entry_bytes = _LOG_OVERHEAD + load_i32(data, at + 8)
-        magic = np.int64(np.int8(data[at + 16]))
-        if body < 0:
-            if entry_bytes < _LOG_OVERHEAD + ends.MIN_SIZE:
-                status = ends.BAD_SIZE
-                state[FOUND] = entry_bytes - _LOG_OVERHEAD
-                break
-            if entry_bytes > remaining:
-                status = ends.PARTIAL_BATCH
-                state[FOUND] = entry_bytes
-                state[EXPECTED] = remaining
-                break
-            if magic >= 2 and entry_bytes < ends.HEADER_BYTES:
-                status = ends.BAD_SIZE_FOR_MAGIC
-                state[FOUND] = entry_bytes
-                state[EXPECTED] = magic
-                break
-
-            is_cut = entry_bytes > data_end - position and position > data_position
-            if is_cut and _is_marker(data, at, magic):
-                resume = position  # its body is needed, and most are small
-                break
-
-        if check_crc:
-            crc_from = position + (21 if magic >= 2 else 16)
-            crc = np.uint64(CRC_START)
-            if body >= 0:
-                crc_from = body
-                crc = np.uint64(state[BODY_CRC])
-            crc_to = min(position + entry_bytes, data_end)
-            first = HEADER_ROOM + crc_from - data_position
-            last = HEADER_ROOM + crc_to - data_position
-            if magic >= 2:
-                crc = crc32c_update(data, first, last, crc, by_instruction)
-            else:
-                crc = crc32_update(data, first, last, crc)
-            if crc_to < position + entry_bytes:
-                if body < 0:
-                    for i in range(min(entry_bytes, ends.HEADER_BYTES)):
-                        data[i] = data[at + i]
-                body = crc_to
-                state[BODY_CRC] = np.int64(crc)
-                break
-            stored = load_u32(data, at + (17 if magic >= 2 else 12))
-            if (crc ^ np.uint64(CRC_START)) != stored:
-                status = ends.BAD_CRC
-                state[FOUND] = np.int64(crc ^ np.uint64(CRC_START))
-                state[EXPECTED] = np.int64(stored)
-                break
-
-        last_offset = load_i64(data, at)
-        epoch = np.int64(-1)
-        producer_id = np.int64(-1)
-        records = np.int64(1)
-        is_control = False
-        is_transactional = False
-        if magic >= 2:
-            first_offset = last_offset
-            attributes = np.int64(data[at + 22])
-            last_offset = first_offset + load_i32(data, at + 23)
-            epoch = load_i32(data, at + 12)
-            greatest = load_i64(data, at + 35)
-            producer_id = load_i64(data, at + 43)
-            records = load_i32(data, at + 57)
-            is_transactional = attributes & 0x10 != 0
-            is_control = attributes & 0x20 != 0
-            timestamp_type = 2 if attributes & 0x08 != 0 else 1
-            least = load_i64(data, at + 27)
-            if least < 0 or attributes & 0x48 != 0 or greatest < least:
-                least = greatest
-        else:
-            first_offset = last_offset
-            attributes = np.int64(data[at + 17])
-            greatest = np.int64(NO_TIMESTAMP)
-            timestamp_type = 0
-            if magic != 0:
-                greatest = load_i64(data, at + 18)
-                timestamp_type = 2 if attributes & 0x08 != 0 else 1
-            least = greatest
-            if attributes & 0x07 != 0:
-                records = np.int64(0)
-
-        relative = last_offset - base_offset
-        if (relative < 0 or relative > MAX_RELATIVE_OFFSET) and not any_offset:
-            status = OFFSET_OVERFLOW
-            state[FOUND] = last_offset
-            state[EXPECTED] = base_offset
+    _clear_new_rows(walk)
+    checks_crc, by_instruction = walk.checks_crc != 0, walk.by_instruction != 0
+    end, index_interval_bytes = walk.end, walk.index_interval_bytes
+    position, body_position = walk.position, walk.body_position
+    last_indexed_position = walk.last_indexed_position
+    timestamps, counts = timestamps_of(walk), counts_of(walk)
+    status = SOUND
+    while status == SOUND:
+        is_begun = body_position >= 0
+        at = np.int64(0) if is_begun else HEADER_ROOM + position - data_position
+        remaining, here = end - position, data_end - position
+        status = _check_room(remaining, here)
+        if status != SOUND:
             break
-        new_epoch = magic >= 2 and epoch >= 0 and epoch > latest_epoch
-        if new_epoch and epoch_count == len(epochs):
-            status = WANTS_EPOCH_SPACE
-            body = np.int64(-1)
-            resume = position
+        size_bytes, magic = size_at(data, at), magic_at(data, at)
+        is_here = size_bytes <= here and not is_begun
+        status = check_size(walk, size_bytes, remaining, magic)
+        if status != SOUND:
             break
-        kind = np.int64(DATA)
-        coordinator_epoch = np.int64(-1)
-        marker_timestamp = np.int64(-1)
-        marker_end = np.int64(IS_MARKER)
-        if producer_id >= 0 and is_control:
-            kind = np.int64(EMPTY_CONTROL)
-            if state[DECODED_POSITION] == position:
-                marker_end = state[DECODED_END]
-                kind = state[DECODED_KIND]
-                coordinator_epoch = state[DECODED_COORDINATOR_EPOCH]
-                marker_timestamp = state[DECODED_TIMESTAMP]
-            elif records != 0:
-                kind = np.int64(UNUSUAL)
-                if body < 0 and entry_bytes <= data_end - position:
-                    kind, coordinator_epoch, marker_timestamp = read_marker(
-                        data, at, at + entry_bytes
-                    )
-                if kind == UNUSUAL:
-                    status = WANTS_MARKER
-                    state[FOUND] = entry_bytes
-                    body = np.int64(-1)
-                    resume = position
-                    break
+        may_be_moved = position > data_position and not is_here
+        if may_be_moved and _is_marker(read_header(data, at, magic)):
+            status = READ_ON  # from its first byte on: its body is needed, and most are small
+            break
+        if checks_crc:
+            register, start, stop = _piece_to_checksum(
+                walk, position, size_bytes, magic, data_position, data_end
+            )
+            register = crc_update(data, start, stop, register, magic, by_instruction)
+            status, body_position = _compare_crc(
+                walk, register, stored_crc(data, at, magic), position + size_bytes, data_end
+            )
+            if status == READ_ON and not is_begun:
+                _keep_header(data, at, size_bytes)
+            if status != SOUND:
+                break
+        header = read_header(data, at, magic)
+        marker = _Marker(np.int64(IS_MARKER), np.int64(DATA), np.int64(-1), np.int64(-1))
+        if _is_marker(header):
+            marker = _marker_of(walk, header, data, at, size_bytes, position, is_here)
+        status = _check_batch(walk, header, marker, size_bytes, len(epochs))
+        if status != SOUND:
+            break
 
-        if batch_count == 0:
-            state[FIRST_BATCH_TIMESTAMP] = greatest
-            state[HAS_BAD_FIRST_MAGIC] = magic < 0
-        if greatest > max_timestamp:
-            max_timestamp = greatest
-            offset_of_max_timestamp = last_offset
-        if least >= 0 and (least < min_timestamp or min_timestamp < 0):
-            min_timestamp = least
-        if position - last_indexed_position > interval_bytes:
-            state[POSITION] = position
-            state[MAX_TIMESTAMP] = max_timestamp
-            state[OFFSET_OF_MAX_TIMESTAMP] = offset_of_max_timestamp
-            offset_count = _append_offset_entry(state, offset_entries, offset_count, last_offset)
-            if state[STATUS] == RUNNING:
-                time_count = append_time_entry(state, time_entries, time_count, False)
-            status = state[STATUS]
-            if status != RUNNING:
+        timestamps = measured(walk, timestamps, counts, header)
+        if position - last_indexed_position > index_interval_bytes:
+            store_timestamps(walk, timestamps)
+            status = append_entries(
+                walk, offset_entries, time_entries, header.last_offset, position
+            )
+            if status != SOUND:
                 break
             last_indexed_position = position
-            state[HAS_WRAPPER_AT_END] = 0
+        _note_order(walk, header, position, counts.next_offset, epochs)
+        status = _store_producer(walk, header, marker, producer_batches, position)
+        counts = counted(walk, counts, header, marker.end != IS_CORRUPT)
+        if status != REFUSED_MARKER:
+            position += size_bytes
 
-        if (first_offset < next_offset or last_offset < first_offset) and (
-            state[WENT_BACK_POSITION] < 0
-        ):
-            state[WENT_BACK_POSITION] = position
-            state[WENT_BACK_OFFSET] = first_offset
-        if new_epoch:
-            epochs[epoch_count, 0] = epoch
-            epochs[epoch_count, 1] = first_offset
-            epoch_count += 1
-            latest_epoch = epoch
-        if producer_id >= 0:
-            if marker_end == IS_MARKER:
-                store_batch(producer_batches, producer_count, data, at, position)
-                if is_control:
-                    producer_batches[producer_count, KIND] = kind
-                    producer_batches[producer_count, COORDINATOR_EPOCH] = coordinator_epoch
-                    producer_batches[producer_count, TIMESTAMP] = marker_timestamp
-                else:
-                    is_open = TRANSACTIONAL_DATA if is_transactional else DATA
-                    producer_batches[producer_count, KIND] = is_open
-                producer_count += 1
-            elif marker_end == IS_CORRUPT:
-                status = BAD_MARKER
-            else:
-                status = REFUSED_MARKER
-        next_offset = last_offset + 1
-        batch_count += 1
-        record_count += records
-        magic_bit = magic + 1 if magic < _MAGIC_ABOVE_2 else _MAGIC_ABOVE_2 + 1
-        magic_bits |= 1 << (magic_bit if magic >= 0 else 0)
-        codec_bits |= 1 << (attributes & 0x07)
-        timestamp_type_bits |= 1 << timestamp_type
-        if magic < 2 and attributes & 0x07 != 0:
-            state[UNCOUNTED_BATCH_COUNT] += 1
-            state[HAS_WRAPPER_AT_END] = 1
-        if magic >= 2 and marker_end != IS_CORRUPT:
-            producer_end_offset = next_offset
-        if is_control:
-            state[CONTROL_BATCH_COUNT] += 1
-        if is_transactional:
-            state[TRANSACTIONAL_BATCH_COUNT] += 1
-        body = np.int64(-1)
-        if status == REFUSED_MARKER:
-            break
-        position += entry_bytes
-        if status == BAD_MARKER:
-            break
-        if not check_crc and position >= data_end:
-            resume = position
-            if resume < end:
-                break
-
-    state[STATUS] = status
-    state[POSITION] = position
-    state[LAST_INDEXED_POSITION] = last_indexed_position
-    state[MAX_TIMESTAMP] = max_timestamp
-    state[OFFSET_OF_MAX_TIMESTAMP] = offset_of_max_timestamp
-    state[MIN_TIMESTAMP] = min_timestamp
-    state[NEXT_OFFSET] = next_offset
-    state[PRODUCER_END_OFFSET] = producer_end_offset
-    state[BATCH_COUNT] = batch_count
-    state[RECORD_COUNT] = record_count
-    state[LATEST_EPOCH] = latest_epoch
-    state[MAGIC_BITS] = magic_bits
-    state[CODEC_BITS] = codec_bits
-    state[TIMESTAMP_TYPE_BITS] = timestamp_type_bits
-    state[BODY_POSITION] = body
-    counts[0] = offset_count
-    counts[1] = time_count
-    counts[2] = epoch_count
-    counts[3] = producer_count
-    return resume
+    _store_place(walk, status, position, body_position, last_indexed_position)
+    store_timestamps(walk, timestamps)
+    store_counts(walk, counts)
+    return data_end if body_position >= 0 else position

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.index.recovery import Entries
 from kafka_segments.index.relative import check_relative_offsets
-from kafka_segments.index.time_index import NO_TIMESTAMP, TimestampOffset, encode_time_index
+from kafka_segments.index.segment import Entries
+from kafka_segments.index.time_index import encode_time_index
 
 
 class WithoutTimestamps(StrEnum):
-    """What a closed segment gets in which no record has a timestamp; an active one gets nothing.
+    """What a closed segment gets where no record has a timestamp; an active one gets nothing.
 
     ``NEXT``, of the text on startup and of an older one on closing: (mtime -> base offset of the
     next segment). ``FIRST``, of the text on migration: (mtime -> offset of the first message).
@@ -31,10 +31,10 @@ class WithoutTimestamps(StrEnum):
 
 
 class SegmentPlace(NamedTuple):
-    """What the entries of a segment need to know from outside of it.
+    """What must be known about a segment, beside its index entries, to make the KIP's entries.
 
     ``next_base_offset`` is None for the last segment of a log, which is the active one;
-    ``first_offset`` that of the first record, None in a segment without records.
+    ``first_offset`` is that of the first record, None in a segment without records.
     """
 
     base_offset: int
@@ -95,24 +95,3 @@ def encode_kip33_index(entries: Entries, *, base_offset: int) -> bytes:
     """
     check_relative_offsets(entries[:, 1], base_offset=base_offset)
     return encode_time_index(entries, base_offset=base_offset)
-
-
-def lookup_kip33(entries: Entries, target_timestamp: int, *, base_offset: int) -> TimestampOffset:
-    """Find where to start reading for records at or after ``target_timestamp``.
-
-    That is the entry with the greatest timestamp strictly below the target; where there is none,
-    (-1, base_offset). An offset at the next segment's base: this segment holds no such record.
-    """
-    row = int(np.searchsorted(entries[:, 0], target_timestamp, side="left")) - 1
-    if row < 0:
-        return TimestampOffset(NO_TIMESTAMP, base_offset)
-    return TimestampOffset(int(entries[row, 0]), int(entries[row, 1]))
-
-
-def truncate_kip33(entries: Entries, offset: int) -> Entries:
-    """Drop every entry that speaks of records at or above ``offset``.
-
-    An entry's next offset may be ``offset`` itself: what it speaks of lies below. The KIP then
-    reads on from the last entry left to find the greatest timestamp of what remains.
-    """
-    return entries[: int(np.searchsorted(entries[:, 1], offset, side="right"))]

@@ -11,8 +11,8 @@ from kafka_segments.wire.checkpoints import EpochStart
 def fold_epochs(known: Sequence[EpochStart], found: Iterable[EpochStart]) -> list[EpochStart]:
     """Add the epochs that a segment's batches show, in their order.
 
-    An epoch not above the latest is passed over. One that is added first removes, from the end,
-    the entries that do not begin before it: with offsets that go back there can be some.
+    An epoch that is not above the latest is passed over. Before an epoch is added, entries that do
+    not begin before it are removed from the end: there are some where offsets go back.
     """
     epochs = list(known)
     for epoch, start_offset in found:
@@ -33,7 +33,7 @@ def truncate_epochs_from_end(epochs: Sequence[EpochStart], end_offset: int) -> l
 
 
 def truncate_epochs_from_start(epochs: Sequence[EpochStart], start_offset: int) -> list[EpochStart]:
-    """Keep one entry at or below the log start offset, the last, and let it begin there."""
+    """Keep the last entry at or below the log start offset, and let it begin at that offset."""
     before = [entry for entry in epochs if entry.start_offset <= start_offset]
     after = [entry for entry in epochs if entry.start_offset > start_offset]
     return [EpochStart(before[-1].epoch, start_offset), *after] if before else after

@@ -1,10 +1,10 @@
 """Where a batch stands in a segment, and where the segment ends, as Kafka reads them.
 
 The end is not simply that of the last batch. Kafka searches for the last offset of the offset
-index, or the base offset where the index is empty, from that entry's place on; only if it finds a
-batch there it takes the next offset of the last one, else the base offset. The search goes by
-first offsets, and the first offset of a compressed message v0 or v1 lies in what it holds: one
-that cannot be read makes it throw. Batches are not checked again but for their sizes.
+index, or for the base offset where the index is empty, from that entry's place on. If it finds a
+batch, the segment ends after its last batch; if not, at its base offset. The search compares first
+offsets. The first offset of a compressed message v0 or v1 is inside it, so Kafka throws where such
+a message cannot be read. Of the batches only the sizes are checked again.
 
 Source: LogSegment.readNextOffset, FileRecords.searchForOffsetFromPosition (as of 4.3).
 """
@@ -15,49 +15,50 @@ import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.ends import AT_END, PARTIAL_BATCH, describe_end
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.wrappers import MOST_BYTES, first_offset
 
 _WINDOW_BYTES = 64 * 1024
-_MOST_BATCHES = _WINDOW_BYTES // wire.MIN_BATCH_BYTES + 1
+_MOST_BATCHES = _WINDOW_BYTES // layout.MIN_BATCH_BYTES + 1
 
 
 def wrapped(offset: int) -> int:
-    """Give an offset as Java's long holds it."""
+    """Return an offset as a Java long holds it: modulo 2**64, signed."""
     return (offset + 2**63) % 2**64 - 2**63
 
 
 def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]:
-    """Give the batches from a position on, some at a time; each holds until the next.
+    """Yield the batches from a position on, some at a time; an array holds until the next one.
 
     Raises:
-        UnreadableBatchError: a size that cannot be.
+        UnreadableBatchError: a batch has a size that no batch can have.
         FileChangedError: the file ended before ``end``.
     """
     walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=False)
-    walk[wire.NEXT_POSITION] = start
+    walk.next_position = start
     window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
     found = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
     while True:
-        position = int(walk[wire.NEXT_POSITION])
+        position = walk.next_position
         length = max(min(_WINDOW_BYTES, end - position), 0)
         _fill(read_into, position, window[:length], end)
         count = wire.walk_batches(window, length, position, found, 0, walk)
         if count:
             yield found[:, :count]
-        if walk[wire.STATUS] not in (wire.WANTS_BYTES, wire.ROOM_FULL):
+        if walk.status not in (wire.WANTS_BYTES, wire.ROOM_FULL):
             break
-    status, position = int(walk[wire.STATUS]), int(walk[wire.NEXT_POSITION])
+    status, position = walk.status, walk.next_position
     if status not in (AT_END, PARTIAL_BATCH):
-        failed, expected = int(walk[wire.FOUND]), int(walk[wire.EXPECTED])
+        failed, expected = walk.found, walk.expected
         reason = describe_end(status, found=failed, expected=expected, left=end - position)
         raise UnreadableBatchError(position, reason or "cannot be")
 
 
 class BatchSearch:
-    """Searches one segment, of which the bytes before ``end`` count."""
+    """Searches the bytes of one segment before ``end``."""
 
     def __init__(self, read_into: ReadInto, *, end: int) -> None:
         self._read_into = read_into
@@ -67,8 +68,8 @@ class BatchSearch:
     def position_of(self, offset: int, *, start: int) -> int | None:
         """Find the first batch that holds an offset or one above it, from a batch's place on.
 
-        A batch that ends above the offset counts if the next one begins above it, or if it is
-        the last. None: there is none.
+        A batch that ends at or above the offset counts if the next one begins above it, or if it is
+        the last. Return its position, or None where there is no such batch.
 
         Raises:
             UnreadableBatchError: Kafka throws at the search.
@@ -91,7 +92,7 @@ class BatchSearch:
         return before[0] if before is not None and before[1] >= offset else None
 
     def next_offset(self, base_offset: int, *, target: int, start: int) -> int:
-        """Give the segment's next offset; ``target`` and ``start`` as the index has them last.
+        """Return the segment's next offset; ``target`` and ``start`` are the index's last entry.
 
         Raises:
             UnreadableBatchError: Kafka throws at the search.
@@ -105,10 +106,10 @@ class BatchSearch:
         return wrapped(last + 1)
 
     def first_offset(self, batches: wire.Batches, at: int) -> int:
-        """Give the first offset of a batch; that of a compressed legacy one is decoded.
+        """Return the first offset of a batch; that of a compressed message v0 or v1 is inside it.
 
         Raises:
-            UnreadableBatchError: Kafka throws at it.
+            UnreadableBatchError: Kafka throws when it reads the message.
         """
         if not _are_wrappers(batches)[at]:
             return int(batches[wire.BASE_OFFSET, at])
@@ -125,9 +126,9 @@ class BatchSearch:
 
 
 def _are_wrappers(batches: wire.Batches) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    is_compressed = batches[wire.ATTRIBUTES] & wire.CODEC_MASK != 0
+    is_compressed = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        batches[wire.MAGIC] < wire.MAGIC_V2
+        batches[wire.MAGIC] < layout.MAGIC_V2
     ) & is_compressed
     return found
 

@@ -13,32 +13,26 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from kafka_segments.index.producer_batches import (
+    ABORT,
+    AT_POSITION,
+    COMMIT,
+    COORDINATOR_EPOCH,
+    EMPTY_CONTROL,
+    EPOCH,
+    FIRST_OFFSET,
+    LAST_OFFSET,
+    LAST_SEQUENCE,
+    PRODUCER_ID,
+    TIMESTAMP,
+    UNUSUAL,
+)
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import ZSTD, DecompressionError, Decompressor
-from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import AT, FAILURE_SLOTS, LEFT_IN_BATCH, OK
-from kafka_segments.wire.native import load_i32, load_i64
+from kafka_segments.wire.native import load_i16, load_i32, load_i64
 from kafka_segments.wire.records import check_records
 from kafka_segments.wire.varints import TOO_LONG, read_varint, read_varlong
-
-# Columns of a batch with a producer id (int64).
-AT_POSITION = 0
-PRODUCER_ID = 1
-EPOCH = 2
-FIRST_OFFSET = 3
-LAST_OFFSET = 4
-LAST_SEQUENCE = 5
-TIMESTAMP = 6  # ms: of data the greatest, of a marker its record's
-KIND = 7
-COORDINATOR_EPOCH = 8  # of a marker
-BATCH_COLUMNS = 9
-
-# Values of KIND.
-DATA = 0
-TRANSACTIONAL_DATA = 1
-COMMIT = 2
-ABORT = 3
-EMPTY_CONTROL = 4  # a marker whose transaction compaction took out
-UNUSUAL = -1  # for decode_marker to say
 
 # What Kafka makes of a control batch with a producer id.
 IS_MARKER = 0
@@ -49,13 +43,7 @@ _ABORT_TYPE, _COMMIT_TYPE = 0, 1
 _KEY_BYTES = 4
 _VALUE_BYTES = 6
 _MAX_INT = 2**31 - 1
-_LOG_APPEND_TIME = 0x08
 _MOST_DECOMPRESSED = 1024 * 1024
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _int16(data: Any, at: Any) -> Any:
-    return (np.int64(np.int8(data[at])) << 8) | np.int64(data[at + 1])
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -65,7 +53,7 @@ def _wrapped(value: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _last_sequence(first: Any, delta: Any) -> Any:
-    """Give the sequence of a batch's last record, in Java's int. Source: incrementSequence."""
+    """Return the sequence of a batch's last record, in Java's int. Source: incrementSequence."""
     if first == -1:
         return np.int64(-1)
     if first > _wrapped(_MAX_INT - delta):
@@ -75,15 +63,15 @@ def _last_sequence(first: Any, delta: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def read_marker(data: Any, at: Any, end: Any) -> Any:
-    """Read the marker in ``data[at:end]``; gives (kind, coordinator epoch, timestamp).
+    """Read the marker in ``data[at:end]``; return (kind, coordinator epoch, timestamp).
 
     The kind is UNUSUAL where its form is not the one that brokers write.
     """
     unusual = np.int64(UNUSUAL), np.int64(-1), np.int64(-1)
-    attributes = data[at + 22]
-    if attributes & 0x07 != 0 or load_i32(data, at + 57) != 1:
+    attributes = data[at + layout.ATTRIBUTES]
+    if attributes & layout.CODEC_MASK != 0 or load_i32(data, at + layout.RECORD_COUNT) != 1:
         return unusual
-    length, place = read_varint(data, at + HEADER_BYTES, end)
+    length, place = read_varint(data, at + layout.HEADER_BYTES, end)
     if place < 0 or place + length != end or length < 1:
         return unusual
     delta, place = read_varlong(data, place + 1, end)
@@ -98,32 +86,31 @@ def read_marker(data: Any, at: Any, end: Any) -> Any:
     value_bytes, value = read_varint(data, key + key_bytes, end)
     if value < 0 or value_bytes < _VALUE_BYTES or value_bytes + 1 != end - value:
         return unusual
-    marker_type = _int16(data, key + 2)
-    if _int16(data, key) < 0 or _int16(data, value) < 0 or data[end - 1] != 0:
+    marker_type = load_i16(data, key + 2)
+    if load_i16(data, key) < 0 or load_i16(data, value) < 0 or data[end - 1] != 0:
         return unusual
     if marker_type not in (_ABORT_TYPE, _COMMIT_TYPE):
         return unusual
-    if attributes & _LOG_APPEND_TIME != 0:
-        timestamp = load_i64(data, at + 35)
+    if attributes & layout.LOG_APPEND_TIME != 0:
+        timestamp = load_i64(data, at + layout.MAX_TIMESTAMP)
     else:
-        timestamp = load_i64(data, at + 27) + delta
+        timestamp = load_i64(data, at + layout.BASE_TIMESTAMP) + delta
     kind = np.int64(COMMIT if marker_type == _COMMIT_TYPE else ABORT)
     return kind, load_i32(data, value + 2), timestamp
 
 
 @njit  # type: ignore[untyped-decorator]
-def store_batch(rows: Any, count: Any, data: Any, at: Any, position: Any) -> None:
-    """Put what the v2 header at ``at`` says into row ``count``; KIND is for the caller to say."""
-    first = load_i64(data, at)
-    delta = load_i32(data, at + 23)
-    rows[count, AT_POSITION] = position
-    rows[count, PRODUCER_ID] = load_i64(data, at + 43)
-    rows[count, EPOCH] = _int16(data, at + 51)
-    rows[count, FIRST_OFFSET] = first
-    rows[count, LAST_OFFSET] = first + delta
-    rows[count, LAST_SEQUENCE] = _last_sequence(load_i32(data, at + 53), delta)
-    rows[count, TIMESTAMP] = load_i64(data, at + 35)
-    rows[count, COORDINATOR_EPOCH] = -1
+def store_batch(rows: Any, row: Any, header: Any, position: Any) -> None:
+    """Put a v2 header into a row of the columns above; KIND is for the caller to say."""
+    last_offset_delta = header.last_offset - header.base_offset
+    rows[row, AT_POSITION] = position
+    rows[row, PRODUCER_ID] = header.producer_id
+    rows[row, EPOCH] = header.producer_epoch
+    rows[row, FIRST_OFFSET] = header.base_offset
+    rows[row, LAST_OFFSET] = header.last_offset
+    rows[row, LAST_SEQUENCE] = _last_sequence(header.base_sequence, last_offset_delta)
+    rows[row, TIMESTAMP] = header.max_timestamp
+    rows[row, COORDINATOR_EPOCH] = -1
 
 
 class DecodedMarker(NamedTuple):
@@ -138,9 +125,9 @@ class DecodedMarker(NamedTuple):
 
 def decode_marker(batch: npt.NDArray[np.uint8]) -> DecodedMarker:
     """Decode the control batch that ``batch`` holds, of whatever form, as Kafka does."""
-    count = _signed(batch, 57, 4)
-    records = batch[HEADER_BYTES:]
-    codec = int(batch[22]) & 0x07
+    count = _signed(batch, layout.RECORD_COUNT, 4)
+    records = batch[layout.HEADER_BYTES :]
+    codec = int(batch[layout.ATTRIBUTES]) & layout.CODEC_MASK
     is_counted = count >= 0
     if codec and (is_counted or codec != ZSTD):  # Kafka looks at the count once a stream is open
         try:
@@ -194,8 +181,9 @@ def _decoded(batch: npt.NDArray[np.uint8], records: npt.NDArray[np.uint8]) -> De
     if value_bytes < _VALUE_BYTES:
         message = f"a marker's value has {value_bytes} bytes, {_VALUE_BYTES} expected"
         return DecodedMarker(IS_REFUSED, message=message)
-    is_log_append_time = int(batch[22]) & _LOG_APPEND_TIME
-    timestamp = _signed(batch, 35, 8) if is_log_append_time else _signed(batch, 27, 8) + int(delta)
+    timestamp = _signed(batch, layout.BASE_TIMESTAMP, 8) + int(delta)
+    if int(batch[layout.ATTRIBUTES]) & layout.LOG_APPEND_TIME:
+        timestamp = _signed(batch, layout.MAX_TIMESTAMP, 8)
     return DecodedMarker(
         IS_MARKER,
         kind=COMMIT if marker_type == _COMMIT_TYPE else ABORT,

@@ -12,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.index.recovery import Entries
 from kafka_segments.index.relative import check_relative_offsets
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import encode_time_index
 
 MINUTE_INDEX_SUFFIX = ".time.index"
@@ -57,7 +57,7 @@ class FirstOfEach:
             self._parts.append(np.column_stack((starts[rows], offsets[dated][rows])))
 
     def entries(self) -> Entries:
-        """Give (start of the span in ms, offset of its first record), in order of appearance."""
+        """Return (start of the span in ms, offset of its first record), in order of appearance."""
         return np.concatenate(self._parts) if self._parts else np.empty((0, 2), dtype=np.int64)
 
 
@@ -83,21 +83,10 @@ def encode_minute_index(entries: Entries, *, base_offset: int) -> bytes:
     return encode_time_index(entries, base_offset=base_offset)
 
 
-def search_literally(entries: Entries, target_timestamp: int, *, base_offset: int) -> int:
-    """Give the offset to scan from as the design has it: the closest minute at or below.
-
-    Where timestamps go back, records of the target's minute or later may lie before it, and in
-    the derived variant records of the same minute do: use ``safe_start``.
-    """
-    minute = target_timestamp - target_timestamp % MINUTE_MS
-    below = entries[entries[:, 0] <= minute]
-    return base_offset if not len(below) else int(below[np.argmax(below[:, 0]), 1])
-
-
 def safe_start(
     entries: Entries, target_timestamp: int, *, base_offset: int, variant: MinuteVariant
 ) -> int | None:
-    """Give an offset before which no record has ``target_timestamp`` or a later one.
+    """Return an offset before which no record has ``target_timestamp`` or a later one.
 
     1. Map: the least offset of an entry of the target's minute or a later one. None where there
        is none: then no record of the segment is so late.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, Entries
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, Entries
 
 _ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 
@@ -50,11 +50,6 @@ def lookup_offset(entries: Entries, target_offset: int, *, base_offset: int) -> 
     if row < 0:
         return OffsetPosition(base_offset, 0)
     return OffsetPosition(int(entries[row, 0]), int(entries[row, 1]))
-
-
-def truncate_offset_index(entries: Entries, offset: int) -> Entries:
-    """Drop every entry at or above ``offset``. Source: OffsetIndex.truncateTo."""
-    return entries[: int(np.searchsorted(entries[:, 0], offset, side="left"))]
 
 
 def check_offset_index(data: bytes, *, base_offset: int) -> None:

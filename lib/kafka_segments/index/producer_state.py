@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from kafka_segments.errors import InvalidTransactionError
 from kafka_segments.index import producer_summary as summary_of
-from kafka_segments.index.markers import ABORT
+from kafka_segments.index.producer_batches import ABORT
 from kafka_segments.index.producer_summary import ProducerSummary, Table
 from kafka_segments.index.transactions import AbortedTransaction
 
@@ -61,7 +61,7 @@ class ProducerState:
     unreplicated: tuple[int, ...] = ()
 
     def copy(self) -> "ProducerState":
-        """Give a state of its own."""
+        """Return an independent copy."""
         return replace(
             self, entries=dict(self.entries), open=dict(self.open), ongoing=dict(self.ongoing)
         )
@@ -69,7 +69,7 @@ class ProducerState:
     def apply(
         self, summary: ProducerSummary, *, is_reread: bool = False
     ) -> list[AbortedTransaction]:
-        """Take the batches of the next segment; gives the entries of its transaction index.
+        """Take the batches of the next segment; return the entries of its transaction index.
 
         ``is_reread``: there is no transaction index, whose entries would have to rise; and new
         producers come in the order of a HashMap of the summary's, which puts each before those
@@ -107,12 +107,12 @@ class ProducerState:
         return ProducerState(kept, opened, ongoing)
 
     def first_unstable_offset(self) -> int | None:
-        """Give where the first transaction begins that a reader must wait for."""
+        """Return the first offset that readers must wait for, None where no transaction is open."""
         return min((*self.ongoing, *self.unreplicated), default=None)
 
 
 def _wrapped(milliseconds: int) -> int:
-    """Give a difference as Java's long holds it."""
+    """Return a difference as a Java long holds it: modulo 2**64, signed."""
     return (milliseconds + 2**63) % 2**64 - 2**63
 
 
@@ -139,7 +139,7 @@ def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
 
 
 def in_hash_order(of_producers: Mapping[int, _Of]) -> list[tuple[int, _Of]]:
-    """Give what is kept of producers in the order of Java's HashMap, filled in theirs."""
+    """Return values by producer id in the order of a Java HashMap filled in their order."""
     return _by_bucket(of_producers, _buckets(of_producers))
 
 

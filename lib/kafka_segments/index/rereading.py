@@ -1,4 +1,4 @@
-"""What a load reads of a segment again to rebuild the producer state: by offsets, of the log.
+"""The parts of a segment, given by offsets, that a load reads again to rebuild the producer state.
 
 Source: UnifiedLog.rebuildProducerState, LogSegment.read.
 """
@@ -20,14 +20,15 @@ def producers_between(
     start_offset: int,
     end_offset: int | None,
 ) -> ProducerSummary:
-    """Summarise the batches from one offset on, up to the place of another; None: to the end.
+    """Summarise the producers of the batches from one offset on, up to the place of another.
 
-    ``size_bytes`` as recovery left the segment. Both places are found by the segment's index; where
-    offsets go back the batches between them can have any.
+    ``end_offset`` is None for the end of the segment. ``size_bytes`` is the size that recovery
+    left. Both places are found by the segment's index; where offsets go back, the batches between
+    them can have any offsets.
 
     Raises:
-        InvalidTransactionError: Kafka throws at it, and does not load the log.
-        UnreadableBatchError: so it does where it looks up a place.
+        InvalidTransactionError: Kafka throws at a marker, and does not load the log.
+        UnreadableBatchError: Kafka throws when it looks up a place, and does not load the log.
         FileChangedError: the file ended before ``size_bytes``.
         OSError: whatever ``read_into`` raises.
     """

@@ -5,8 +5,8 @@ bytes a producer: ``producerId`` int64, ``producerEpoch`` int16, ``lastSequence`
 ``lastOffset`` int64, ``offsetDelta`` int32, ``timestamp`` int64 (ms), ``coordinatorEpoch`` int32,
 ``currentTxnFirstOffset`` int64 (-1: none). Big-endian.
 
-The entries stand in the order of Java's HashMap, which brokers of 3.5 and later keep them in:
-compare files of others as sets.
+The entries stand in the order of Java's HashMap, in which brokers of 3.5 and later keep them. The
+entries of other brokers' files can only be compared as sets.
 
 Source: ProducerStateManager.writeSnapshot, readSnapshot; java.util.HashMap.
 """
@@ -68,7 +68,7 @@ def decode_snapshot(data: bytes) -> ProducerState:
     """Read a ``.snapshot`` file.
 
     Raises:
-        CorruptIndexError: a broker would delete it, and take an older one.
+        CorruptIndexError: a broker would delete the file, and read an older one.
     """
     if len(data) < SNAPSHOT_HEADER_BYTES:
         raise CorruptIndexError(

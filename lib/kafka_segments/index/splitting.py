@@ -3,8 +3,8 @@
 1. The batches are copied in order, each piece named by the first offset of its first batch.
 2. A piece ends before the first batch whose last offset lies below its name or more than
    2^31 - 1 above it.
-3. Only sizes and magics are checked; what else is wrong with a batch goes with it, and ends its
-   piece when that is recovered.
+3. Only sizes and magics are checked; other damage is copied with its batch, and ends the piece when
+   that is recovered.
 4. A segment is not split, and its log not loaded, where the log's end (``log_end``) fits the base
    offset, so that the overflow lies in the middle; where a piece's first batch ends below its own
    first offset; where an index entry of a piece goes back; where two pieces have one name; where
@@ -22,10 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import UnreadableBatchError
-from kafka_segments.index.kernel import MAX_RELATIVE_OFFSET, NO_TIMESTAMP
+from kafka_segments.index.kernel import MAX_RELATIVE_OFFSET
 from kafka_segments.index.log_end import BatchSearch, headers, wrapped
-from kafka_segments.index.recovery import SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 from kafka_segments.wire.reading import ReadInto
 
 
@@ -50,7 +53,7 @@ class _NotSplitError(Exception):
 def split_overflowed(
     recoverer: SegmentRecoverer, read_into: ReadInto, *, size_bytes: int, base_offset: int
 ) -> list[Piece] | None:
-    """Split a segment, and recover the pieces; None: a broker does not load it.
+    """Split a segment and recover the pieces; return None where a broker does not load the log.
 
     Raises:
         FileChangedError: the file ended before ``size_bytes``.
@@ -99,11 +102,11 @@ def _fits(offset: int, base_offset: int) -> bool:
 def _spans(
     read_into: ReadInto, search: BatchSearch, size_bytes: int, interval_bytes: int
 ) -> Iterator[_Span]:
-    """Give the pieces' places, in file order."""
+    """Return the pieces' places, in file order."""
     base_offset, start, end = 0, 0, 0
     index: _AppendedIndex | None = None
     for batches in headers(read_into, 0, size_bytes):
-        if not ((batches[wire.MAGIC] >= 0) & (batches[wire.MAGIC] <= wire.MAGIC_V2)).all():
+        if not ((batches[wire.MAGIC] >= 0) & (batches[wire.MAGIC] <= layout.MAGIC_V2)).all():
             raise _NotSplitError
         at = 0
         while at < batches.shape[1]:

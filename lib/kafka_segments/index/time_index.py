@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.recovery import TIME_ENTRY_BYTES, Entries
+from kafka_segments.index.segment import TIME_ENTRY_BYTES, Entries
 
 NO_TIMESTAMP = -1
 _ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
@@ -35,26 +35,6 @@ def decode_time_index(data: bytes, *, base_offset: int) -> Entries:
     """Read the entries (timestamp, offset) of a ``.timeindex`` file; a partial one is left out."""
     rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TIME_ENTRY_BYTES)
     return np.column_stack((rows["timestamp"], rows["relative_offset"] + np.int64(base_offset)))
-
-
-def lookup_timestamp(
-    entries: Entries, target_timestamp: int, *, base_offset: int
-) -> TimestampOffset:
-    """Find the entry with the greatest timestamp not above the target.
-
-    A target below the first entry, or an empty index, gives (-1, base_offset).
-
-    Source: TimeIndex.lookup.
-    """
-    row = int(np.searchsorted(entries[:, 0], target_timestamp, side="right")) - 1
-    if row < 0:
-        return TimestampOffset(NO_TIMESTAMP, base_offset)
-    return TimestampOffset(int(entries[row, 0]), int(entries[row, 1]))
-
-
-def truncate_time_index(entries: Entries, offset: int) -> Entries:
-    """Drop every entry whose offset is at or above ``offset``. Source: TimeIndex.truncateTo."""
-    return entries[: int(np.searchsorted(entries[:, 1], offset, side="left"))]
 
 
 def check_time_index(data: bytes, *, base_offset: int) -> None:

@@ -1,4 +1,4 @@
-"""The transaction index file: one 34-byte entry an aborted transaction, in marker order.
+"""The transaction index file: a 34-byte entry for each aborted transaction, in marker order.
 
 ``version`` int16 = 0, ``producerId`` int64, ``firstOffset`` int64, ``lastOffset`` int64 (the
 marker's), ``lastStableOffset`` int64. Big-endian; no header, no checksum. The entry lies in the
@@ -45,20 +45,3 @@ def decode_transaction_index(data: bytes) -> list[AbortedTransaction]:
     """Read the entries of a ``.txnindex`` file; a partial one is left out."""
     rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TRANSACTION_ENTRY_BYTES)
     return [AbortedTransaction(*row[1:]) for row in rows.tolist()]
-
-
-def aborted_in(
-    entries: Sequence[AbortedTransaction], *, fetch_offset: int, upper_bound: int
-) -> tuple[list[AbortedTransaction], bool]:
-    """Give the aborted transactions of a fetch [fetch_offset, upper_bound), and whether all.
-
-    The search goes on in the next segment unless an entry's last stable offset says that none
-    that ends later can touch the fetch. Source: TransactionIndex.collectAbortedTxns.
-    """
-    found = []
-    for entry in entries:
-        if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
-            found.append(entry)
-        if entry.last_stable_offset >= upper_bound:
-            return found, True
-    return found, False

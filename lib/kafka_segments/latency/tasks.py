@@ -12,6 +12,7 @@ from kafka_segments.errors import FileChangedError, FileReplacedError
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.record_times import RecordTimesReader
 
 _MAX_BATCH_BYTES = 256 * 1024 * 1024
@@ -84,12 +85,12 @@ class WrapperTimes:
         attributes = chunk.batches[wire.ATTRIBUTES]
         is_wrapper = (
             (chunk.batches[wire.MAGIC] == 1)
-            & (attributes & wire.CODEC_MASK != 0)
-            & (attributes & wire.LOG_APPEND_TIME != 0)
+            & (attributes & layout.CODEC_MASK != 0)
+            & (attributes & layout.LOG_APPEND_TIME != 0)
         )
         for index in np.flatnonzero(is_wrapper):
             wrapper = chunk.batches[:, [index]].copy()
-            wrapper[wire.ATTRIBUTES] &= ~wire.LOG_APPEND_TIME  # the messages' own times
+            wrapper[wire.ATTRIBUTES] &= ~layout.LOG_APPEND_TIME  # the messages' own times
             self._records.undecodable = None
             parts = list(self._records.read(wrapper, chunk.data, chunk.data_position))
             if parts and self._records.undecodable is None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.failures import OK
 from kafka_segments.wire.filling import new_failure
@@ -72,7 +73,7 @@ class FormatCounter:
         batches = chunk.batches
         counts: Int64s = batches[wire.RECORD_COUNT].copy()
         if self._decompresses and chunk.data is not None:
-            is_set = (batches[wire.MAGIC] < wire.MAGIC_V2) & (counts == _UNKNOWN)
+            is_set = (batches[wire.MAGIC] < layout.MAGIC_V2) & (counts == _UNKNOWN)
             for batch in np.flatnonzero(is_set).tolist():
                 counts[batch] = self._messages_in(
                     chunk.data, chunk.data_position, batches[:, batch]
@@ -95,10 +96,10 @@ def _formats(batches: wire.Batches) -> Int64s:
     """Return one number for the format of each batch."""
     attributes = batches[wire.ATTRIBUTES]
     magics = np.clip(batches[wire.MAGIC], 0, 3)
-    is_append_time = attributes & wire.LOG_APPEND_TIME != 0
+    is_append_time = attributes & layout.LOG_APPEND_TIME != 0
     types = np.where(is_append_time, _LOG_APPEND_TIME, _CREATE_TIME)
     types = np.where(magics == 0, _V0_TYPE, types)
-    formats: Int64s = (magics * 8 + (attributes & wire.CODEC_MASK)) * 3 + types
+    formats: Int64s = (magics * 8 + (attributes & layout.CODEC_MASK)) * 3 + types
     return formats
 
 

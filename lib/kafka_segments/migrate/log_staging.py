@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.index.log_recovery import LoadOptions, LogLoad
+from kafka_segments.index.log import LoadOptions
+from kafka_segments.index.log_load import LogLoad
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment

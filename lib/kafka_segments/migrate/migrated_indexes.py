@@ -2,7 +2,7 @@
 
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.index.recovery import SegmentRecovery
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.segments.format_files import Around, FormatFiles
 from kafka_segments.wire.reading import ReadInto
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS
+from kafka_segments.index.log import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.staged_log import StagedLog

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, FileChangedError, SetAsideError
 from kafka_segments.index.offset_index import check_offset_index
-from kafka_segments.index.recovery import SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.index.time_index import check_time_index
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment

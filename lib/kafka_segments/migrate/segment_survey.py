@@ -6,7 +6,8 @@ from typing import Any
 from kafka_segments.audit.decide.judgement import LogFacts
 from kafka_segments.audit.decide.segment import judge_segment
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.recovery import DamageKind, SegmentRecoverer, SegmentRecovery
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.segment import DamageKind, SegmentRecovery
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
@@ -19,7 +20,8 @@ from kafka_segments.storage.files import (
     read_if_there,
 )
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
-from kafka_segments.wire.batches import MAGIC_V2, Batches
+from kafka_segments.wire.batches import Batches
+from kafka_segments.wire.header_layout import MAGIC_V2
 
 _SUFFIXES = (".index", ".timeindex")
 _QUORUM_STATE = "quorum-state"

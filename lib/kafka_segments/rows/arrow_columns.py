@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.filling import Bytes
 
 Int64s = npt.NDArray[np.int64]
@@ -62,8 +63,8 @@ class HeaderColumns:
         self._index = index
         magic = self._field(wire.MAGIC)
         self._attributes = self._field(wire.ATTRIBUTES)
-        self._is_legacy = magic < wire.MAGIC_V2
-        self._is_wrapper = self._is_legacy & (self._attributes & wire.CODEC_MASK != 0)
+        self._is_legacy = magic < layout.MAGIC_V2
+        self._is_wrapper = self._is_legacy & (self._attributes & layout.CODEC_MASK != 0)
         self._has_type = magic != 0
 
     def __contains__(self, name: str) -> bool:
@@ -84,10 +85,10 @@ class HeaderColumns:
         return pa.array(self._attributes & bit != 0, mask=self._is_legacy)
 
     def _codec(self, _: pa.DataType) -> pa.Array:
-        return pa.array(wire.CODECS).take(pa.array(self._attributes & wire.CODEC_MASK))
+        return pa.array(wire.CODECS).take(pa.array(self._attributes & layout.CODEC_MASK))
 
     def _timestamp_type(self, _: pa.DataType) -> pa.Array:
-        is_append_time = self._attributes & wire.LOG_APPEND_TIME != 0
+        is_append_time = self._attributes & layout.LOG_APPEND_TIME != 0
         types = np.where(self._has_type, 1 + is_append_time.astype(np.int64), 0)
         return pa.array(wire.TIMESTAMP_TYPES).take(pa.array(types))
 
@@ -102,13 +103,13 @@ class HeaderColumns:
         return numbers(delta, arrow_type, self._is_legacy)
 
     def _is_transactional(self, _: pa.DataType) -> pa.Array:
-        return self._bit(wire.TRANSACTIONAL)
+        return self._bit(layout.TRANSACTIONAL)
 
     def _is_control(self, _: pa.DataType) -> pa.Array:
-        return self._bit(wire.CONTROL)
+        return self._bit(layout.CONTROL)
 
     def _has_delete_horizon(self, _: pa.DataType) -> pa.Array:
-        return self._bit(wire.DELETE_HORIZON)
+        return self._bit(layout.DELETE_HORIZON)
 
 
 _FIELDS = {  # column -> (row of the batches array, whether only v2 has it)

@@ -18,6 +18,7 @@ from kafka_segments.segments.chunks import Chunk
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import filling
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.record_filling import RecordFiller
 
 _MOST_HEADERS = 128 * 1024
@@ -113,7 +114,7 @@ class RecordRows:
         batch = filled[filling.ROW_BATCH]
         first = batches[wire.BASE_SEQUENCE, batch]
         delta = filled[filling.ROW_OFFSET] - batches[wire.BASE_OFFSET, batch]
-        is_null = batches[wire.MAGIC, batch] < wire.MAGIC_V2
+        is_null = batches[wire.MAGIC, batch] < layout.MAGIC_V2
         is_null[list(self._filler.errors)] = True
         sequence = np.where(first < 0, -1, (first + delta) & _MAX_SEQUENCE)
         return numbers(sequence, arrow_type, is_null)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.record_times import RecordTimesReader
@@ -75,19 +76,19 @@ class FirstRecordFinder:
         Source: FileRecords.searchForTimestamp.
         """
         walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=True)
-        walk[wire.NEXT_POSITION] = start
-        walk[wire.LOW_TIMESTAMP], walk[wire.LOW_OFFSET] = least_timestamp_ms, least_offset
+        walk.next_position = start
+        walk.low_timestamp, walk.low_offset = least_timestamp_ms, least_offset
         wanted = 1
         while True:
-            position = int(walk[wire.NEXT_POSITION])
+            position = walk.next_position
             data = self._bytes_from(read_into, position, wanted, end)
             while wire.walk_batches(data, len(data), position, self._header, 0, walk):
                 found = self._first_of(data, position, least_timestamp_ms, least_offset)
                 if found is not None:
                     return found
-            if walk[wire.STATUS] != wire.WANTS_BYTES:
+            if walk.status != wire.WANTS_BYTES:
                 return None
-            wanted = int(walk[wire.FOUND])
+            wanted = walk.found
 
     def _first_of(
         self, data: wire.Bytes, data_position: int, least_timestamp_ms: int, least_offset: int
@@ -101,7 +102,7 @@ class FirstRecordFinder:
         if not len(fits):
             return None
         epoch = int(header[wire.LEADER_EPOCH, 0])
-        is_v2 = header[wire.MAGIC, 0] >= wire.MAGIC_V2
+        is_v2 = header[wire.MAGIC, 0] >= layout.MAGIC_V2
         return FoundRecord(
             offset=int(offsets[fits[0]]),
             timestamp_ms=int(timestamps[fits[0]]),

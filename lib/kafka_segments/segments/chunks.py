@@ -8,9 +8,10 @@ import numpy as np
 from kafka_segments.errors import FileChangedError
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
-from kafka_segments.wire.ends import BAD_CRC, BAD_SIZE, HEADER_BYTES, describe_end
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.ends import BAD_CRC, BAD_SIZE, describe_end
+from kafka_segments.wire.reading import MAX_FILE_BYTES, ReadInto
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _HEADERS_CHUNK_BYTES = 64 * 1024
@@ -74,8 +75,8 @@ class ChunkReader:
             FileChangedError: the file ended before ``size_bytes``.
             OSError: whatever ``read_into`` raises.
         """
-        if size_bytes > wire.MAX_FILE_BYTES:
-            reason = f"{size_bytes} bytes, Kafka opens at most {wire.MAX_FILE_BYTES}"
+        if size_bytes > MAX_FILE_BYTES:
+            reason = f"{size_bytes} bytes, Kafka opens at most {MAX_FILE_BYTES}"
             yield Chunk(self._batches[:, :0], end_reason=reason)
             return
         walk = self._new_walk(size_bytes)
@@ -89,23 +90,23 @@ class ChunkReader:
         if not self._is_preallocated(read_into, walk):
             yield self._end(walk)
 
-    def _walk(self, read_into: ReadInto, walk: wire.Walk) -> Iterator[Chunk]:
+    def _walk(self, read_into: ReadInto, walk: wire.BatchWalk) -> Iterator[Chunk]:
         """Yield chunks up to the end; without bodies the last batches are not yielded yet."""
-        buffer, size_bytes = self._buffer, int(walk[wire.END])
+        buffer, size_bytes = self._buffer, walk.end
         while True:
-            position = int(walk[wire.NEXT_POSITION])
+            position = walk.next_position
             length = min(len(buffer), size_bytes - position)
             _fill(read_into, position, buffer[:length], size_bytes)
-            walk[wire.STATUS] = wire.ROOM_FULL
-            while walk[wire.STATUS] == wire.ROOM_FULL:
+            walk.status = wire.ROOM_FULL
+            while walk.status == wire.ROOM_FULL:
                 self._count = wire.walk_batches(
                     buffer, length, position, self._batches, self._count, walk
                 )
-                if self._options.needs_body or walk[wire.STATUS] == wire.ROOM_FULL:
+                if self._options.needs_body or walk.status == wire.ROOM_FULL:
                     yield from self._given_away(buffer[:length], position)
-            if walk[wire.STATUS] != wire.WANTS_BYTES:
+            if walk.status != wire.WANTS_BYTES:
                 return
-            wanted = int(walk[wire.FOUND])
+            wanted = walk.found
             if wanted <= len(buffer):
                 continue
             if wanted <= self._most_bytes():
@@ -113,17 +114,17 @@ class ChunkReader:
                 continue
             yield from self._given_away()
             yield from self._pass_over(read_into, walk, wanted)
-            if walk[wire.STATUS] == BAD_CRC:
+            if walk.status == BAD_CRC:
                 return
 
-    def _new_walk(self, size_bytes: int) -> wire.Walk:
+    def _new_walk(self, size_bytes: int) -> wire.BatchWalk:
         options, bounds = self._options, self._options.bounds
         walk = wire.new_walk(
             size_bytes=size_bytes, check_crc=options.check_crc, needs_body=options.needs_body
         )
-        walk[wire.LOW_OFFSET], walk[wire.HIGH_OFFSET] = bounds.low_offset, bounds.high_offset
-        walk[wire.LOW_TIMESTAMP] = bounds.low_timestamp
-        walk[wire.HIGH_TIMESTAMP] = bounds.high_timestamp
+        walk.low_offset, walk.high_offset = bounds.low_offset, bounds.high_offset
+        walk.low_timestamp = bounds.low_timestamp
+        walk.high_timestamp = bounds.high_timestamp
         return walk
 
     def _most_bytes(self) -> int:
@@ -137,35 +138,38 @@ class ChunkReader:
                 self._batches[:, :count], data if self._options.needs_body else None, position
             )
 
-    def _end(self, walk: wire.Walk) -> Chunk:
-        position = int(walk[wire.NEXT_POSITION])
+    def _end(self, walk: wire.BatchWalk) -> Chunk:
+        position = walk.next_position
         reason = describe_end(
-            int(walk[wire.STATUS]),
-            found=int(walk[wire.FOUND]),
-            expected=int(walk[wire.EXPECTED]),
-            left=int(walk[wire.END]) - position,
+            walk.status,
+            found=walk.found,
+            expected=walk.expected,
+            left=walk.end - position,
         )
         return Chunk(self._batches[:, :0], end_reason=reason, end_position=position)
 
-    def _pass_over(self, read_into: ReadInto, walk: wire.Walk, batch_bytes: int) -> Iterator[Chunk]:
+    def _pass_over(
+        self, read_into: ReadInto, walk: wire.BatchWalk, batch_bytes: int
+    ) -> Iterator[Chunk]:
         """Yield a batch too large for memory by its header; verify its checksum in pieces."""
-        position, size_bytes = int(walk[wire.NEXT_POSITION]), int(walk[wire.END])
-        header = np.empty(min(HEADER_BYTES, batch_bytes), dtype=np.uint8)
+        position, size_bytes = walk.next_position, walk.end
+        header = np.empty(min(layout.HEADER_BYTES, batch_bytes), dtype=np.uint8)
         _fill(read_into, position, header, size_bytes)
         alone = walk.copy()
-        alone[wire.CHECK_CRC] = alone[wire.NEEDS_BODY] = 0
+        alone.checks_crc = alone.needs_body = 0
         batches = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
         count = wire.walk_batches(header, len(header), position, batches, 0, alone)
         if self._options.check_crc:
-            is_v2 = bool(header[16] < 128 and header[16] >= 2)
-            stored = int.from_bytes(header[17:21] if is_v2 else header[12:16], "big")
-            start = position + (21 if is_v2 else 16)
+            is_v2 = bool(header[layout.MAGIC : layout.UP_TO_MAGIC].view(np.int8) >= layout.MAGIC_V2)
+            crc_at = layout.CRC if is_v2 else layout.LEGACY_CRC
+            stored = int.from_bytes(header[crc_at : crc_at + 4], "big")
+            start = position + (layout.CRC_FROM if is_v2 else layout.LEGACY_CRC_FROM)
             crc = self._crc(read_into, start, position + batch_bytes, is_v2)
             if crc != stored:
-                walk[wire.STATUS], walk[wire.FOUND] = BAD_CRC, crc
-                walk[wire.EXPECTED] = stored
+                walk.status, walk.found = BAD_CRC, crc
+                walk.expected = stored
                 return
-        walk[wire.NEXT_POSITION] = position + batch_bytes
+        walk.next_position = position + batch_bytes
         if count:
             yield Chunk(batches)
 
@@ -177,12 +181,12 @@ class ChunkReader:
             crc = int(wire.crc_piece(piece, 0, len(piece), crc, is_v2, HAS_CPU_CRC))
         return crc ^ CRC_START
 
-    def _is_preallocated(self, read_into: ReadInto, walk: wire.Walk) -> bool:
+    def _is_preallocated(self, read_into: ReadInto, walk: wire.BatchWalk) -> bool:
         """Tell whether a walk that ended at a batch size of 0 has only zeros behind it."""
-        if walk[wire.STATUS] != BAD_SIZE or walk[wire.FOUND] != 0:
+        if walk.status != BAD_SIZE or walk.found != 0:
             return False
-        end = int(walk[wire.END])
-        for position in range(int(walk[wire.NEXT_POSITION]), end, len(self._buffer)):
+        end = walk.end
+        for position in range(walk.next_position, end, len(self._buffer)):
             piece = self._buffer[: end - position]
             _fill(read_into, position, piece, end)
             if piece.any():

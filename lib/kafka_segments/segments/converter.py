@@ -31,14 +31,15 @@ from kafka_segments.segments.conversion import (
     HazardKind,
 )
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire import v2_writing as writing
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.compression import compress
-from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import OK, describe
 from kafka_segments.wire.filling import new_failure
+from kafka_segments.wire.header_layout import HEADER_BYTES
 from kafka_segments.wire.messages import check_messages
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.reading import MAX_FILE_BYTES, ReadInto
 from kafka_segments.wire.sections import Int64s, decompressed_records
 
 _OUT_BYTES = 4 * 1024 * 1024
@@ -148,10 +149,12 @@ class SegmentConverter:
         )
         if status != writing.WRITTEN:
             self._refuse(status, position, "decompressed messages", start=0)
-        attributes = int(column[wire.ATTRIBUTES]) & wire.CODEC_MASK
+        attributes = int(column[wire.ATTRIBUTES]) & layout.CODEC_MASK
         if column[wire.MAGIC] == 1:
-            attributes |= int(column[wire.ATTRIBUTES]) & wire.LOG_APPEND_TIME
-        packed = compress(attributes & wire.CODEC_MASK, self._out[: int(self._facts[writing.END])])
+            attributes |= int(column[wire.ATTRIBUTES]) & layout.LOG_APPEND_TIME
+        packed = compress(
+            attributes & layout.CODEC_MASK, self._out[: int(self._facts[writing.END])]
+        )
         made = np.empty(HEADER_BYTES + len(packed), dtype=np.uint8)
         made[HEADER_BYTES:] = np.frombuffer(packed, dtype=np.uint8)
         writing.write_header(made, 0, len(made), attributes, self._facts, run.state)
@@ -221,8 +224,8 @@ class _Run:
         self._hazards: dict[HazardKind, Hazard] = {}
 
     def check_size(self, size_bytes: int) -> None:
-        if size_bytes > wire.MAX_FILE_BYTES:
-            message = f"{size_bytes} bytes, Kafka opens at most {wire.MAX_FILE_BYTES}"
+        if size_bytes > MAX_FILE_BYTES:
+            message = f"{size_bytes} bytes, Kafka opens at most {MAX_FILE_BYTES}"
             raise _RefusedError(HazardKind.SEGMENT_TOO_LARGE, self.valid_bytes, message)
 
     def write(self, data: wire.Bytes) -> None:
@@ -271,8 +274,8 @@ class _Run:
 
 def _stretches(batches: wire.Batches) -> Iterator[tuple[int, int, int]]:
     """Yield stretches of batches of one kind: kind, first column, column behind the last."""
-    is_legacy = batches[wire.MAGIC] < wire.MAGIC_V2
-    is_set = batches[wire.ATTRIBUTES] & wire.CODEC_MASK != 0
+    is_legacy = batches[wire.MAGIC] < layout.MAGIC_V2
+    is_set = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
     kinds = np.where(is_legacy, np.where(is_set, _SET, _PLAIN), _KEPT)
     starts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist()]
     for first, stop in zip(starts, [*starts[1:], len(kinds)], strict=True):

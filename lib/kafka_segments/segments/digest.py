@@ -11,6 +11,7 @@ import numpy as np
 
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire import record_form
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.failures import describe
@@ -83,7 +84,7 @@ class RecordDigester:
 
     def _add_batches(self, data: wire.Bytes, data_position: int, batches: wire.Batches) -> None:
         starts, ends = record_sections(batches, data_position)
-        for batch in np.flatnonzero(batches[wire.ATTRIBUTES] & wire.CODEC_MASK).tolist():
+        for batch in np.flatnonzero(batches[wire.ATTRIBUTES] & layout.CODEC_MASK).tolist():
             self._write(data, starts, ends, batch, batches)
             stored = data[starts[batch] : ends[batch]]
             records = decompressed_records(self._decompressor, stored, batches[:, batch])

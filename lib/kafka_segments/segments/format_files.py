@@ -22,7 +22,7 @@ from kafka_segments.index.minute_index import (
     encode_minute_index,
 )
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import Damage, DamageKind, Entries, SegmentRecovery
+from kafka_segments.index.segment import Damage, DamageKind, Entries, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire

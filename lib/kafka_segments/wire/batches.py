@@ -1,26 +1,6 @@
-"""Headers of batches of every format, and the compiled walk that makes columns of them.
+"""The compiled walk that makes columns of a log's batch headers, of every format.
 
-A batch is a record batch v2, or a message v0 or v1 (a compressed one holds a message set).
-The byte at 16 tells which::
-
-    at  v2                                   v0, v1
-     0  baseOffset            int64          offset       int64  (of the last inner message)
-     8  batchLength           int32          size         int32  bytes after this field
-    12  partitionLeaderEpoch  int32          crc          uint32 CRC-32 of byte 16 to the end
-    16  magic                 int8           magic        int8
-    17  crc                   uint32 CRC-32C attributes   int8
-    18                        of byte 21     timestamp    int64  ms, v1 only
-    21  attributes            int16  to end  keyLength    int32  at 18 in v0, at 26 in v1
-    23  lastOffsetDelta       int32
-    27  baseTimestamp         int64  ms; the delete horizon where attributes say so
-    35  maxTimestamp          int64  ms
-    43  producerId            int64
-    51  producerEpoch         int16
-    53  baseSequence          int32
-    57  recordCount           int32
-    61  records
-
-Source: FileLogInputStream.nextBatch, DefaultRecordBatch, LegacyRecord.
+The fields of a header lie as in ``header_layout``. Source: FileLogInputStream.nextBatch.
 """
 
 from typing import Any
@@ -30,21 +10,20 @@ import numpy.typing as npt
 from numba import njit
 
 from kafka_segments.wire import ends
-from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32_update, crc32c_update
-from kafka_segments.wire.native import load_i32, load_i64, load_u32
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
+from kafka_segments.wire.headers import (
+    check_crc,
+    check_size,
+    crc_from,
+    crc_update,
+    magic_at,
+    read_header,
+    size_at,
+    stored_crc,
+)
+from kafka_segments.wire.shared_record import Field, SharedRecord
 
-LOG_OVERHEAD = 12  # offset and size, which the size does not count
-UP_TO_MAGIC = 17
-MIN_BATCH_BYTES = LOG_OVERHEAD + ends.MIN_SIZE
-MAX_FILE_BYTES = 2**31 - 1
-MAGIC_V2 = 2
-NO_TIMESTAMP = -1
-
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
@@ -66,186 +45,161 @@ BASE_SEQUENCE = 12
 RECORD_COUNT = 13  # of a compressed message -1: not in the header
 BATCH_FIELDS = 14
 
-# Slots of ``walk`` (int64): what a walk needs and how it ended.
-NEXT_POSITION = 0  # the first batch not walked yet; at the end of the walk: valid bytes
-END = 1  # size of the file
-CHECK_CRC = 2
-NEEDS_BODY = 3  # a batch is given only when all its bytes are in the buffer
-LOW_OFFSET = 4  # batches that cannot hold anything in these bounds are passed over
-HIGH_OFFSET = 5
-LOW_TIMESTAMP = 6
-HIGH_TIMESTAMP = 7
-BY_INSTRUCTION = 8
-STATUS = 9
-FOUND = 10  # what a failed check found, or how many bytes are wanted ...
-EXPECTED = 11  # ... and what it expected
-WALK_SLOTS = 12
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
 
-# Values of STATUS, beside those of ``ends``.
+# Values of ``status``, beside those of ``ends``.
 ROOM_FULL = 0  # as many batches as the array takes
-WANTS_BYTES = 6  # FOUND bytes from NEXT_POSITION on
+WANTS_BYTES = 6  # ``found`` bytes from ``next_position`` on
 
 Batches = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Walk = npt.NDArray[np.int64]
 
 
-def new_walk(*, size_bytes: int, check_crc: bool, needs_body: bool) -> Walk:
-    """Make the state of a walk that begins at byte 0, with open bounds."""
-    walk = np.zeros(WALK_SLOTS, dtype=np.int64)
-    limits = np.iinfo(np.int64)
-    walk[END] = size_bytes
-    walk[CHECK_CRC] = check_crc
-    walk[NEEDS_BODY] = needs_body
-    walk[LOW_OFFSET] = walk[LOW_TIMESTAMP] = limits.min
-    walk[HIGH_OFFSET] = walk[HIGH_TIMESTAMP] = limits.max
-    walk[BY_INSTRUCTION] = HAS_CPU_CRC
+class BatchWalk(SharedRecord):
+    """A walk over the batches of a file: what it is asked, where it stands, how it ended."""
+
+    next_position = Field()  # of the first batch not walked yet; when it ends: valid bytes
+    end = Field()  # bytes of the file
+    checks_crc = Field()  # 1 or 0
+    needs_body = Field()  # 1: a batch is given only when all its bytes are in the buffer
+    low_offset = Field()  # batches that cannot hold anything in these bounds are passed over
+    high_offset = Field()
+    low_timestamp = Field()  # ms
+    high_timestamp = Field()
+    by_instruction = Field()  # 1: CRC-32C by the CPU's instruction
+    status = Field()
+    found = Field()  # what a failed check found, or how many bytes are wanted ...
+    expected = Field()  # ... and what it expected
+
+
+_BATCH_WALK = BatchWalk.dtype
+
+
+def new_walk(*, size_bytes: int, check_crc: bool, needs_body: bool) -> BatchWalk:
+    """Return the record of a walk that begins at byte 0 of a file, with open bounds."""
+    walk = BatchWalk()
+    walk.end = size_bytes
+    walk.checks_crc = check_crc
+    walk.needs_body = needs_body
+    walk.low_offset = walk.low_timestamp = _LEAST
+    walk.high_offset = walk.high_timestamp = _GREATEST
+    walk.by_instruction = HAS_CPU_CRC
     return walk
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def crc_piece(data: Any, start: Any, end: Any, crc: Any, is_v2: Any, by_instruction: Any) -> Any:
-    """Go on with a batch's checksum register over ``data[start:end]``."""
-    register = np.uint64(crc)
-    if is_v2:
-        return crc32c_update(data, start, end, register, by_instruction)
-    return crc32_update(data, start, end, register)
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _check_size(walk: Any, size_bytes: Any, remaining: Any, magic: Any) -> Any:
-    """Tell whether the batch can have its size; sets STATUS where it cannot."""
-    if size_bytes < MIN_BATCH_BYTES:
-        walk[STATUS] = ends.BAD_SIZE
-        walk[FOUND] = size_bytes - LOG_OVERHEAD
-        return False
-    walk[FOUND] = size_bytes
-    if size_bytes > remaining:
-        walk[STATUS] = ends.PARTIAL_BATCH
-        walk[EXPECTED] = remaining
-        return False
-    if magic >= 2 and size_bytes < ends.HEADER_BYTES:
-        walk[STATUS] = ends.BAD_SIZE_FOR_MAGIC
-        walk[EXPECTED] = magic
-        return False
-    return True
+    """Return the register of a batch's checksum after the bytes ``data[start:end]``."""
+    magic = layout.MAGIC_V2 if is_v2 else 0
+    return crc_update(data, start, end, np.uint64(crc), magic, by_instruction)
 
 
 @njit  # type: ignore[untyped-decorator]
-def _check_crc(walk: Any, data: Any, at: Any, size_bytes: Any, magic: Any) -> Any:
-    """Tell whether the batch has its checksum; sets STATUS where it has not."""
-    crc = np.uint64(CRC_START)
-    if magic >= 2:
-        crc = crc32c_update(data, at + 21, at + size_bytes, crc, walk[BY_INSTRUCTION] != 0)
-        stored = load_u32(data, at + 17)
-    else:
-        crc = crc32_update(data, at + 16, at + size_bytes, crc)
-        stored = load_u32(data, at + 12)
-    found = crc ^ np.uint64(CRC_START)
-    if found == stored:
-        return True
-    walk[STATUS] = ends.BAD_CRC
-    walk[FOUND] = np.int64(found)
-    walk[EXPECTED] = np.int64(stored)
-    return False
+def _check_whole(walk: Any, data: Any, at: Any, size_bytes: Any, magic: Any) -> Any:
+    """Return SOUND, or BAD_CRC where the batch at ``at`` has another checksum than it says."""
+    start = at + crc_from(magic)
+    by_instruction = walk.by_instruction != 0
+    register = crc_update(data, start, at + size_bytes, np.uint64(CRC_START), magic, by_instruction)
+    return check_crc(walk, register, stored_crc(data, at, magic))
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _store_header(batches: Any, count: Any, data: Any, at: Any, magic: Any) -> None:
-    first = load_i64(data, at)
-    batches[MAGIC, count] = magic
-    batches[BASE_OFFSET, count] = first
-    if magic >= 2:
-        batches[CRC, count] = np.int64(load_u32(data, at + 17))
-        batches[ATTRIBUTES, count] = data[at + 22]
-        batches[LAST_OFFSET, count] = first + load_i32(data, at + 23)
-        batches[LEADER_EPOCH, count] = load_i32(data, at + 12)
-        batches[BASE_TIMESTAMP, count] = load_i64(data, at + 27)
-        batches[MAX_TIMESTAMP, count] = load_i64(data, at + 35)
-        batches[PRODUCER_ID, count] = load_i64(data, at + 43)
-        epoch = (np.int64(data[at + 51]) << 8) | np.int64(data[at + 52])
-        batches[PRODUCER_EPOCH, count] = epoch - 65536 if epoch >= 32768 else epoch
-        batches[BASE_SEQUENCE, count] = load_i32(data, at + 53)
-        batches[RECORD_COUNT, count] = load_i32(data, at + 57)
-        return
-    attributes = np.int64(data[at + 17])
-    batches[CRC, count] = np.int64(load_u32(data, at + 12))
-    batches[ATTRIBUTES, count] = attributes
-    batches[LAST_OFFSET, count] = first
-    batches[LEADER_EPOCH, count] = -1
-    batches[BASE_TIMESTAMP, count] = -1
-    batches[MAX_TIMESTAMP, count] = NO_TIMESTAMP if magic == 0 else load_i64(data, at + 18)
-    batches[PRODUCER_ID, count] = -1
-    batches[PRODUCER_EPOCH, count] = -1
-    batches[BASE_SEQUENCE, count] = -1
-    batches[RECORD_COUNT, count] = 1 if attributes & CODEC_MASK == 0 else -1
+def _store_header(batches: Any, column: Any, header: Any) -> None:
+    batches[MAGIC, column] = header.magic
+    batches[CRC, column] = header.crc
+    batches[ATTRIBUTES, column] = header.attributes
+    batches[BASE_OFFSET, column] = header.base_offset
+    batches[LAST_OFFSET, column] = header.last_offset
+    batches[LEADER_EPOCH, column] = header.leader_epoch
+    batches[BASE_TIMESTAMP, column] = header.base_timestamp
+    batches[MAX_TIMESTAMP, column] = header.max_timestamp
+    batches[PRODUCER_ID, column] = header.producer_id
+    batches[PRODUCER_EPOCH, column] = header.producer_epoch
+    batches[BASE_SEQUENCE, column] = header.base_sequence
+    batches[RECORD_COUNT, column] = header.record_count
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _may_match(walk: Any, batches: Any, count: Any) -> Any:
+def _may_match(walk: Any, header: Any) -> Any:
     """Tell whether a record of the batch can lie within the bounds.
 
-    The first offset of a compressed message and the least timestamp of a batch are unknown;
-    with LogAppendTime all records have the greatest.
+    A header does not say the first offset of a compressed message, nor always the least timestamp
+    of a batch. With LogAppendTime all records of a batch v2 have the greatest.
     """
-    attributes = batches[ATTRIBUTES, count]
-    is_wrapper = batches[MAGIC, count] < 2 and attributes & CODEC_MASK != 0
-    if batches[LAST_OFFSET, count] < walk[LOW_OFFSET]:
+    is_v2 = header.magic >= layout.MAGIC_V2
+    is_wrapper = not is_v2 and header.attributes & layout.CODEC_MASK != 0
+    if header.last_offset < walk.low_offset:
         return False
-    if batches[BASE_OFFSET, count] > walk[HIGH_OFFSET] and not is_wrapper:
+    if header.base_offset > walk.high_offset and not is_wrapper:
         return False
-    if batches[MAX_TIMESTAMP, count] < walk[LOW_TIMESTAMP]:
+    if header.max_timestamp < walk.low_timestamp:
         return False
-    is_exact = attributes & LOG_APPEND_TIME != 0 and batches[MAGIC, count] >= 2
-    return not (is_exact and batches[MAX_TIMESTAMP, count] > walk[HIGH_TIMESTAMP])
+    is_exact = is_v2 and header.attributes & layout.LOG_APPEND_TIME != 0
+    return not (is_exact and header.max_timestamp > walk.high_timestamp)
+
+
+def walk_batches(
+    data: Bytes,
+    length: int,
+    data_position: int,
+    batches: Batches,
+    first: int,
+    walk: BatchWalk,
+) -> int:
+    """Walk the batches in ``data[:length]``, the file from ``data_position`` on.
+
+    They go to ``batches`` from column ``first`` on. Return the column after the last.
+
+    1. Where 17 bytes or fewer are left, or the batch reaches past the end of the file, the walk
+       ends.
+    2. At a size below 14, a v2 batch below 61 bytes or a checksum that does not fit it ends, too:
+       the batch is corrupt.
+    3. Bounds pass batches over after these checks, so they never change where a walk ends.
+    4. Without ``checks_crc`` only headers need to be in the buffer, and with ``needs_body`` the
+       whole of the batches within the bounds. ``next_position`` may then lie behind the buffer.
+
+    Source: FileLogInputStream.nextBatch.
+    """
+    return int(_walk_batches(data, length, data_position, batches, first, walk.values))
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def walk_batches(
-    data: Any, length: Any, data_position: Any, batches: Any, first: Any, walk: Any
+def _walk_batches(
+    data: Any, length: Any, data_position: Any, batches: Any, first: Any, values: Any
 ) -> Any:
-    """Walk the batches in ``data[:length]``, the file from ``data_position`` on.
-
-    They go to ``batches`` from column ``first`` on; gives the column after the last.
-
-    1. 17 bytes or fewer are left, or the batch reaches past the end of the file: the end.
-    2. A size below 14, a v2 batch below 61 bytes, a checksum that does not fit: corrupt, the end.
-    3. Bounds pass batches over after these checks, so they never change where a walk ends.
-    4. Without CHECK_CRC only headers need to be in the buffer, and with NEEDS_BODY the whole of
-       the batches within the bounds: NEXT_POSITION may lie behind the buffer.
-    """
+    walk = values.view(_BATCH_WALK)[0]
     count = first
     data_end = data_position + length
-    walk[STATUS] = ROOM_FULL
+    walk.status = ROOM_FULL
     while count < batches.shape[1]:
-        position = walk[NEXT_POSITION]
-        remaining = walk[END] - position
-        if remaining <= UP_TO_MAGIC:
-            walk[STATUS] = ends.AT_END
+        position = walk.next_position
+        remaining = walk.end - position
+        if remaining <= layout.UP_TO_MAGIC:
+            walk.status = ends.AT_END
             break
-        walk[FOUND] = min(remaining, ends.HEADER_BYTES)
-        if data_end - position < walk[FOUND]:
-            walk[STATUS] = WANTS_BYTES
+        wanted = min(remaining, layout.HEADER_BYTES)
+        if data_end - position < wanted:
+            walk.status, walk.found = WANTS_BYTES, wanted
             break
         at = position - data_position
-        size_bytes = LOG_OVERHEAD + load_i32(data, at + 8)
-        magic = np.int64(np.int8(data[at + 16]))
-        if not _check_size(walk, size_bytes, remaining, magic):
+        size_bytes, magic = size_at(data, at), magic_at(data, at)
+        walk.status = check_size(walk, size_bytes, remaining, magic)
+        if walk.status != ends.SOUND:
             break
         is_here = size_bytes <= data_end - position
-        if walk[CHECK_CRC] != 0:
-            if not is_here:
-                walk[STATUS] = WANTS_BYTES
+        header = read_header(data, at, magic)
+        is_wanted = _may_match(walk, header)
+        if not is_here and (walk.checks_crc != 0 or (is_wanted and walk.needs_body != 0)):
+            walk.status, walk.found = WANTS_BYTES, size_bytes
+            break
+        if walk.checks_crc != 0:
+            walk.status = _check_whole(walk, data, at, size_bytes, magic)
+            if walk.status != ends.SOUND:
                 break
-            if not _check_crc(walk, data, at, size_bytes, magic):
-                break
-        _store_header(batches, count, data, at, magic)
-        if _may_match(walk, batches, count):
-            if walk[NEEDS_BODY] != 0 and not is_here:
-                walk[STATUS] = WANTS_BYTES
-                break
+        if is_wanted:
+            _store_header(batches, count, header)
             batches[POSITION, count] = position
             batches[SIZE_BYTES, count] = size_bytes
             count += 1
-        walk[NEXT_POSITION] = position + size_bytes
+        walk.next_position = position + size_bytes
     return count

@@ -1,7 +1,7 @@
 """The text files that a broker keeps beside its segments.
 
-Checkpoints: line 1 the version ``0``, line 2 the number of entries, then one entry a line,
-fields apart by white space. An empty file has no entries. Sources: CheckpointFile,
+A checkpoint has the version ``0`` in line 1, the number of entries in line 2, then one entry a
+line, whose fields white space separates. An empty file has no entries. Sources: CheckpointFile,
 OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile, MetaProperties.
 """
 
@@ -41,7 +41,7 @@ class EpochStart(NamedTuple):
 
 
 class MetaProperties(NamedTuple):
-    """What ``meta.properties`` says of a log directory; None where it is silent."""
+    """What ``meta.properties`` says of a log directory; None where it says nothing."""
 
     version: int | None
     cluster_id: str | None
@@ -88,7 +88,7 @@ def parse_offset_checkpoint(name: str, text: str) -> list[PartitionOffset]:
     """Read recovery points, log start offsets, high watermarks or cleaner offsets.
 
     Raises:
-        CorruptTextError: Kafka would not read it either.
+        CorruptTextError: the text is not a checkpoint; Kafka would not read it either.
     """
     return [
         PartitionOffset(topic, _int32(name, partition, line), _int64(name, offset, line))
@@ -100,7 +100,7 @@ def parse_leader_epochs(text: str) -> list[EpochStart]:
     """Read ``leader-epoch-checkpoint``.
 
     Raises:
-        CorruptTextError: Kafka would not read it either.
+        CorruptTextError: the text is not a checkpoint; Kafka would not read it either.
     """
     return [
         EpochStart(_int32(LEADER_EPOCHS, epoch, line), _int64(LEADER_EPOCHS, start, line))
@@ -112,7 +112,7 @@ def parse_partition_metadata(text: str) -> str:
     """Read the topic id, 22 characters of URL-safe base64, from ``partition.metadata``.
 
     Raises:
-        CorruptTextError: no ``version: 0`` and ``topic_id``.
+        CorruptTextError: ``version: 0`` or ``topic_id`` is missing.
     """
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     topic_id = fields.get("topic_id")
@@ -125,7 +125,7 @@ def parse_meta_properties(text: str) -> MetaProperties:
     """Read ``meta.properties`` of version 0 (broker.id) or 1 (node.id).
 
     Raises:
-        CorruptTextError: not Java properties, or an id that is no number.
+        CorruptTextError: the text is not Java properties, or an id is not a number.
     """
     try:
         properties = javaproperties.loads(text)

@@ -47,8 +47,8 @@ class ChunkPlace(NamedTuple):
 class ChunkIndex:
     """Sizes of a log and its stored chunks, in bytes.
 
-    ``stored_sizes``: of each chunk; None: ``stored_chunk_bytes`` each, the last
-    ``last_stored_bytes``.
+    ``stored_sizes`` has the size of each stored chunk. Where it is None, each chunk has
+    ``stored_chunk_bytes``, the last one ``last_stored_bytes``.
     """
 
     chunk_bytes: int
@@ -93,7 +93,7 @@ def parse_chunk_sizes(text: str) -> Sizes:
     """Decode the sizes of a variable chunk index.
 
     Raises:
-        CorruptTextError: they are not what an encoder writes, or decode to more than 10 MiB.
+        CorruptTextError: no encoder writes them, or they decode to more than 10 MiB.
     """
     try:
         packed = base64.b64decode(text.encode("ascii"), validate=True)
@@ -115,7 +115,7 @@ def decode_chunk_sizes(data: bytes) -> Sizes:
     """Decode chunk sizes from the codec's bytes.
 
     Raises:
-        CorruptTextError: another length than the count makes, or a size outside an int32.
+        CorruptTextError: the length does not fit the count, or a size does not fit an int32.
     """
     count = int.from_bytes(data[:_ONE_HEADER], "big", signed=True)
     width = data[_MANY_HEADER - 1] if len(data) >= _MANY_HEADER and count > 1 else 0

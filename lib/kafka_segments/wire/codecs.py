@@ -44,14 +44,14 @@ class DecompressionError(KafkaSegmentsError):
 class Decompressor:
     """Decompresses one batch after another into the same buffer.
 
-    The buffer has ``max_bytes`` from the start; the system gives it memory as it is filled.
+    The buffer is made with ``max_bytes``; the system gives it memory only as it is filled.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._out = np.empty(max_bytes, dtype=np.uint8)
 
     def decompress(self, codec: int, data: Bytes, *, magic: int) -> Bytes:
-        """Decompress ``data``; gives a view that holds until the next call.
+        """Decompress ``data``; return a view that holds until the next call.
 
         Raises:
             DecompressionError: unknown codec, corrupt data, or more than ``max_bytes``.
@@ -157,7 +157,7 @@ def _without_content_checksum(frame: Bytes) -> Bytes:
 
 
 def _lz4_checksum_at(frame: Bytes) -> int | None:
-    """Find the checksum of an lz4 frame's header; None: it has none."""
+    """Return the place of the checksum of an lz4 frame's header, None where there is no header."""
     if len(frame) < 7 or frame[:4].tobytes() != LZ4_FRAME_MAGIC:
         return None
     flags = int(frame[4])

@@ -35,7 +35,7 @@ _MOST_VARINT_BYTES = 5
 
 
 class CorruptCommitError(KafkaSegmentsError):
-    """A key or value of ``__consumer_offsets`` that is none."""
+    """Bytes that are not a key or value of ``__consumer_offsets``."""
 
 
 class CommitKey(NamedTuple):
@@ -96,10 +96,10 @@ class _Fields:
 
 
 def parse_commit_key(data: bytes) -> CommitKey | None:
-    """Read a key; None where it is that of another record: a group's, for example.
+    """Read a key; return None where it is the key of another kind of record, such as a group's.
 
     Raises:
-        CorruptCommitError: it is cut off, or a length in it is impossible.
+        CorruptCommitError: the key is cut off, or a length in it is impossible.
     """
     fields = _Fields(data)
     if fields.number("h", "version") not in _OFFSET_COMMIT_KEYS:
@@ -113,7 +113,8 @@ def parse_commit_value(data: bytes) -> CommitValue:
     """Read the value of a committed offset.
 
     Raises:
-        CorruptCommitError: an unknown version, cut off, or a length in it is impossible.
+        CorruptCommitError: the version is unknown, the value is cut off, or a length in it is
+            impossible.
     """
     fields = _Fields(data)
     version = fields.number("h", "version")
@@ -140,16 +141,3 @@ def _topic_id(fields: _Fields) -> bytes | None:
                 raise CorruptCommitError(f"topic id has {len(field)} bytes, 16 expected")
             topic_id = field
     return topic_id
-
-
-def group_partition(group: str, partitions: int) -> int:
-    """Give the partition of ``__consumer_offsets`` that holds a group's commits.
-
-    The hash is Java's ``String.hashCode``, over UTF-16 code units. Source: GroupCoordinatorService.
-    """
-    units = group.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for (unit,) in struct.iter_unpack(">H", units):
-        value = (31 * value + unit) & 0xFFFFFFFF
-    signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == -(2**31) else abs(signed)) % partitions

@@ -5,9 +5,9 @@ the next buffer: start with ``CRC_START``, end with ``value ^ CRC_START``.
 
 CRC-32C takes the CPU's instruction where there is one. Its latency is three cycles, so three
 lanes run side by side and are joined by a table that says what a register becomes after
-one lane's length of zero bytes. CRC-32 takes carry-less multiplication (``folding``) where the
-CPU has it. Elsewhere eight tables feed 8 bytes a step; as
-each step waits for the one before, three lanes run side by side there too.
+one lane's length of zero bytes. CRC-32 takes
+carry-less multiplication (``crc_folding``) where the CPU has it. Elsewhere eight tables take 8
+bytes a step; as each step waits for the one before, three lanes run side by side there too.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ def _slicing_tables(polynomial: int) -> Table:
 
 
 def _zeros_table(polynomial: int, length: int) -> Table:
-    """Give, by register byte, what ``length`` zero bytes make of a register."""
+    """Return a table, by byte of a register, of what ``length`` zero bytes make of the register."""
     one_byte = _slicing_tables(polynomial)[0]
     images = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))  # of each single bit
     for _ in range(length):
@@ -95,7 +95,7 @@ def _three_lanes(data: Any, start: Any, lane: Any, crc: Any, after_lane: Any) ->
 
 @njit  # type: ignore[untyped-decorator]
 def _lanes(data: Any, start: Any, end: Any, crc: Any) -> Any:
-    """Feed as much of ``data[start:end]`` as fills three lanes; gives (register, next byte)."""
+    """Feed as much of ``data[start:end]`` as fills three lanes; return (register, next byte)."""
     i = start
     while end - i >= 3 * _LONG_LANE:
         crc = _three_lanes(data, i, _LONG_LANE, crc, _AFTER_LONG)
@@ -169,21 +169,23 @@ def _by_tables(tables: Any, after_lane: Any, data: Any, start: Any, end: Any, cr
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def crc32c_update(data: Any, start: Any, end: Any, crc: Any, by_instruction: Any) -> Any:
-    """Go on with a CRC-32C register over ``data[start:end]``."""
+    """Return the CRC-32C register ``crc`` after the bytes ``data[start:end]``."""
     if by_instruction:
-        return _by_instruction(data, start, end, crc)
-    return _by_tables(_TABLES_C, _AFTER_SHORT, data, start, end, crc)
+        crc = _by_instruction(data, start, end, crc)
+    else:
+        crc = _by_tables(_TABLES_C, _AFTER_SHORT, data, start, end, crc)
+    return crc
 
 
 @njit  # type: ignore[untyped-decorator]
 def crc32_by_tables(data: Any, start: Any, end: Any, crc: Any) -> Any:
-    """Go on with a CRC-32 register over ``data[start:end]``, on any CPU."""
+    """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``, on any CPU."""
     return _by_tables(_TABLES_Z, _AFTER_SHORT_Z, data, start, end, crc)
 
 
 @njit  # type: ignore[untyped-decorator]
 def crc32_update(data: Any, start: Any, end: Any, crc: Any) -> Any:
-    """Go on with a CRC-32 register over ``data[start:end]``."""
+    """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``."""
     if HAS_CPU_MULTIPLICATION and end - start >= _LEAST_FOLDED:
         folded_end = start + (end - start) // BLOCK_BYTES * BLOCK_BYTES
         low, high = fold_blocks(data, start, folded_end, crc)

@@ -29,7 +29,7 @@ def has_cpu_multiplication() -> bool:
 
 
 def _factor(power: int) -> int:
-    """Give x**power modulo the polynomial, bit-reversed, as the multiplication wants it."""
+    """Return x**power modulo the polynomial, bit-reversed, as the multiplication wants it."""
     remainder = 1
     for _ in range(power):
         remainder <<= 1
@@ -39,7 +39,7 @@ def _factor(power: int) -> int:
 
 
 def _factors(bits: int) -> Any:
-    """Give the factors that move the low and the high half of a lane over ``bits``."""
+    """Return the factors that move the low and the high half of a lane over ``bits``."""
     return ir.Constant(_VECTOR, [_factor(bits + 32), _factor(bits - 32)])
 
 
@@ -75,7 +75,7 @@ class _Folder:
 def fold_blocks(typing_context: Any, array: Any, start: Any, end: Any, crc: Any) -> Any:
     """Fold ``array[start:end]``, one or more whole blocks, into 16 bytes, as two uint64.
 
-    ``crc`` is the register so far. Without the instruction it gives zeros.
+    ``crc`` is the register so far. Without the instruction the result is zeros.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

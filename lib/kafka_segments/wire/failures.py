@@ -58,7 +58,7 @@ _WORDS = {
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def fail(failure: Any, code: Any, found: Any, expected: Any, at: Any) -> Any:
-    """Note a failure; gives its code."""
+    """Note a failure; return its code."""
     failure[0] = code
     failure[1] = found
     failure[2] = expected

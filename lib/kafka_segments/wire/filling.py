@@ -1,7 +1,7 @@
-"""Records of many batches into columns, compiled: checked first, then copied.
+"""Decodes the records of many batches into columns, compiled.
 
-The columns are Arrow's: bytes one after another, and where each row's end. Nothing is copied of a
-batch before all of it is checked, so a batch is decoded whole or not at all.
+The columns are laid out as Arrow's: the bytes of all rows, and where those of each row end. A batch
+is checked whole before anything of it is copied, so it is decoded whole or not at all.
 """
 
 from typing import Any, NamedTuple
@@ -11,9 +11,10 @@ import numpy.typing as npt
 from numba import njit
 
 from kafka_segments.wire import batches as header
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import FAILURE_SLOTS, OK
+from kafka_segments.wire.headers import size_at
 from kafka_segments.wire.messages import (
-    LOG_OVERHEAD,
     check_messages,
     check_plain_message,
     key_length_at,
@@ -133,7 +134,7 @@ def _headers_fit(columns: Any, entry: Any, count: Any, length: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) -> Any:
-    """Copy the checked records of a v2 batch from AT on; gives whether all had room.
+    """Copy the checked records of a v2 batch from AT on; return whether all had room.
 
     Whatever a record's fields are, none is longer than the record, so that much room will do.
     """
@@ -141,7 +142,7 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
     base_offset = batches[header.BASE_OFFSET, batch]
     base_timestamp = batches[header.BASE_TIMESTAMP, batch]
     max_timestamp = batches[header.MAX_TIMESTAMP, batch]
-    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, header_ends = columns.rows, columns.header_ends
     keys, key_ends, key_is_null = columns.key.data, columns.key.ends, columns.key.is_null
     values, value_ends, value_is_null = (
@@ -192,17 +193,17 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
 
 @njit  # type: ignore[untyped-decorator]
 def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
-    """Copy checked messages from AT on; gives whether all had room.
+    """Copy checked messages from AT on; return whether all had room.
 
     With LogAppendTime an inner message has its wrapper's timestamp; magic 0 never has one.
     """
     batch = fill[BATCH]
-    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, key, value = columns.rows, columns.key, columns.value
     wants_key, wants_value = columns.wants[0], columns.wants[1]
     while fill[LEFT] > 0:
         at, row = fill[AT], fill[ROWS]
-        length = LOG_OVERHEAD + load_i32(data, at + 8)
+        length = size_at(data, at)
         if (
             row >= rows.shape[1]
             or (wants_key and key.ends[row] + length > len(key.data))
@@ -210,9 +211,9 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
         ):
             fill[NEEDED_BYTES] = length
             return False
-        timestamp = np.int64(header.NO_TIMESTAMP)
-        if data[at + 16] != 0:
-            timestamp = load_i64(data, at + 18)
+        timestamp = np.int64(layout.NO_TIMESTAMP)
+        if data[at + layout.MAGIC] != 0:
+            timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
             if is_append_time and batches[header.MAGIC, batch] == 1:
                 timestamp = batches[header.MAX_TIMESTAMP, batch]
         key_at = key_length_at(data, at) + 4
@@ -235,11 +236,11 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def check_batch(data: Any, start: Any, end: Any, batches: Any, batch: Any, failure: Any) -> Any:
-    """Check the records of a batch of any magic; gives (code, records, shift of their offsets)."""
+    """Check the records of a batch of any magic; return (code, records, shift of their offsets)."""
     magic = batches[header.MAGIC, batch]
     count = batches[header.RECORD_COUNT, batch]
     shift = np.int64(0)
-    if magic >= 2:
+    if magic >= layout.MAGIC_V2:
         code = check_records(data, start, end, count, failure)
     elif count < 0:
         wrapper_offset = batches[header.LAST_OFFSET, batch]
@@ -275,15 +276,16 @@ def fill_columns(
     The records of batch i are ``data[starts[i]:ends[i]]``, not compressed: the records section
     of a v2 batch, a message as it stands in the log, or an inner message set.
 
-    Gives DONE, NO_ROOM (empty the columns, or enlarge them where they are empty, and call again),
-    or FAILED: nothing of batch BATCH is in the columns, ``failure`` says why.
+    Return DONE, NO_ROOM or FAILED. After NO_ROOM the caller empties the columns, or enlarges them
+    where they are empty, and calls again. After FAILED nothing of batch BATCH is in the columns,
+    and ``failure`` says why.
     """
     while fill[BATCH] < stop:
         batch = fill[BATCH]
         start, end = starts[batch], ends[batch]
         if fill[LEFT] < 0 and _begin(data, start, end, batches, fill, failure) != OK:
             return FAILED
-        if batches[header.MAGIC, batch] >= 2:
+        if batches[header.MAGIC, batch] >= layout.MAGIC_V2:
             is_done = _copy_records(data, end, batches, columns, fill)
         else:
             is_done = _copy_messages(data, batches, columns, fill)

@@ -161,7 +161,7 @@ def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
 
 
 def _blocks(name: str, text: str) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-    """Give each header with its line's number and the entries below or behind it."""
+    """Return each header with its line's number and the entries below or behind it."""
     block: tuple[int, re.Match[str], dict[str, str]] | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.failures import (
     BAD_LEGACY_MAGIC,
@@ -36,19 +37,19 @@ from kafka_segments.wire.failures import (
     VALUE_PAST_END,
     fail,
 )
+from kafka_segments.wire.headers import magic_at, size_at
 from kafka_segments.wire.native import load_i32, load_i64
 
-LOG_OVERHEAD = 12
-V0_MIN_BYTES = 26
-V1_MIN_BYTES = 34
-MAGIC_AT = 16
-_UP_TO_TIMESTAMP = 18
+_TWO_LENGTHS = 8  # of key and value, which a message without either has, too
+V0_MIN_BYTES = layout.V0_KEY_LENGTH + _TWO_LENGTHS
+V1_MIN_BYTES = layout.V1_KEY_LENGTH + _TWO_LENGTHS
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def key_length_at(data: Any, at: Any) -> Any:
-    """Give the place of the key length in the message at ``at``."""
-    return at + _UP_TO_TIMESTAMP + (0 if data[at + 16] == 0 else 8)
+    """Return the place of the key length of the message at ``at``."""
+    is_v0 = data[at + layout.MAGIC] == 0
+    return at + (layout.V0_KEY_LENGTH if is_v0 else layout.V1_KEY_LENGTH)
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -56,10 +57,10 @@ def _check_message(data: Any, at: Any, left: Any, failure: Any) -> Any:
     """Check that a message lies within ``left`` bytes and its fields fill it."""
     if left < V0_MIN_BYTES:
         return fail(failure, INNER_TOO_SMALL, left, V0_MIN_BYTES, at)
-    size_bytes = LOG_OVERHEAD + load_i32(data, at + 8)
+    size_bytes = size_at(data, at)
     if size_bytes > left:
         return fail(failure, RECORD_PAST_END, size_bytes, left, at)
-    magic = np.int64(np.int8(data[at + 16]))
+    magic = magic_at(data, at)
     if magic not in (0, 1):
         return fail(failure, BAD_LEGACY_MAGIC, magic, 1, at)
     least = V0_MIN_BYTES if magic == 0 else V1_MIN_BYTES
@@ -86,7 +87,7 @@ def _check_message(data: Any, at: Any, left: Any, failure: Any) -> Any:
 def check_messages(
     data: Any, start: Any, end: Any, wrapper_magic: Any, wrapper_offset: Any, failure: Any
 ) -> Any:
-    """Check an inner message set; gives (OK or not, messages, what to add to their offsets).
+    """Check an inner message set; return (OK or not, messages, what to add to their offsets).
 
     1. Inner messages are whole, not compressed, and there is at least one.
     2. In a v0 wrapper their offsets are absolute; in a v1 wrapper the last one's is the
@@ -100,11 +101,11 @@ def check_messages(
     while at < end:
         if _check_message(data, at, end - at, failure) != OK:
             return np.int64(failure[0]), count, np.int64(0)
-        codec = np.int64(data[at + 17]) & 0x07
+        codec = np.int64(data[at + layout.LEGACY_ATTRIBUTES]) & layout.CODEC_MASK
         if codec != 0:
             return fail(failure, INNER_COMPRESSED, codec, 0, at), count, np.int64(0)
         last_inner = load_i64(data, at)
-        at += LOG_OVERHEAD + load_i32(data, at + 8)
+        at += size_at(data, at)
         count += 1
     if count == 0:
         return fail(failure, NO_INNER_MESSAGES, 0, 1, start), count, np.int64(0)
@@ -123,12 +124,12 @@ def check_plain_message(data: Any, start: Any, end: Any, failure: Any) -> Any:
 
 
 def wrapper_value(message: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Give the value of a compressed message: its compressed message set.
+    """Return the value of a compressed message: its compressed message set.
 
     Raises:
         DecompressionError: the key or the value does not lie within the message.
     """
-    at = _UP_TO_TIMESTAMP + (0 if message[MAGIC_AT] == 0 else 8)
+    at = layout.V0_KEY_LENGTH if message[layout.MAGIC] == 0 else layout.V1_KEY_LENGTH
     for field in ("key", "value"):
         length = int.from_bytes(message[at : at + 4].tobytes(), "big", signed=True)
         left = len(message) - at - 4

@@ -34,7 +34,7 @@ END_OF_TIME_MS = 253_402_300_799_999
 
 
 def parse_span(text: str) -> int:
-    """Give a length of time such as ``90s``, ``5m``, ``2h``, ``3d``, ``1w``, ``250ms``, in ms.
+    """Return a length of time such as ``90s``, ``5m``, ``2h``, ``3d``, ``1w``, ``250ms``, in ms.
 
     Raises:
         UsageError: it is none.
@@ -49,7 +49,7 @@ def parse_span(text: str) -> int:
 
 
 def parse_moment(text: str, *, now_ms: int) -> int:
-    """Give a moment in ms since 1970, or the negative number of one of Kafka's names.
+    """Return a moment in ms since 1970, or the negative number of one of Kafka's names.
 
     Raises:
         UsageError: it is none, has no zone, or lies before 1970.
@@ -77,7 +77,7 @@ def parse_moment(text: str, *, now_ms: int) -> int:
 
 
 def parse_point(option: str, text: str, *, now_ms: int) -> int:
-    """Give a moment that is none of Kafka's names, as ``parse_moment`` reads it.
+    """Return a moment that is none of Kafka's names, as ``parse_moment`` reads it.
 
     Raises:
         UsageError: it is a name, none at all, or after the year 9999; ``option`` is named.

@@ -35,7 +35,7 @@ class PartitionFolder(NamedTuple):
 
 
 def parse_segment_name(name: str) -> int | None:
-    """Give the base offset in a segment's file name, None where the name is no segment's.
+    """Return the base offset in a segment's file name, None where the name is no segment's.
 
     Only 20 digits count. A broker takes any number before the first dot, but then opens the
     file named with 20 digits, not this one.

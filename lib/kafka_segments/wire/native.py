@@ -63,6 +63,17 @@ def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
+    """Load a big-endian int16 at ``index`` of a uint8 array, widened to int64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = _swapped(builder, _load(context, builder, signature, args, 16))
+        return builder.sext(word, ir.IntType(64))
+
+    return types.int64(array, types.intp), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
     """Load a big-endian int32 at ``index`` of a uint8 array, widened to int64."""
 

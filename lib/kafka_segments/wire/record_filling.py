@@ -6,6 +6,7 @@ import numpy as np
 
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import filling
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.failures import describe
 from kafka_segments.wire.sections import Int64s, decompressed_records, record_sections
@@ -51,7 +52,7 @@ class RecordFiller:
     def fill(
         self, batches: wire.Batches, data: wire.Bytes | None, data_position: int
     ) -> Iterator[int]:
-        """Give how many rows the columns hold, in the order of the log, whenever that is so.
+        """Return how many rows the columns hold, in the order of the log, whenever that is so.
 
         ``data`` holds the bytes of ``batches``, from ``data_position`` of the log on; None: they
         are too many.
@@ -84,7 +85,7 @@ class RecordFiller:
                 )
             return
         starts, ends = record_sections(batches, data_position)
-        for batch in np.flatnonzero(batches[wire.ATTRIBUTES] & wire.CODEC_MASK).tolist():
+        for batch in np.flatnonzero(batches[wire.ATTRIBUTES] & layout.CODEC_MASK).tolist():
             yield from self._fill_up(data, starts, ends, batch, batches)
             stored = data[starts[batch] : ends[batch]]
             try:
@@ -107,7 +108,7 @@ class RecordFiller:
                 return
             if status == filling.FAILED:
                 batch = self._fill[filling.BATCH]
-                is_compressed = batches[wire.ATTRIBUTES, batch] & wire.CODEC_MASK
+                is_compressed = batches[wire.ATTRIBUTES, batch] & layout.CODEC_MASK
                 section = "decompressed records" if is_compressed else "records"
                 reason = describe(self._failure, section=section, start=int(starts[batch]))
                 yield from self._give_up(batches, reason)

@@ -19,9 +19,11 @@ import numpy as np
 from numba import njit
 
 from kafka_segments.wire import batches as header
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import OK
 from kafka_segments.wire.filling import check_batch
-from kafka_segments.wire.messages import LOG_OVERHEAD, key_length_at
+from kafka_segments.wire.headers import size_at
+from kafka_segments.wire.messages import key_length_at
 from kafka_segments.wire.native import load_i32, load_i64
 from kafka_segments.wire.varints import read_varint, read_varlong
 
@@ -68,7 +70,7 @@ def _has_room(form: Any, out: Any, record_bytes: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _form_records(data: Any, end: Any, base_offset: Any, out: Any, form: Any) -> Any:
-    """Write the checked records of a batch v2 from AT on; gives whether all had room."""
+    """Write the checked records of a batch v2 from AT on; return whether all had room."""
     while form[LEFT] > 0:
         length, at = read_varint(data, form[AT], end)
         stop = at + length
@@ -95,10 +97,10 @@ def _form_records(data: Any, end: Any, base_offset: Any, out: Any, form: Any) ->
 
 @njit  # type: ignore[untyped-decorator]
 def _form_messages(data: Any, out: Any, form: Any) -> Any:
-    """Write checked messages v0 and v1 from AT on; gives whether all had room."""
+    """Write checked messages v0 and v1 from AT on; return whether all had room."""
     while form[LEFT] > 0:
         at = form[AT]
-        length = LOG_OVERHEAD + load_i32(data, at + 8)
+        length = size_at(data, at)
         if not _has_room(form, out, length):
             return False
         to = _store(out, form[USED], 8, load_i64(data, at) + form[SHIFT])
@@ -139,7 +141,7 @@ def form_batches(
             code = _begin(data, starts[batch], ends[batch], batches, form, failure)
             if code != OK:
                 return FAILED
-        if batches[header.MAGIC, batch] >= 2:
+        if batches[header.MAGIC, batch] >= layout.MAGIC_V2:
             is_done = _form_records(
                 data, ends[batch], batches[header.BASE_OFFSET, batch], out, form
             )

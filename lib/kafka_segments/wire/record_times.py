@@ -41,7 +41,7 @@ class RecordTimesReader:
     def read(
         self, batches: wire.Batches, data: wire.Bytes | None, data_position: int
     ) -> Iterator[RecordTimes]:
-        """Give the records of ``batches``, whose bytes are in ``data``; None: too many bytes."""
+        """Return the records of ``batches``, whose bytes are in ``data``; None: too many bytes."""
         for count in self._filler.fill(batches, data, data_position):
             rows = self._filler.columns.rows[:, :count].copy()
             positions = batches[wire.POSITION, rows[filling.ROW_BATCH]]

@@ -80,7 +80,7 @@ def tiered_log_of(path: str) -> TieredName | None:
 
 
 def parse_name_with_id(name: str) -> int | None:
-    """Give the base offset in ``<20 digits>.log`` or ``<20 digits>-<uuid>.log``, else None."""
+    """Return the base offset in ``<20 digits>.log`` or ``<20 digits>-<uuid>.log``, else None."""
     match = _WITH_UUID.fullmatch(name)
     if match is None:
         return parse_segment_name(name)

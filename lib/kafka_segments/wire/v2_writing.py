@@ -14,10 +14,11 @@ import numpy as np
 from numba import njit
 
 from kafka_segments.wire import batches as header
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32c_update
-from kafka_segments.wire.ends import HEADER_BYTES
 from kafka_segments.wire.failures import OK
-from kafka_segments.wire.messages import LOG_OVERHEAD, check_plain_message, key_length_at
+from kafka_segments.wire.headers import size_at
+from kafka_segments.wire.messages import check_plain_message, key_length_at
 from kafka_segments.wire.native import load_i32, load_i64
 from kafka_segments.wire.varints import varint_bytes, write_varint
 
@@ -68,7 +69,7 @@ def new_state(*, no_timestamp_as: int, most_batch_bytes: int) -> Any:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _copy_field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
-    """Write a key or value of ``length`` (negative: null) after its length; gives where it ends."""
+    """Write a length (negative: null) and the key or value; return where it ends."""
     to = write_varint(out, to, max(length, -1))
     source, sink = np.uintp(at), np.uintp(to)  # unsigned: an index from the end needs no test
     for k in range(np.uintp(max(length, 0))):
@@ -80,7 +81,7 @@ def _copy_field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
 def _write_record(
     data: Any, at: Any, offset_delta: Any, timestamp_delta: Any, out: Any, to: Any
 ) -> Any:
-    """Write the checked message at ``at`` as a record; gives where it ends."""
+    """Write the checked message at ``at`` as a record; return where it ends."""
     key_at = key_length_at(data, at) + 4
     key_length = load_i32(data, key_at - 4)
     value_at = key_at + max(key_length, 0) + 4
@@ -100,19 +101,21 @@ def _write_record(
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _timestamp(data: Any, at: Any, batches: Any, batch: Any, no_timestamp_as: Any) -> Any:
-    """Give a message's timestamp: its own, or with LogAppendTime its set's; v0 has none."""
-    is_append_time = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
-    is_v0 = data[at + 16] == 0
+    """Return a message's timestamp: its own, or with LogAppendTime its set's; v0 has none."""
+    is_v0 = data[at + layout.MAGIC] == 0
+    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     if is_append_time and batches[header.MAGIC, batch] == 1:
-        return np.int64(header.NO_TIMESTAMP) if is_v0 else batches[header.MAX_TIMESTAMP, batch]
-    timestamp = np.int64(header.NO_TIMESTAMP) if is_v0 else load_i64(data, at + 18)
-    return no_timestamp_as if timestamp == header.NO_TIMESTAMP else timestamp
+        return np.int64(layout.NO_TIMESTAMP) if is_v0 else batches[header.MAX_TIMESTAMP, batch]
+    timestamp = np.int64(layout.NO_TIMESTAMP)
+    if not is_v0:
+        timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
+    return no_timestamp_as if timestamp == layout.NO_TIMESTAMP else timestamp
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _check(offset: Any, last_offset: Any, base_offset: Any, timestamp: Any) -> Any:
     """Say why Kafka would not append a record after the one before; WRITTEN: it would."""
-    if timestamp < header.NO_TIMESTAMP:
+    if timestamp < layout.NO_TIMESTAMP:
         return NEGATIVE_TIMESTAMP
     if offset <= last_offset:
         return OFFSET_ORDER
@@ -139,10 +142,10 @@ def write_records(
     """
     is_append_time = (
         batches[header.MAGIC, batch] == 1
-        and batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME != 0
+        and batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     )
     base_offset = base_timestamp = last_offset = count = ageless = np.int64(0)
-    max_timestamp = np.int64(header.NO_TIMESTAMP)
+    max_timestamp = np.int64(layout.NO_TIMESTAMP)
     at = start
     while at < end:
         offset = load_i64(data, at) + shift
@@ -152,13 +155,13 @@ def write_records(
         status = _check(offset, last_offset, base_offset, timestamp)
         if status != WRITTEN:
             return status
-        if is_append_time and data[at + 16] == 0:
+        if is_append_time and data[at + layout.MAGIC] == 0:
             ageless += 1
         to = _write_record(data, at, offset - base_offset, timestamp - base_timestamp, out, to)
         last_offset = offset
         max_timestamp = max(max_timestamp, timestamp)
         count += 1
-        at += LOG_OVERHEAD + load_i32(data, at + 8)
+        at += size_at(data, at)
     facts[LAST_MESSAGE] = last_offset
     last_offset = max(last_offset, batches[header.LAST_OFFSET, batch])
     if last_offset - base_offset > MAX_OFFSET_DELTA:
@@ -178,20 +181,22 @@ def _store(out: Any, at: Any, width: Any, value: Any) -> None:
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def write_header(out: Any, at: Any, end: Any, attributes: Any, facts: Any, state: Any) -> None:
     """Write the header of the batch ``out[at:end]`` whose records are in place, and count it."""
-    _store(out, at, 8, facts[BASE_OFFSET])
-    _store(out, at + 8, 4, end - at - LOG_OVERHEAD)
-    _store(out, at + 12, 4, np.int64(-1))  # leader epoch
-    out[at + 16] = header.MAGIC_V2
-    _store(out, at + 21, 2, attributes)
-    _store(out, at + 23, 4, facts[LAST_OFFSET] - facts[BASE_OFFSET])
-    _store(out, at + 27, 8, facts[BASE_TIMESTAMP])
-    _store(out, at + 35, 8, facts[MAX_TIMESTAMP])
-    _store(out, at + 43, 8, np.int64(-1))  # producer id
-    _store(out, at + 51, 2, np.int64(-1))  # producer epoch
-    _store(out, at + 53, 4, np.int64(-1))  # base sequence
-    _store(out, at + 57, 4, facts[COUNT])
-    crc = crc32c_update(out, at + 21, end, np.uint64(CRC_START), state[BY_INSTRUCTION] != 0)
-    _store(out, at + 17, 4, np.int64(crc ^ np.uint64(CRC_START)))
+    absent = np.int64(layout.ABSENT)
+    _store(out, at + layout.BASE_OFFSET, 8, facts[BASE_OFFSET])
+    _store(out, at + layout.LENGTH, 4, end - at - layout.LOG_OVERHEAD)
+    _store(out, at + layout.LEADER_EPOCH, 4, absent)
+    out[at + layout.MAGIC] = layout.MAGIC_V2
+    _store(out, at + layout.ATTRIBUTES_HIGH, 2, attributes)
+    _store(out, at + layout.LAST_OFFSET_DELTA, 4, facts[LAST_OFFSET] - facts[BASE_OFFSET])
+    _store(out, at + layout.BASE_TIMESTAMP, 8, facts[BASE_TIMESTAMP])
+    _store(out, at + layout.MAX_TIMESTAMP, 8, facts[MAX_TIMESTAMP])
+    _store(out, at + layout.PRODUCER_ID, 8, absent)
+    _store(out, at + layout.PRODUCER_EPOCH, 2, absent)
+    _store(out, at + layout.BASE_SEQUENCE, 4, absent)
+    _store(out, at + layout.RECORD_COUNT, 4, facts[COUNT])
+    start, by_instruction = at + layout.CRC_FROM, state[BY_INSTRUCTION] != 0
+    crc = crc32c_update(out, start, end, np.uint64(CRC_START), by_instruction)
+    _store(out, at + layout.CRC, 4, np.int64(crc ^ np.uint64(CRC_START)))
     state[BATCHES] += 1
     state[RECORDS] += facts[COUNT]
 
@@ -239,7 +244,7 @@ def convert_plain(
         start = batches[header.POSITION, batch] - data_position
         end = start + batches[header.SIZE_BYTES, batch]
         at = state[USED]
-        if len(out) - at < HEADER_BYTES + MOST_RECORD_OVERHEAD + end - start:
+        if len(out) - at < layout.HEADER_BYTES + MOST_RECORD_OVERHEAD + end - start:
             return NO_ROOM, batch
         if check_plain_message(data, start, end, failure) != OK:
             return UNDECODABLE, batch
@@ -252,13 +257,13 @@ def convert_plain(
             batch,
             state[NO_TIMESTAMP_AS],
             out,
-            at + HEADER_BYTES,
+            at + layout.HEADER_BYTES,
             facts,
         )
         if status != WRITTEN:
             return status, batch
         is_append_time = batches[header.MAGIC, batch] == 1
-        attributes = batches[header.ATTRIBUTES, batch] & header.LOG_APPEND_TIME
+        attributes = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME
         write_header(out, at, facts[END], attributes if is_append_time else 0, facts, state)
         _note_size(state, facts[END] - at, batches[header.POSITION, batch])
         state[USED] = facts[END]

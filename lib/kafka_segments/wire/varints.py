@@ -14,7 +14,7 @@ TOO_LONG = -2
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def read_varint(data: Any, at: Any, end: Any) -> Any:
-    """Read an int32; gives (value, next byte), or PAST_END or TOO_LONG for the next byte.
+    """Read an int32; return (value, next byte), or PAST_END or TOO_LONG for the next byte.
 
     Five bytes at most; bits above the 32nd are dropped, as Kafka drops them.
     """
@@ -53,7 +53,7 @@ def read_varlong(data: Any, at: Any, end: Any) -> Any:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def varint_bytes(value: Any) -> Any:
-    """Give how many bytes ``write_varint`` takes for an int64."""
+    """Return how many bytes ``write_varint`` takes for an int64."""
     left = np.uint64((np.int64(value) << 1) ^ (np.int64(value) >> 63))
     count = 1
     while left >= np.uint64(0x80):
@@ -64,7 +64,7 @@ def varint_bytes(value: Any) -> Any:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def write_varint(out: Any, at: Any, value: Any) -> Any:
-    """Write an int32 or int64, the same bytes where it is either; gives the next byte."""
+    """Write an int32 or int64, the same bytes where it is either; return the next byte."""
     left = np.uint64((np.int64(value) << 1) ^ (np.int64(value) >> 63))
     while left >= np.uint64(0x80):
         out[at] = np.uint8((left & np.uint64(0x7F)) | np.uint64(0x80))

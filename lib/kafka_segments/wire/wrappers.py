@@ -7,13 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.wire.batches import CODEC_MASK, LOG_OVERHEAD
 from kafka_segments.wire.codecs import Bytes, DecompressionError, Decompressor
-from kafka_segments.wire.ends import MIN_SIZE
-from kafka_segments.wire.messages import MAGIC_AT, wrapper_value
+from kafka_segments.wire.header_layout import (
+    CODEC_MASK,
+    LEGACY_ATTRIBUTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    MIN_LENGTH,
+)
+from kafka_segments.wire.messages import wrapper_value
 
 MOST_BYTES = 256 * 1024 * 1024
-_ATTRIBUTES_AT = 17
 
 
 class _Inner(NamedTuple):
@@ -22,15 +26,15 @@ class _Inner(NamedTuple):
 
 
 def first_offset(message: Bytes, decompressor: Decompressor) -> int:
-    """Give the offset of a wrapper's first message, as Kafka reads it: all of them are read.
+    """Return the offset of a wrapper's first message, as Kafka reads it: all of them are read.
 
     Raises:
         DecompressionError: Kafka throws at it.
     """
-    magic = int(message[MAGIC_AT].view(np.int8))
+    magic = int(message[MAGIC].view(np.int8))
     if magic not in (0, 1):
         raise DecompressionError(f"a compressed message has magic {magic}, 0 or 1 expected")
-    codec = int(message[_ATTRIBUTES_AT]) & CODEC_MASK
+    codec = int(message[LEGACY_ATTRIBUTES]) & CODEC_MASK
     inner = decompressor.decompress(codec, wrapper_value(message), magic=magic)
     first, last = _ends(inner)
     if first.attributes & CODEC_MASK:
@@ -46,16 +50,18 @@ def first_offset(message: Bytes, decompressor: Decompressor) -> int:
 
 
 def _ends(inner: Bytes) -> tuple[_Inner, _Inner]:
-    """Give the first and the last message of a set; a torn last one does not count."""
+    """Return the first and the last message of a set; a torn last one does not count."""
     first = last = None
     at = 0
     while len(inner) - at >= LOG_OVERHEAD:
         size = int.from_bytes(inner[at + 8 : at + 12].tobytes(), "big", signed=True)
-        if size < MIN_SIZE:
-            raise DecompressionError(f"an inner message says {size} bytes, the least is {MIN_SIZE}")
+        if size < MIN_LENGTH:
+            raise DecompressionError(
+                f"an inner message says {size} bytes, the least is {MIN_LENGTH}"
+            )
         if size > len(inner) - at - LOG_OVERHEAD:
             break
-        last = _Inner(_int64(inner, at), int(inner[at + _ATTRIBUTES_AT]))
+        last = _Inner(_int64(inner, at), int(inner[at + LEGACY_ATTRIBUTES]))
         first = first or last
         at += LOG_OVERHEAD + size
     if first is None or last is None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import check_time_index
 from kafka_segments.wire.batches import Batches
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 
 Int64s = npt.NDArray[np.int64]
 NOT_THERE = -1
@@ -67,8 +68,8 @@ class LogProbe:
         offsets = np.maximum.accumulate(np.concatenate(([self._last_offset], last_offsets)))
         times = np.concatenate(([self._max_timestamp], batches[wire.MAX_TIMESTAMP]))
         times = np.maximum.accumulate(times)
-        is_legacy = batches[wire.MAGIC] < wire.MAGIC_V2
-        is_compressed = batches[wire.ATTRIBUTES] & wire.CODEC_MASK != 0
+        is_legacy = batches[wire.MAGIC] < layout.MAGIC_V2
+        is_compressed = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
         facts = BatchFacts(
             positions,
             np.concatenate(([self.last_position], positions[:-1])),

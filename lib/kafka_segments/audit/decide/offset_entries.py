@@ -25,7 +25,7 @@ from kafka_segments.audit.decide.judgement import (
     difference,
 )
 from kafka_segments.audit.decide.log_probe import BatchFacts, LogProbe
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 
 _MOST_LEFT_OUT = 3  # entries at the end that restarts can leave out, one each
 _NAMES = ("offset", "position")

@@ -18,7 +18,7 @@ from kafka_segments.audit.decide.offset_entries import judge_offset_entries
 from kafka_segments.audit.decide.time_entries import judge_time_entries
 from kafka_segments.audit.decide.transactions import judge_txn_index
 from kafka_segments.index.offset_index import decode_offset_index, encode_offset_index
-from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.index.time_index import decode_time_index, encode_time_index
 
 SEGMENT_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)

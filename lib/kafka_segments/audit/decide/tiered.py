@@ -29,7 +29,7 @@ from kafka_segments.audit.decide.judgement import (
 )
 from kafka_segments.audit.decide.odd_files import ODD_KINDS, odd_index_consequence
 from kafka_segments.broker_rules.versions import Version
-from kafka_segments.index.recovery import SegmentRecovery
+from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart
 from kafka_segments.wire.segment_manifest import RemoteSegment, SegmentManifest
 from kafka_segments.wire.tiered_names import INDEXES, MANIFEST, TieredFolder, TieredName

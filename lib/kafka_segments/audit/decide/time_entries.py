@@ -21,7 +21,7 @@ from kafka_segments.audit.decide.judgement import (
     difference,
 )
 from kafka_segments.audit.decide.log_probe import LogProbe
-from kafka_segments.index.recovery import Entries
+from kafka_segments.index.segment import Entries
 
 _NAMES = ("timestamp", "offset")
 

@@ -27,6 +27,7 @@ from kafka_segments.index.transactions import (
     encode_transaction_index,
 )
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 
 
 def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgement | None:
@@ -81,8 +82,8 @@ def _markers(walk: WalkLog) -> dict[int, int]:
     """Return the producer of every control batch, by offset."""
     markers: dict[int, int] = {}
     for batches in walk():
-        is_v2 = batches[wire.MAGIC] >= wire.MAGIC_V2
-        is_control = batches[wire.ATTRIBUTES] & wire.CONTROL != 0
+        is_v2 = batches[wire.MAGIC] >= layout.MAGIC_V2
+        is_control = batches[wire.ATTRIBUTES] & layout.CONTROL != 0
         found = batches[:, is_v2 & is_control]
         markers.update(
             zip(found[wire.BASE_OFFSET].tolist(), found[wire.PRODUCER_ID].tolist(), strict=True)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.build.decide.plan import SCAN
-from kafka_segments.index.recovery import DamageKind
+from kafka_segments.index.segment import DamageKind
 
 _CHECK = 0  # the step of a producer without transactions
 

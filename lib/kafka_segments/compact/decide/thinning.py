@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.index.offset_index import decode_offset_index, encode_offset_index
-from kafka_segments.index.recovery import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, Entries
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, Entries
 from kafka_segments.index.time_index import decode_time_index, encode_time_index
 
 

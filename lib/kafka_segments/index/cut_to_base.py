@@ -1,8 +1,8 @@
-"""What a broker leaves of a segment at whose recovery an index entry goes back.
+"""What a broker leaves of a segment when recovery finds an index entry whose offset goes back.
 
-It truncates the segment to its base offset. That empties it as a rule: the first batch ends at or
-above the base offset, so the cut is at byte 0. An entry at the base offset itself, or one that
-lies below it, moves the cut to that entry's place, and what stands before it stays.
+The broker truncates the segment to its base offset. That mostly empties it: the first batch ends at
+or above the base offset, so the cut is at byte 0. Where an index entry is at the base offset or
+below it, the cut is at that entry's place, and the bytes before it stay.
 
 Source: LogLoader.recoverLog, LogSegment.truncateTo, AbstractIndex.largestLowerBoundSlotFor.
 """
@@ -23,7 +23,10 @@ _NO_TIMESTAMP = -1
 
 
 class Left(NamedTuple):
-    """What is left; ``end_target`` and ``end_start`` are where the log's end is searched from."""
+    """What is left of a segment.
+
+    The log's end is searched for from byte ``end_start`` on, at offset ``end_target``.
+    """
 
     log_bytes: int
     offset_entries: Entries
@@ -46,7 +49,7 @@ def truncated_to_base(
     """Truncate a segment to its base offset; ``max_timestamp`` is that of the batches read.
 
     Raises:
-        UnreadableBatchError: Kafka throws at it.
+        UnreadableBatchError: Kafka throws when it looks for the cut.
     """
     slot = _slot(offset_entries[:, 0], base_offset, entry_bytes=8)
     start = 0 if slot < 0 else int(offset_entries[slot, 1])
@@ -85,9 +88,9 @@ def _truncated(entries: Entries, slot: int, column: int, base_offset: int) -> En
 
 
 def _slot(values: Entries, target: int, *, entry_bytes: int) -> int:
-    """Find the entry with the greatest value not above the target, -1: none.
+    """Return the row of the greatest value not above the target, or -1 where there is none.
 
-    By Kafka's own steps, which matter where the values do not rise.
+    The steps are Kafka's own: they matter where the values do not rise.
     """
     if not len(values):
         return -1

@@ -1,0 +1,264 @@
+"""Folds the segments of a log as a broker loads it: producer state, snapshots, leader epochs.
+
+Source: LogLoader.load, recoverSegment; UnifiedLog.rebuildProducerState; ProducerStateManager
+truncateAndReload, takeSnapshot, removeStraySnapshots (3.0 and later).
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
+from kafka_segments.index import leader_epochs
+from kafka_segments.index.damages import FAILING
+from kafka_segments.index.log import LoadOptions, LogFiles, Reaches, Reread, Verdict
+from kafka_segments.index.log_damages import (
+    UNREAD,
+    is_marker_read_again,
+    negative_epoch,
+    not_loaded,
+    refused_by,
+    unreadable_again,
+)
+from kafka_segments.index.producer_state import ProducerState
+from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
+from kafka_segments.index.snapshots import encode_snapshot
+from kafka_segments.wire.checkpoints import EpochStart
+
+_REFUSED_BY_LOADS = (*FAILING, *UNREAD, DamageKind.UNREADABLE_CUT)
+
+
+class _Snapshot(NamedTuple):
+    offset: int
+    state: ProducerState
+
+
+@dataclass
+class LogLoad:
+    """Folds the segments of a log as a broker loads it."""
+
+    options: LoadOptions
+    is_unclean: bool
+    reread: Reread | None = None
+    reaches: Reaches | None = None
+    _snapshots: list[_Snapshot] = field(default_factory=list)  # the last few, ascending
+    _taken: list[SegmentSummary] = field(default_factory=list)  # that a snapshot kept may lack
+    _bases: list[int] = field(default_factory=list)
+    _segments: list[SegmentSummary] = field(default_factory=list)  # of ``_bases``, without tables
+    _epochs: list[EpochStart] = field(default_factory=list)
+    _last: SegmentSummary | None = None
+    _stopped: Damage | None = None
+    _is_refused: bool = False
+
+    def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> Verdict:
+        """Take the next segment, in base-offset order, and return what the load makes of it.
+
+        ``is_piece``: it is a piece of a split segment, which has index files in every mode.
+        """
+        if self._stopped is not None:
+            return Verdict(damage=self._stopped)
+        is_unclean = self.is_unclean or is_piece
+        refused = negative_epoch(self._epochs, segment)
+        if refused is not None:
+            return self._refuse(segment, refused)
+        if self._fails_again(segment.base_offset):
+            return self._refuse(segment, not_loaded(DamageKind.UNREADABLE_AGAIN))
+        self._bases.append(segment.base_offset)
+        self._segments.append(segment._replace(leader_epochs=(), producers=empty_summary()))
+        self._last = segment
+        try:
+            state, last_snapshot = self._rebuilt(segment.base_offset)
+            if segment.base_offset > last_snapshot:
+                self._snapshots.append(_Snapshot(segment.base_offset, state.copy()))
+            snapshot = self._snapshot_at(segment.base_offset)
+            aborted = state.apply(segment.producers)
+        except InvalidTransactionError as error:
+            return self._refuse(segment, refused_by(error))
+        except UnreadableBatchError as error:
+            return self._refuse(segment, unreadable_again(error))
+        is_emptied = segment.damage_kind == DamageKind.OFFSET_GOES_BACK
+        is_cut = is_unclean and segment.truncated_bytes > 0
+        is_unread = segment.damage_kind == DamageKind.UNREADABLE_END and is_cut
+        is_below_start = segment.next_offset <= self.options.log_start_offset  # none is read again
+        is_unread |= is_marker_read_again(segment) and not is_below_start
+        if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
+            return self._refuse(segment, None)
+        if len(segment.producers.producers) or segment.has_wrappers:
+            self._taken.append(segment)
+        self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
+        if is_cut:
+            self._remove_later(segment)
+        if is_emptied:
+            return Verdict(snapshot=snapshot)
+        if segment.producer_end_offset > max(last_snapshot, segment.base_offset):
+            self._snapshots.append(_Snapshot(segment.producer_end_offset, state))
+        return Verdict(aborted, snapshot=snapshot)
+
+    def _fails_again(self, end: int) -> bool:
+        """Tell whether a load throws at the last segment taken, to rebuild what reaches ``end``.
+
+        In a load without index files the log gets a segment only after its recovery, so the end of
+        the segment before is looked up.
+        """
+        last = self._last
+        if last is None or last.producer_end_offset >= end or self._is_looked_up(last):
+            return False
+        looks_at_end = not self.is_unclean or last.producer_end_offset >= last.next_offset
+        is_at_end = last.damage_kind == DamageKind.UNREADABLE_END and looks_at_end
+        return is_at_end or last.damage_kind == DamageKind.UNREADABLE_AGAIN
+
+    def _is_looked_up(self, segment: SegmentSummary) -> bool:
+        """Tell whether the load may look up other offsets in a segment than its recovery did.
+
+        A search throws at a compressed message that it passes and cannot read.
+        """
+        is_cut_off = segment.base_offset < self.options.log_start_offset
+        has_moved = segment.producers.goes_back() or is_cut_off
+        return segment.has_wrappers and has_moved and self.reread is not None
+
+    def take_first_try(self, segment: SegmentSummary) -> None:
+        """Take the leader epochs of a segment that is then split: they stay of its recovery."""
+        if self._stopped is None:
+            self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
+
+    def _rebuilt(self, offset: int, start: int | None = None) -> tuple[ProducerState, int]:
+        """Rebuild the producer state up to an offset; return it, and the newest snapshot's offset.
+
+        Source: UnifiedLog.rebuildProducerState.
+        """
+        state, last_snapshot = self._reload(offset, start)
+        if last_snapshot >= offset:
+            return state, last_snapshot
+        reached = last_snapshot
+        first = bisect_right(self._bases, reached)
+        floor = self._bases[first - 1] if first else None
+        beyond = bisect_right(self._bases, offset)
+        holder = self._bases[beyond - 1] if beyond else None
+        for segment in self._taken:
+            base_offset = segment.base_offset
+            if base_offset >= offset or (floor is not None and base_offset < floor):
+                continue
+            reached = max(base_offset, reached)
+            limit = offset if base_offset == holder else None
+            is_odd = self._is_looked_up(segment) or offset < segment.next_offset
+            is_limited = is_odd and not self.is_unclean and self._is_last(base_offset)
+            if is_limited and segment.has_wrappers and self.reread is not None:
+                self.reread(segment, reached, offset)
+            state.apply(self._read_again(segment, reached, limit), is_reread=True)
+        return state, last_snapshot
+
+    def _is_last(self, base_offset: int) -> bool:
+        """Tell whether a segment was the last that the log had while the next one was recovered."""
+        return base_offset == self._bases[-2:][0]
+
+    def _reload(self, offset: int, start: int | None) -> tuple[ProducerState, int]:
+        """Read the newest snapshot up to an offset, as every recovery of a segment does."""
+        options = self.options
+        start = options.log_start_offset if start is None else start
+        self._snapshots = [
+            snapshot for snapshot in self._snapshots if start < snapshot.offset <= offset
+        ][-2:]
+        oldest = self._snapshots[0].offset if self._snapshots else start
+        first = bisect_right(self._bases, oldest)
+        floor = self._bases[first - 1] if first else oldest
+        self._taken = [segment for segment in self._taken if segment.base_offset >= floor]
+        if not self._snapshots:
+            return ProducerState(), start
+        newest = self._snapshots[-1]
+        state = newest.state.without_expired(
+            now_ms=options.now_ms, expiration_ms=options.expiration_ms
+        )
+        return state.copy(), newest.offset
+
+    def _read_again(self, segment: SegmentSummary, start: int, end: int | None) -> ProducerSummary:
+        """Return the producers of a segment's batches from an offset on.
+
+        Where offsets rise, there are mostly none.
+        """
+        has_moved = segment.producers.goes_back() or segment.damage_kind == (
+            DamageKind.OFFSET_GOES_BACK
+        )
+        is_before = segment.has_wrappers and start < segment.producer_end_offset
+        if self.reread is not None and (is_before or self._is_looked_up(segment)):
+            return self.reread(segment, start, end)
+        if not has_moved and segment.producer_end_offset <= start:
+            return empty_summary()
+        is_whole = start <= segment.base_offset and (end is None or end >= segment.next_offset)
+        if self.reread is None or (is_whole and not has_moved):
+            return segment.producers
+        return self.reread(segment, start, end)
+
+    def _snapshot_at(self, base_offset: int) -> bytes | None:
+        if base_offset <= self._start_offset() or self._snapshots[-1].offset != base_offset:
+            return None
+        return encode_snapshot(self._snapshots[-1].state)
+
+    def _start_offset(self) -> int:
+        return max(self.options.log_start_offset, self._bases[0] if self._bases else 0)
+
+    def _refuse(self, segment: SegmentSummary, damage: Damage | None) -> Verdict:
+        self._is_refused = True
+        message = f"a broker does not load the log: see segment {segment.base_offset}"
+        self._stopped = Damage(DamageKind.NOT_LOADED, 0, message)
+        if damage is None and segment.damage_kind in (
+            DamageKind.BAD_MARKER,
+            DamageKind.OFFSET_GOES_BACK,
+            DamageKind.UNREADABLE_CUT,
+            DamageKind.UNREADABLE_END,
+        ):
+            damage = not_loaded(segment.damage_kind)
+        return Verdict(damage=damage)
+
+    def _remove_later(self, segment: SegmentSummary) -> None:
+        message = f"bytes of segment {segment.base_offset} are cut off: all later segments go"
+        self._stopped = Damage(DamageKind.REMOVED, 0, message)
+
+    def finish(self) -> LogFiles:
+        """Return the files of the loaded log."""
+        last = self._last
+        if self._is_refused or last is None:
+            return LogFiles({}, None)
+        kind = last.damage_kind
+        fails = kind == DamageKind.UNREADABLE_END or self._fails_again(last.next_offset)
+        if fails and kind is not None:
+            return LogFiles({}, None, not_loaded(kind))
+        end = last.next_offset
+        try:
+            state, last_snapshot = self._rebuilt(end, self._start_offset())
+            self._look_up_unstable(state, end)
+        except InvalidTransactionError as error:
+            return LogFiles({}, None, refused_by(error))
+        except UnreadableBatchError as error:
+            return LogFiles({}, None, unreadable_again(error))
+        if end > last_snapshot:
+            self._snapshots.append(_Snapshot(end, state))
+        epochs = leader_epochs.truncate_epochs_from_end(self._epochs, end)
+        epochs = leader_epochs.truncate_epochs_from_start(epochs, self.options.log_start_offset)
+        has_epochs = bool(self._epochs)  # else the file stays as it was made, empty
+        return LogFiles(
+            {
+                snapshot.offset: encode_snapshot(snapshot.state)
+                for snapshot in self._snapshots
+                if snapshot.offset > max(last.base_offset, self._start_offset())
+            },
+            leader_epochs.encode_leader_epochs(epochs) if has_epochs else b"",
+        )
+
+    def _look_up_unstable(self, state: ProducerState, end: int) -> None:
+        """Look up the first offset that a transaction leaves unstable, as a loaded log does.
+
+        Only a compressed message v0 or v1 makes that throw: without one nothing is read.
+        Source: UnifiedLog.maybeIncrementFirstUnstableOffset, LocalLog.read.
+        """
+        unstable = state.first_unstable_offset()
+        if unstable is None or self.reaches is None:
+            return
+        offset = max(unstable, self._start_offset())
+        floor = bisect_right(self._bases, offset)
+        if offset >= end or not floor:
+            return
+        beyond = self._segments[floor - 1 :]
+        while any(segment.has_wrappers for segment in beyond):
+            if self.reaches(beyond.pop(0), offset):
+                return

@@ -1,0 +1,56 @@
+"""Folds the producer state over segments that are recovered each on its own."""
+
+from kafka_segments.errors import InvalidTransactionError
+from kafka_segments.index import leader_epochs
+from kafka_segments.index.damages import FAILING
+from kafka_segments.index.log import LogFiles, Verdict
+from kafka_segments.index.log_damages import is_marker_read_again, negative_epoch, refused_by
+from kafka_segments.index.producer_state import ProducerState
+from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
+from kafka_segments.wire.checkpoints import EpochStart
+
+_WITHOUT_TRACE = (  # kinds of damage whose segments leave the producer state as it was
+    *FAILING,
+    DamageKind.OFFSET_GOES_BACK,
+    DamageKind.UNREADABLE_CUT,
+    DamageKind.UNREADABLE_END,
+    DamageKind.UNREADABLE_FIRST,
+)
+
+
+class SegmentFold:
+    """Folds segments that are recovered each on its own."""
+
+    def __init__(self) -> None:
+        self._state = ProducerState()
+        self._epochs: list[EpochStart] = []
+        self._stopped: Damage | None = None
+
+    def take(self, segment: SegmentSummary) -> Verdict:
+        """Take the next segment."""
+        if self._stopped is not None:
+            return Verdict(damage=self._stopped)
+        refused = negative_epoch(self._epochs, segment)
+        if refused is not None:
+            return Verdict(damage=refused)
+        self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
+        before = self._state.copy()
+        try:
+            aborted = self._state.apply(segment.producers)
+        except InvalidTransactionError as error:
+            return Verdict(damage=refused_by(error))
+        if segment.damage_kind in _WITHOUT_TRACE:
+            self._state = before
+            return Verdict()
+        if is_marker_read_again(segment):
+            self._stopped = Damage(
+                DamageKind.NOT_LOADED,
+                0,
+                "the producer state cannot be rebuilt: Kafka throws when it reads again the marker"
+                f" at which segment {segment.base_offset} ends",
+            )
+        return Verdict(aborted)
+
+    def finish(self) -> LogFiles:
+        """Return no files: snapshots and leader epochs are of a whole log."""
+        return LogFiles({}, None)

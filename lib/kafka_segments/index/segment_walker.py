@@ -1,0 +1,139 @@
+"""Reads a segment buffer by buffer into the compiled walk, and collects what the walk gives."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index import kernel, markers
+from kafka_segments.index import walk as walks
+from kafka_segments.index.appending import append_last_time_entry
+from kafka_segments.index.producer_batches import BATCH_COLUMNS
+from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.index.segment import Entries, joined
+from kafka_segments.index.summarizer import Summarizer
+from kafka_segments.index.walk import SegmentWalk
+from kafka_segments.wire.header_layout import HEADER_BYTES, MIN_BATCH_BYTES
+from kafka_segments.wire.reading import ReadInto
+
+_BUFFER_BYTES = 1024 * 1024  # fits the second-level cache: reading and checksumming meet there
+_HEADERS_BUFFER_BYTES = 64 * 1024
+_MOST_MARKER_BYTES = 64 * 1024 * 1024
+_EPOCHS = 1024
+
+
+class Walked(NamedTuple):
+    """What a walk over a segment gives beside what its record says."""
+
+    offset_entries: Entries
+    time_entries: Entries
+    leader_epochs: Entries
+    producers: ProducerSummary
+
+
+class SegmentWalker:
+    """Walks over segments one after another, with buffers that are made once.
+
+    ``marker_message`` says what is wrong with the last marker that was decoded outside the kernel.
+    """
+
+    def __init__(self, *, check_crc: bool) -> None:
+        size = _BUFFER_BYTES if check_crc else _HEADERS_BUFFER_BYTES
+        most_entries = size // MIN_BATCH_BYTES + 2
+        self._buffer = np.zeros(kernel.HEADER_ROOM + size, dtype=np.uint8)
+        self._bytes = self._buffer[kernel.HEADER_ROOM :]
+        self._view = memoryview(self._bytes)
+        self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
+        self._time_out = np.empty((most_entries, 2), dtype=np.int64)
+        self._epochs_out = np.empty((_EPOCHS, 2), dtype=np.int64)
+        most_batches = size // HEADER_BYTES + 2
+        self._producers_out = np.empty((most_batches, BATCH_COLUMNS), dtype=np.int64)
+        self.marker_message = ""
+
+    def walk(self, read_into: ReadInto, walk: SegmentWalk) -> Walked:
+        """Walk over the file that ``walk`` describes, until its status says how it ended.
+
+        Raises:
+            FileChangedError: the file ended before ``walk.end``.
+            OSError: whatever ``read_into`` raises.
+        """
+        parts: tuple[list[Entries], list[Entries], list[Entries]] = ([], [], [])
+        outputs = (self._offset_out, self._time_out, self._epochs_out)
+        summarizer: Summarizer | None = None
+        position = 0
+        while True:
+            length = min(len(self._bytes), walk.end - position)
+            self._fill(read_into, position, length, end=walk.end)
+            position = int(
+                kernel.scan_buffer(
+                    self._buffer, length, position, walk.values, *outputs, self._producers_out
+                )
+            )
+            counts = (walk.new_offset_entries, walk.new_time_entries, walk.new_epochs)
+            for part, output, count in zip(parts, outputs, counts, strict=True):
+                if count:
+                    part.append(output[:count].copy())
+            if walk.new_producer_batches:
+                summarizer = summarizer or Summarizer(keeps_all=bool(walk.takes_any_offset))
+                summarizer.add(self._producers_out[: walk.new_producer_batches])
+            if walk.status == walks.WANTS_MARKER:
+                self._decode_marker(read_into, walk)
+            elif walk.status not in (walks.READ_ON, walks.WANTS_EPOCH_SPACE):
+                offsets, times, epochs = (joined(part) for part in parts)
+                return Walked(offsets, times, epochs, _producers(summarizer, walk))
+
+    def last_time_entry(self, walk: SegmentWalk) -> Entries:
+        """Return the time entry that the end of a segment gets: one row, or none.
+
+        Where the time index refuses it, that becomes the status of ``walk``.
+        """
+        status = append_last_time_entry(walk.values, self._time_out)
+        if status != walks.SOUND:
+            walk.status = status
+        return self._time_out[: walk.new_time_entries].copy()
+
+    def only_zeros(self, read_into: ReadInto, position: int, end: int) -> bool:
+        """Tell whether a file has nothing but zero bytes from a position on.
+
+        Raises:
+            FileChangedError: the file ended before ``end``.
+            OSError: whatever ``read_into`` raises.
+        """
+        while position < end:
+            length = min(len(self._bytes), end - position)
+            self._fill(read_into, position, length, end=end)
+            if self._bytes[:length].any():
+                return False
+            position += length
+        return True
+
+    def _fill(self, read_into: ReadInto, position: int, length: int, *, end: int) -> None:
+        read = read_into(position, self._view[:length]) if length else 0
+        if read < length:
+            raise FileChangedError(position + read, end)
+
+    def _decode_marker(self, read_into: ReadInto, walk: SegmentWalk) -> None:
+        """Decode the marker that the kernel could not, for its next call."""
+        position, length = walk.position, walk.found
+        walk.decoded_position = position
+        if length > _MOST_MARKER_BYTES:
+            walk.decoded_end = markers.IS_REFUSED
+            self.marker_message = f"a marker of {length} bytes"
+            return
+        batch = np.empty(length, dtype=np.uint8)
+        read = read_into(position, memoryview(batch))
+        if read < length:
+            raise FileChangedError(position + read, walk.end)
+        decoded = markers.decode_marker(batch)
+        self.marker_message = decoded.message
+        walk.decoded_end = decoded.end
+        walk.decoded_kind = decoded.kind
+        walk.decoded_coordinator_epoch = decoded.coordinator_epoch
+        walk.decoded_timestamp = decoded.timestamp
+
+
+def _producers(summarizer: Summarizer | None, walk: SegmentWalk) -> ProducerSummary:
+    found = empty_summary() if summarizer is None else summarizer.summary()
+    if walk.went_back_position < 0:
+        return found
+    return found.gone_back(walk.went_back_position, walk.went_back_offset)

@@ -1,0 +1,127 @@
+"""What the batches of a segment add up to, compiled: timestamps, offsets, counts.
+
+Every batch changes these. They are held in two tuples beside the ``walk``: the compiler keeps the
+fields of a tuple in registers, where fields of ``walk`` would be loaded and stored for each batch.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.headers import least_timestamp
+
+_MOST_MAGIC = 3  # any magic above 2 counts as this one
+
+
+class Timestamps(NamedTuple):
+    """The greatest and the least timestamp so far, in ms, and the offset of the greatest."""
+
+    greatest: Any
+    offset_of_greatest: Any
+    least: Any
+
+
+class Counts(NamedTuple):
+    """How many batches and records there are so far, which formats, and where they end."""
+
+    next_offset: Any
+    producer_end_offset: Any
+    batches: Any
+    records: Any
+    magic_bits: Any
+    codec_bits: Any
+    timestamp_type_bits: Any
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def timestamps_of(walk: Any) -> Any:
+    """Return the timestamps that ``walk`` has."""
+    return Timestamps(walk.max_timestamp, walk.offset_of_max_timestamp, walk.min_timestamp)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def store_timestamps(walk: Any, timestamps: Any) -> None:
+    """Put timestamps into ``walk``."""
+    walk.max_timestamp = timestamps.greatest
+    walk.offset_of_max_timestamp = timestamps.offset_of_greatest
+    walk.min_timestamp = timestamps.least
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def counts_of(walk: Any) -> Any:
+    """Return the counts that ``walk`` has."""
+    return Counts(
+        walk.next_offset,
+        walk.producer_end_offset,
+        walk.batch_count,
+        walk.record_count,
+        walk.magic_bits,
+        walk.codec_bits,
+        walk.timestamp_type_bits,
+    )
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def store_counts(walk: Any, counts: Any) -> None:
+    """Put counts into ``walk``."""
+    walk.next_offset = counts.next_offset
+    walk.producer_end_offset = counts.producer_end_offset
+    walk.batch_count = counts.batches
+    walk.record_count = counts.records
+    walk.magic_bits = counts.magic_bits
+    walk.codec_bits = counts.codec_bits
+    walk.timestamp_type_bits = counts.timestamp_type_bits
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def measured(walk: Any, timestamps: Any, counts: Any, header: Any) -> Any:
+    """Return the timestamps with those of one more batch; the first is noted in ``walk``."""
+    if counts.batches == 0:
+        walk.first_batch_timestamp = header.max_timestamp
+        walk.has_bad_first_magic = header.magic < 0
+    greatest, offset_of_greatest, least = timestamps
+    if header.max_timestamp > greatest:
+        greatest, offset_of_greatest = header.max_timestamp, header.last_offset
+    batch_least = least_timestamp(header)
+    if batch_least >= 0 and (batch_least < least or least < 0):
+        least = batch_least
+    return Timestamps(greatest, offset_of_greatest, least)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def counted(walk: Any, counts: Any, header: Any, reaches_producers: Any) -> Any:
+    """Return the counts with one more batch; those of rare kinds are counted in ``walk``.
+
+    ``reaches_producers``: the producer state has taken the batch, if it is of magic 2 or more.
+    """
+    next_offset = header.last_offset + 1
+    producer_end_offset = counts.producer_end_offset
+    records = header.record_count
+    if header.magic >= layout.MAGIC_V2:
+        if reaches_producers:
+            producer_end_offset = next_offset
+        if header.attributes & layout.CONTROL != 0:
+            walk.control_batch_count += 1
+        if header.attributes & layout.TRANSACTIONAL != 0:
+            walk.transactional_batch_count += 1
+    elif header.attributes & layout.CODEC_MASK != 0:
+        records = np.int64(0)
+        walk.uncounted_batch_count += 1
+        walk.has_wrapper_at_end = 1
+    timestamp_type = 1
+    if header.magic == 0:
+        timestamp_type = 0
+    elif header.attributes & layout.LOG_APPEND_TIME != 0:
+        timestamp_type = 2
+    magic_bit = min(max(header.magic, -1), _MOST_MAGIC) + 1
+    return Counts(
+        next_offset,
+        producer_end_offset,
+        counts.batches + 1,
+        counts.records + records,
+        counts.magic_bits | 1 << magic_bit,
+        counts.codec_bits | 1 << (header.attributes & layout.CODEC_MASK),
+        counts.timestamp_type_bits | 1 << timestamp_type,
+    )

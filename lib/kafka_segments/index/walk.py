@@ -1,0 +1,121 @@
+"""The record of a walk over one segment, which Python and the kernel share."""
+
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.wire import ends
+from kafka_segments.wire.header_layout import ABSENT, NO_TIMESTAMP
+from kafka_segments.wire.shared_record import Field, SharedRecord
+
+# Values of ``status``, beside those of ``ends``.
+SOUND = ends.SOUND
+OFFSET_OVERFLOW = 6
+OFFSET_INDEX_FULL = 7
+TIME_INDEX_FULL = 8
+OFFSET_INDEX_GOES_BACK = 9
+TIME_INDEX_GOES_BACK = 10
+WANTS_EPOCH_SPACE = 11
+WANTS_MARKER = 12  # the control batch at ``position``, ``found`` bytes long, is to be decoded
+BAD_MARKER = 13
+REFUSED_MARKER = 14
+READ_ON = 15  # the walk has not ended: it wants the next buffer
+
+
+NOWHERE = -1  # a position that there is not
+
+ENDS_OF_LOG = (  # the batches before ``position`` stay, with a last time entry
+    ends.AT_END,
+    ends.PARTIAL_BATCH,
+    ends.BAD_SIZE,
+    ends.BAD_SIZE_FOR_MAGIC,
+    ends.BAD_CRC,
+    BAD_MARKER,
+)
+
+
+class SegmentWalk(SharedRecord):
+    """A walk over one segment: what it is asked, where it stands, what it has found."""
+
+    # What the walk is asked to do.
+    end = Field()  # bytes of the file
+    base_offset = Field()
+    index_interval_bytes = Field()
+    max_offset_entries = Field()
+    max_time_entries = Field()
+    checks_crc = Field()  # 1 or 0, as all flags here
+    by_instruction = Field()  # CRC-32C by the CPU's instruction
+    takes_any_offset = Field()  # offsets need not fit the base offset
+
+    # Where it stands and how it ended.
+    position = Field()  # of the batch under the walk; when the walk has ended: valid bytes
+    body_position = Field()  # the next byte to checksum of a batch that spans buffers, -1: none
+    body_crc = Field()  # the checksum's register up to there
+    status = Field()
+    found = Field()  # what a failed check found ...
+    expected = Field()  # ... and what it expected
+
+    # The index entries made so far.
+    offset_entry_count = Field()
+    last_indexed_offset = Field()
+    last_indexed_position = Field()
+    time_entry_count = Field()
+    last_time_entry_timestamp = Field()
+    last_time_entry_offset = Field()
+    has_wrapper_at_end = Field()  # 1: a compressed message v0 or v1 is at or after its last entry
+
+    # What the batches say; timestamps in ms.
+    first_batch_timestamp = Field()
+    has_bad_first_magic = Field()  # the first batch's magic is below 0
+    max_timestamp = Field()
+    offset_of_max_timestamp = Field()
+    min_timestamp = Field()
+    next_offset = Field()
+    producer_end_offset = Field()  # the next offset after the last batch of magic 2 or more
+    batch_count = Field()
+    record_count = Field()
+    uncounted_batch_count = Field()  # compressed messages v0 or v1: their records are not counted
+    control_batch_count = Field()
+    transactional_batch_count = Field()
+    magic_bits = Field()  # bit magic + 1, for -1 to 3
+    codec_bits = Field()
+    timestamp_type_bits = Field()  # bit 0 none, 1 CreateTime, 2 LogAppendTime
+    latest_epoch = Field()
+    went_back_position = Field()  # of the first batch whose offsets go back, -1: none
+    went_back_offset = Field()
+
+    # A marker that was decoded outside the kernel, and what it is.
+    decoded_position = Field()  # -1: none
+    decoded_end = Field()
+    decoded_kind = Field()
+    decoded_coordinator_epoch = Field()
+    decoded_timestamp = Field()
+
+    # How many rows one call put into its outputs.
+    new_offset_entries = Field()
+    new_time_entries = Field()
+    new_epochs = Field()
+    new_producer_batches = Field()
+
+
+def new_walk(
+    *,
+    size_bytes: int,
+    base_offset: int,
+    index_interval_bytes: int,
+    segment_index_bytes: int,
+    check_crc: bool,
+    by_instruction: bool,
+) -> SegmentWalk:
+    """Return the record of a walk that begins at byte 0 of a segment."""
+    walk = SegmentWalk()
+    walk.end = size_bytes
+    walk.base_offset = base_offset
+    walk.index_interval_bytes = index_interval_bytes
+    walk.max_offset_entries = segment_index_bytes // OFFSET_ENTRY_BYTES
+    walk.max_time_entries = segment_index_bytes // TIME_ENTRY_BYTES
+    walk.checks_crc = check_crc
+    walk.by_instruction = by_instruction
+    walk.offset_of_max_timestamp = walk.next_offset = walk.producer_end_offset = base_offset
+    walk.first_batch_timestamp = walk.last_time_entry_timestamp = NO_TIMESTAMP
+    walk.max_timestamp = walk.min_timestamp = NO_TIMESTAMP
+    walk.latest_epoch = ABSENT
+    walk.body_position = walk.went_back_position = walk.decoded_position = NOWHERE
+    return walk

@@ -1,0 +1,43 @@
+"""Records of int64 fields that Python and compiled code share, and name alike.
+
+Python says ``walk.position``. A compiled function takes ``walk.values``, and says
+``walk.position`` of ``values.view(SomeRecord.dtype)[0]``: the fields in the order of the class.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Field:
+    """An int64 of a ``SharedRecord``."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        fields = [key for key, value in vars(owner).items() if isinstance(value, Field)]
+        self._slot = fields.index(name)
+
+    def __get__(self, record: "SharedRecord", owner: Any = None) -> int:
+        return record.values.item(self._slot)
+
+    def __set__(self, record: "SharedRecord", value: int) -> None:
+        record.values[self._slot] = value
+
+
+class SharedRecord:
+    """A record whose class declares its fields; all are 0 at first."""
+
+    dtype: ClassVar[np.dtype[np.void]]
+
+    def __init_subclass__(cls) -> None:
+        fields = [name for name, value in vars(cls).items() if isinstance(value, Field)]
+        cls.dtype = np.dtype([(name, np.int64) for name in fields])
+
+    def __init__(self) -> None:
+        self.values: npt.NDArray[np.int64] = np.zeros(self.dtype.itemsize // 8, dtype=np.int64)
+
+    def copy(self) -> Self:
+        """Return a record with the same values, which change apart from these."""
+        other = type(self)()
+        other.values[:] = self.values
+        return other
