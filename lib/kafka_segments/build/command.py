@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
@@ -18,6 +17,7 @@ from kafka_segments.console.options import (
     shared_options,
     source_option,
 )
+from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 
 
 @click.command(cls=Command)
@@ -116,16 +116,16 @@ def _build(
     every_n_rule: str,
     **options: Any,
 ) -> int:
+    from kafka_segments.build import report  # noqa: PLC0415
+    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
+    from kafka_segments.build.run import Build  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.index.every_n_index import EveryNRule  # noqa: PLC0415
     from kafka_segments.index.formats import FormatOptions, IndexFormat  # noqa: PLC0415
     from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
     from kafka_segments.index.log_recovery import RecoveryMode  # noqa: PLC0415
     from kafka_segments.index.minute_index import MinuteVariant  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
-    from kafka_segments.build.run import Build  # noqa: PLC0415
-    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
-    from kafka_segments.build import report  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 

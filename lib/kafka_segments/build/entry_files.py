@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.index.recovery import Entries
-from kafka_segments.tables.schemas import schema
 from kafka_segments.storage.files import place
-from kafka_segments.storage.uris import join_uri
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
+from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.schemas import schema
 
 INDEX_TABLES = ("offset_index", "time_index")
 _ROWS_A_GROUP = 500_000

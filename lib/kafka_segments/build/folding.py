@@ -6,15 +6,14 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.sources import kinds
 from kafka_segments.build.decide import folding as log_folding
-from kafka_segments.tables.keys import LOG_KEYS
-from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.build.folded_log import FoldOptions
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.tasks_folding import SUMMARY, fold_logs
-from kafka_segments.sources import listed as listing
-from kafka_segments.build.folded_log import FoldOptions
+from kafka_segments.index.log_recovery import RecoveryMode
+from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.keys import LOG_KEYS
 
 
 class FoldedLogs(NamedTuple):

@@ -3,11 +3,10 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id
-from kafka_segments.errors import UsageError
 from kafka_segments.storage.folder_lock import refuse_locked
-from kafka_segments.sources import listed as listing
 
 _INDEX_FILE = "^[0-9]{20}[.](index|timeindex|txnindex)$"
 

@@ -1,9 +1,7 @@
 """What a build is asked for, checked before anything is touched."""
 
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +11,6 @@ from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMod
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
@@ -133,8 +130,6 @@ class BuildOptions:
             "full": self.full,
             "follow_links": self.follow_links,
         }
-
-
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kafka_segments.index.formats import IndexFormat
-from kafka_segments.build.run import BuildSummary
 from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import BuildSummary
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.index.formats import IndexFormat
+from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.storage.index_files import IndexOutput
 
 _SHOWN = (
     "topic",

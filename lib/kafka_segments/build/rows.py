@@ -1,18 +1,14 @@
 """Shape what listing and scanning found into rows of the published tables."""
 
-from kafka_segments.sources import kinds
-from kafka_segments.tables.keys import Transform
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.index.recovery import DamageKind
+from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.schemas import schema
-from kafka_segments.sources import listed as listing
-
 
 _NS_A_MS = 1_000_000
 _READ_AGAIN = (DamageKind.CHANGED, DamageKind.VANISHED, DamageKind.UNREADABLE)
@@ -28,8 +24,6 @@ def _published(rows: DataFrame, name: str) -> DataFrame:
             for field in schema(name)
         )
     )
-
-
 
 
 def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:

@@ -13,31 +13,29 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.sources import kinds
-from kafka_segments.sources import broker_identity
 from kafka_segments import __version__
-from kafka_segments.build.decide import plan as build_plan, folding as log_folding
+from kafka_segments.build.decide import folding as log_folding
+from kafka_segments.build.decide import plan as build_plan
+from kafka_segments.build.entry_files import INDEX_TABLES, make_folders, read_entries
+from kafka_segments.build.folding import FoldedLogs, fold_changed_logs
+from kafka_segments.build.in_place import check_in_place
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.tasks import ScanOptions, scan_segments
+from kafka_segments.build.write_tables import BuildTables, BuildWork
 from kafka_segments.errors import SourceError
 from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.log_recovery import RecoveryMode
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.write_tables import BuildTables, BuildWork
-from kafka_segments.build.in_place import check_in_place
-from kafka_segments.build.folding import FoldedLogs, fold_changed_logs
-from kafka_segments.build import rows
-from kafka_segments.tables import delta as tables
-from kafka_segments.build.entry_files import INDEX_TABLES, make_folders, read_entries
+from kafka_segments.sources import broker_identity, kinds
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
-from kafka_segments.build.tasks import ScanOptions, scan_segments
-from kafka_segments.tables.findings import is_finding
-from kafka_segments.tables.schemas import schema
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.sources import listed as listing
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
-from kafka_segments.storage.uris import join_uri
 from kafka_segments.storage.publishing import remove_folder
+from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables import delta as tables
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.findings import is_finding
+from kafka_segments.tables.schemas import schema
 
 _LOG = logging.getLogger(__name__)
 _NOTHING = (Load(), 0)

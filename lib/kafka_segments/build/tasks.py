@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.build.entry_files import EntryFiles
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.formats import FormatOptions, IndexFormat
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
@@ -28,12 +28,12 @@ from kafka_segments.index.recovery import (
     SegmentRecoverer,
     SegmentRecovery,
 )
-from kafka_segments.build.entry_files import EntryFiles
+from kafka_segments.segments.format_files import Around, Files, FormatFiles
+from kafka_segments.storage.files import first_line, open_segment, place
+from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.nested import to_nested
 from kafka_segments.tables.schemas import schema
-from kafka_segments.storage.files import first_line, open_segment, place
-from kafka_segments.segments.format_files import Around, Files, FormatFiles
-from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.wire.tiered_names import tiered_log_of
 
 CODECS = dict(

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.index.log_recovery import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.recovery import DamageKind, SegmentSummary
+from kafka_segments.storage.index_files import IndexPublisher
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.nested import from_nested
 from kafka_segments.tables.schemas import schema
-from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
-from kafka_segments.storage.index_files import IndexPublisher
 from kafka_segments.wire.checkpoints import EpochStart
 
 SUMMARY = (

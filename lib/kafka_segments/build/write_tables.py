@@ -1,7 +1,5 @@
 """What a build writes into the tables, and in which order."""
 
-from kafka_segments.sources import kinds
-from kafka_segments.tables.keys import SEGMENT_KEYS
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
@@ -10,17 +8,19 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.build.decide import plan as build_plan, folding as log_folding
+from kafka_segments.build import rows
+from kafka_segments.build.decide import folding as log_folding
+from kafka_segments.build.decide import plan as build_plan
+from kafka_segments.build.folding import FoldedLogs
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.tasks_removal import remove_index_files
 from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.folding import FoldedLogs
-from kafka_segments.build import rows
-from kafka_segments.tables import delta as tables
+from kafka_segments.sources import kinds
 from kafka_segments.spark.packing import Load
-from kafka_segments.build.tasks_removal import remove_index_files
+from kafka_segments.tables import delta as tables
 from kafka_segments.tables.delta import Table, Warehouse
-from kafka_segments.sources import listed as listing
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
 _MOST_TOPICS = 200
 

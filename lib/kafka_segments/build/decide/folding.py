@@ -3,15 +3,14 @@
 Rows of ``scanned`` are what a scan gives, rows of ``known`` are of table ``segments``.
 """
 
-from kafka_segments.tables.keys import Transform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.build.decide.plan import SCAN
 from kafka_segments.index.recovery import DamageKind
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 _CHECK = 0  # the step of a producer without transactions
 

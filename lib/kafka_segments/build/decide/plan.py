@@ -3,25 +3,13 @@
 Every function takes rows of a listing (``sources.listed.Listed``) or of table ``segments``.
 """
 
-from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.tables.keys import Transform
-from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.tables.keys import LOG_KEYS
-from collections.abc import Callable, Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
-
-
-
-
-
-
-
-
 
 
 def plan_scan(
