@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.errors import UsageError
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
 from kafka_segments.tables.upgrades import refuses_nested_nulls
 
@@ -153,7 +154,7 @@ def test_no_kept_change_has_nested_values_that_may_not_be_null() -> None:
     assert {
         field.name
         for table in kept
-        for field in schema(f"{table.name}.v{table.version}")
+        for field in table.schema
         if refuses_nested_nulls(field.dataType)
     } == set()
 
@@ -163,4 +164,4 @@ def test_every_column_has_a_comment() -> None:
         return [field.name for field in fields if not field.metadata.get("comment")]
 
     for table in (*tables.BUILD_TABLES, tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
-        assert without(schema(f"{table.name}.v{table.version}").fields) == []
+        assert without(table.schema.fields) == []

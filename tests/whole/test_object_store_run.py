@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.publishing import publish
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from mini_hdfs import MiniHdfs
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from stored_builds import OF_THE_COPY, build, files, files_at, rows

@@ -13,7 +13,7 @@ from kafka_segments.build.run import BuildSummary
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
 from kafka_segments.index.formats import IndexFormat
 from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 
 _SHOWN = (

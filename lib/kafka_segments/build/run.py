@@ -32,7 +32,7 @@ from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.schemas import schema

@@ -18,8 +18,9 @@ from kafka_segments.index.formats import IndexFormat
 from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.sources import kinds
 from kafka_segments.spark.packing import Load
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse, in_any, sql_text
 from kafka_segments.tables.keys import SEGMENT_KEYS
 
 _MOST_TOPICS = 200
@@ -192,8 +193,8 @@ class BuildTables:
         for source in (
             self._options.log_dir_sources() if column == "log_dir" else self._options.sources
         ):
-            text = tables.sql_text(source)
-            below = tables.sql_text(source.rstrip("/") + "/")
+            text = sql_text(source)
+            below = sql_text(source.rstrip("/") + "/")
             conditions.append(f"{column} = {text} OR startswith({column}, {below})")
         return " OR ".join(f"({condition})" for condition in conditions)
 
@@ -206,7 +207,7 @@ class BuildTables:
         least = to_scan.agg(F.min("base_offset")).collect()[0][0]
         condition = f"t.base_offset >= {int(least)}"
         if len(topics) <= _MOST_TOPICS:
-            condition += f" AND {tables.in_any('t.topic', topics)}"
+            condition += f" AND {in_any('t.topic', topics)}"
         return condition
 
 

@@ -25,8 +25,9 @@ from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.set_aside import held_lock
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 

@@ -20,8 +20,8 @@ from kafka_segments.sources.broker_identity import file_path, has_segment_id, wi
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables.delta import MIGRATION_PLANS, Warehouse
-from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.catalog import MIGRATION_PLANS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.names import FolderState
 
 _LOG = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def _planned(
         .withColumn("root", _root(options, plan_id))
         .withColumn("rules", F.lit(json.dumps(options.rules.described())))
         .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
-        .select(*schema(f"{MIGRATION_PLANS.name}.v{MIGRATION_PLANS.version}").fieldNames())
+        .select(*MIGRATION_PLANS.schema.fieldNames())
     )
 
 

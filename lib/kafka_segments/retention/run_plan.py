@@ -18,7 +18,8 @@ from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
 from kafka_segments.storage.set_aside import SegmentFile
-from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
+from kafka_segments.tables.catalog import RETENTION_PLANS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC

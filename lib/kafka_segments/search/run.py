@@ -13,7 +13,8 @@ from kafka_segments.search.decide.answers import answer_named, compare_answers
 from kafka_segments.search.decide.stable_offsets import first_unstable_offsets
 from kafka_segments.search.decide.unread import say_unread
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.tables.delta import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table, Warehouse
+from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.moments import MAX_TIMESTAMP
 

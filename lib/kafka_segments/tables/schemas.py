@@ -20,7 +20,9 @@ def schema(name: str) -> StructType:
 @cache
 def newest_versions() -> dict[str, int]:
     """Return the newest published version of each schema, by the schema's name."""
-    found = (_FILE.fullmatch(file.name) for file in files("kafka_segments").joinpath("schemas").iterdir())
+    found = (
+        _FILE.fullmatch(file.name) for file in files("kafka_segments").joinpath("schemas").iterdir()
+    )
     versions: dict[str, int] = {}
     for name, version in (match.groups() for match in found if match):
         versions[name] = max(int(version), versions.get(name, 0))

@@ -8,7 +8,8 @@ from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.files import list_folder, place
-from kafka_segments.tables.delta import SEGMENTS, Table, Warehouse
+from kafka_segments.tables.catalog import SEGMENTS, Table
+from kafka_segments.tables.delta import Warehouse
 
 HISTORY = f"{SEGMENTS.name}_history"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 
 SUITES_VERSION = 2
