@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from segments import write_segment
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.session import spark_session
 

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark import session
 from kafka_segments.tables import catalog as tables

@@ -6,7 +6,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.files import Place, list_folder, read_whole
 from kafka_segments.tables.catalog import Table

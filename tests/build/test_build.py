@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions

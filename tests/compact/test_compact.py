@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compaction
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
+from kafka_segments.index.formats import ALL_SUFFIXES
 from kafka_segments.index.log_recovery import (
     LoadOptions,
     LogLoad,
@@ -11,7 +12,6 @@ from kafka_segments.index.log_recovery import (
     Verdict,
     fold_of,
 )
-from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.recovery import (
@@ -28,10 +28,15 @@ from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.wire.names import SNAPSHOT_SUFFIX, file_name
+from kafka_segments.wire.names import (
+    OFFSET_INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
 
 _MAX_OFFSET = 2**63 - 1
-_INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex", MINUTE_INDEX_SUFFIX)
 
 
 class FoldOptions(NamedTuple):
@@ -146,12 +151,10 @@ class FoldedLog:
         ):
             return verdict
         if verdict.damage is not None:
-            publisher.withdraw(
-                *self._folder, base_offset, _INDEX_SUFFIXES, is_new=segment.is_scanned
-            )
+            publisher.withdraw(*self._folder, base_offset, ALL_SUFFIXES, is_new=segment.is_scanned)
         else:
             aborted = encode_transaction_index(verdict.aborted)
-            publisher.publish(*self._folder, base_offset, {".txnindex": aborted})
+            publisher.publish(*self._folder, base_offset, {TXN_INDEX_SUFFIX: aborted})
         if verdict.snapshot is not None:
             self._snapshot(base_offset, verdict.snapshot)
         return verdict
@@ -233,9 +236,9 @@ class FoldedLog:
         if self._publisher is None or offsets is None or times is None or verdict.damage:
             return verdict
         files = {
-            ".index": encode_offset_index(offsets, base_offset=base_offset),
-            ".timeindex": encode_time_index(times, base_offset=base_offset),
-            ".txnindex": encode_transaction_index(verdict.aborted),
+            OFFSET_INDEX_SUFFIX: encode_offset_index(offsets, base_offset=base_offset),
+            TIME_INDEX_SUFFIX: encode_time_index(times, base_offset=base_offset),
+            TXN_INDEX_SUFFIX: encode_transaction_index(verdict.aborted),
         }
         self._publisher.publish(*self._folder, base_offset, files)
         if verdict.snapshot is not None:
@@ -272,7 +275,7 @@ class FoldedLog:
         if self._publisher is not None:
             base_offset = segment.summary.base_offset
             self._publisher.withdraw(
-                *self._folder, base_offset, _INDEX_SUFFIXES, is_new=segment.is_scanned
+                *self._folder, base_offset, ALL_SUFFIXES, is_new=segment.is_scanned
             )
         return Verdict(damage=damage)
 

@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka_segments.errors import UsageError
-from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.formats import KAFKAS_OWN
+from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.log_recovery import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput, folders_below, last_component
@@ -31,7 +32,7 @@ class BuildOptions:
     now_ms: int
     index_dir: str | None = None
     in_place: bool = False
-    index_format: FormatOptions = field(default_factory=FormatOptions)
+    index_format: IndexFormat = KAFKAS_OWN
     mode: RecoveryMode = RecoveryMode.SEGMENT
     producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS
     set_aside: str | None = None
@@ -67,7 +68,7 @@ class BuildOptions:
     def _check_format(self) -> None:
         """Refuse to put files beside segments that a broker would take for its own."""
         name = self.index_format.name
-        if name is not IndexFormat.KAFKA and self.index_dir is None:
+        if self.index_format != KAFKAS_OWN and self.index_dir is None:
             raise UsageError(
                 f"--index-format {name} needs --index-dir: a broker would take such files beside"
                 " its segments for its own, and the tables hold Kafka's entries in any format"
