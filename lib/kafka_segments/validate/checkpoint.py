@@ -21,7 +21,8 @@ from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from pyspark.sql import DataFrame
 
-from kafka_segments.validate.checks import KEYS_UNIQUE, SUITES_VERSION, Check, Severity, Suite
+from kafka_segments.validate.decide.checks import KEYS_UNIQUE, Check, Severity, Suite
+from kafka_segments.validate.decide.suites import SUITES_VERSION
 from kafka_segments.validate.expectation import ExpectMeasureWithinBounds
 
 MOST_EXAMPLES = 20

@@ -5,7 +5,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 
 from kafka_segments.console.output import utc
-from kafka_segments.validate.checks import Severity
+from kafka_segments.validate.decide.checks import Severity
 from kafka_segments.validate.report import row_text
 from kafka_segments.validate.run import Validation
 

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 
 from kafka_segments.console.output import console
 from kafka_segments.validate.checkpoint import CheckResult, example_text
-from kafka_segments.validate.checks import Severity
+from kafka_segments.validate.decide.checks import Severity
 from kafka_segments.validate.run import Validation
 
 _EXAMPLES_SHOWN = 3
