@@ -13,9 +13,9 @@ from kafka_segments.migrate.staged_log import FileState, state_of
 from kafka_segments.segments.conversion import SegmentConverter
 from kafka_segments.storage.durable_files import durable_file, write_durably
 from kafka_segments.storage.files import open_segment, place
-from kafka_segments.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
-_SUFFIXES = (LOG_SUFFIX, ".index", ".timeindex")
+_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 Files = tuple[FileState, ...]
 
 

@@ -9,7 +9,7 @@ from kafka_segments.rows.freshness import covers_end_of_log
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.wire.names import file_name
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _MOST_INDEX_BYTES = 2**31 - 1
 _MOST_TAIL_BYTES = 4 * 1024 * 1024
@@ -44,8 +44,8 @@ def proven_greatest_timestamp(segment: SegmentFile, output: IndexOutput) -> int 
     """
     folder = place(output.folder(segment.source, segment.relative_path))
     try:
-        offset_data = _index_file(folder, segment.base_offset, ".index")
-        time_data = _index_file(folder, segment.base_offset, ".timeindex")
+        offset_data = _index_file(folder, segment.base_offset, OFFSET_INDEX_SUFFIX)
+        time_data = _index_file(folder, segment.base_offset, TIME_INDEX_SUFFIX)
         check_offset_index(offset_data, base_offset=segment.base_offset)
         check_time_index(time_data, base_offset=segment.base_offset)
         offsets = decode_offset_index(offset_data, base_offset=segment.base_offset)

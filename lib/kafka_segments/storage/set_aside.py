@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX
 
 MANIFEST = "manifest.json"
-SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot", ".log")  # in the order they go
+SUFFIXES = (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX, LOG_SUFFIX)  # in the order they go
 _TEMPORARY = ".kafka-segments-tmp"
 
 
