@@ -15,6 +15,7 @@ from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.upgrades import with_new_columns
 
 
 class BuildWork(NamedTuple):
@@ -112,7 +113,8 @@ def _refuse_missing_sources(listed: DataFrame) -> None:
 def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
     if not warehouse.version(SEGMENTS):
         return None
-    known = warehouse.read(SEGMENTS).where(lies_below(F.col("path"), options.sources))
+    rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
+    known = rows.where(lies_below(F.col("path"), options.sources))
     return None if known.isEmpty() else known
 
 
