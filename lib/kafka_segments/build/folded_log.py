@@ -1,4 +1,4 @@
-"""One log under the fold: what crosses its segments is decided in order, its files published."""
+"""The fold over one log: what crosses its segments is decided in order, its files are published."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -40,7 +40,10 @@ _MAX_OFFSET = 2**63 - 1
 
 
 class FoldOptions(NamedTuple):
-    """How logs are recovered; crosses to the executors. ``output`` None: no files."""
+    """How logs are recovered; the options cross to the executors.
+
+    ``output`` is None if no files are written.
+    """
 
     mode: RecoveryMode
     now_ms: int
@@ -51,7 +54,7 @@ class FoldOptions(NamedTuple):
 
 
 class FoldedSegment(NamedTuple):
-    """A segment as the fold needs it; ``key`` is that of its row, the base offset last."""
+    """A segment as the fold needs it; ``key`` has the values of ``SEGMENT_KEYS``."""
 
     key: tuple[Any, ...]
     source: str
@@ -63,7 +66,7 @@ class FoldedSegment(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A segment that does not fit its base offset, its pieces, and the verdicts on them so far."""
+    """A segment that does not fit its base offset, its pieces, and the verdicts on these so far."""
 
     segment: FoldedSegment
     pieces: list[Piece]
@@ -82,12 +85,12 @@ _Decided = tuple[FoldedSegment, Verdict]
 
 
 class FoldedLog:
-    """One log under the fold."""
+    """The fold over one log."""
 
     def __init__(
         self, options: FoldOptions, publisher: IndexPublisher | None, first: FoldedSegment
     ) -> None:
-        """Start the log that ``first`` belongs to; no publisher: no files."""
+        """Start with the log of segment ``first``; without a publisher no files are written."""
         settings = LoadOptions(
             now_ms=options.now_ms,
             expiration_ms=options.expiration_ms,
@@ -107,11 +110,12 @@ class FoldedLog:
         self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
 
     def take(self, segment: FoldedSegment) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take a segment, and give those that are decided by now.
+        """Take a segment, and yield those that are decided by now.
 
-        Segments come in base-offset order. To a load come first those that do not fit their base
-        offset: it splits them, and the pieces can belong anywhere in the log. The end of a log can
-        make its load fail, so the last segment is decided there.
+        Segments come in the order of their base offsets. If the log is loaded, the segments that
+        do not fit their base offset come first: a load splits them, and the pieces can belong
+        anywhere in the log. The load can fail at the end of the log, so the last segment is
+        decided there.
         """
         if self._load is not None and _overflows(segment):
             self._hold(segment)
@@ -120,7 +124,7 @@ class FoldedLog:
         yield from self._decided(segment, self._take_whole(segment))
 
     def _decided(self, segment: FoldedSegment, verdict: Verdict) -> Iterator[_Decided]:
-        """Give what is decided; the last one that the log goes on after waits for its end."""
+        """Yield what is decided; the last sound segment waits for the end of the log."""
         if verdict.damage is not None:
             yield segment, verdict
             return
@@ -160,7 +164,7 @@ class FoldedLog:
         return verdict
 
     def _split(self, segment: FoldedSegment) -> list[Piece] | None:
-        """Split a segment that does not fit its base offset: the only one that is read again."""
+        """Split a segment that does not fit its base offset; its file is read again for this."""
         folder = place(segment.source).child(segment.relative_path)
         try:
             with open_segment(folder.child(segment.name)) as file:
@@ -182,7 +186,10 @@ class FoldedLog:
     def _read_again(
         self, segment: SegmentSummary, start_offset: int, end_offset: int | None
     ) -> ProducerSummary:
-        """Read what a load reads again where offsets go back; all of it if the file is gone."""
+        """Summarize the producers of the batches that a load reads again where offsets go back.
+
+        If the file is gone, the summary of the whole segment stands for it.
+        """
         name, position = self._places[segment.base_offset]
         file = place(self._folder[0]).child(self._folder[1], name)
         try:
@@ -199,7 +206,7 @@ class FoldedLog:
             return segment.producers
 
     def _reaches(self, segment: SegmentSummary, offset: int) -> bool:
-        """Look up an offset as a load does at its end; it is found if the file is gone."""
+        """Look up an offset as a load does at its end; if the file is gone, it counts as found."""
         name, position = self._places[segment.base_offset]
         file = place(self._folder[0]).child(self._folder[1], name)
         try:
@@ -215,7 +222,7 @@ class FoldedLog:
             return True
 
     def _take_held(self, end: int) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take what is held up to a base offset; give the segments that this decides."""
+        """Take what is held back up to a base offset, and yield the segments that this decides."""
         load = self._load
         while load is not None and self._held and self._held[-1][0] <= end:
             _, step, piece, held = self._held.pop()
@@ -252,9 +259,9 @@ class FoldedLog:
             self._publisher.publish_named(*self._folder, {name: data})
 
     def finish(self) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take what is left, give the segments that are not decided yet, publish the log's files.
+        """Take what is left, yield the segments not decided yet, and publish the log's files.
 
-        Of a log that does not load there are none, and those of earlier runs go.
+        A log that does not load gets no such files, and those of earlier runs are removed.
         """
         yield from self._take_held(_MAX_OFFSET)
         files = self._fold.finish()

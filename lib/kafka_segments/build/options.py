@@ -1,4 +1,4 @@
-"""What a build is asked for, checked before anything is touched."""
+"""The options of a build. They are checked before anything is changed."""
 
 import re
 from collections import Counter
@@ -66,7 +66,7 @@ class BuildOptions:
                 raise UsageError(f"{count} sources end in {name}: their index files would mix")
 
     def _check_format(self) -> None:
-        """Refuse to put files beside segments that a broker would take for its own."""
+        """Refuse another format beside the segments: a broker would take the files for its own."""
         name = self.index_format.name
         if self.index_format != KAFKAS_OWN and self.index_dir is None:
             raise UsageError(
@@ -75,9 +75,9 @@ class BuildOptions:
             )
 
     def fingerprint_of_options(self) -> str:
-        """Name what, besides the file itself, a scan's result depends on.
+        """Return a text of all options that the result of a scan depends on.
 
-        ``tables.fingerprints`` finds the interval in it.
+        ``tables.fingerprints`` finds the index interval in it.
         """
         recovery = self.recovery
         target = "in-place" if self.in_place else self.index_dir or "tables"
@@ -94,11 +94,11 @@ class BuildOptions:
         )
 
     def scan_recovery(self) -> RecoveryOptions:
-        """Give how segments are recovered: on their own, or as parts of a load."""
+        """Return how segments are recovered: on their own, or as parts of a load."""
         return replace(self.recovery, is_load=self.mode != RecoveryMode.SEGMENT)
 
     def index_output(self, run_id: str) -> IndexOutput | None:
-        """Say where index files go; None: nowhere."""
+        """Return where index files go; None if none are written."""
         if self.index_dir is None and not self.in_place:
             return None
         return IndexOutput(
@@ -108,7 +108,7 @@ class BuildOptions:
         )
 
     def log_dir_sources(self) -> tuple[str, ...]:
-        """Give the sources as log directories: a partition's folder stands for its parent."""
+        """Return the log directory of each source; for a partition's folder it is the parent."""
         return tuple(
             source.rpartition("/")[0]
             if parse_partition_folder(last_component(source)) or tiered_folder_of(source)
@@ -117,7 +117,7 @@ class BuildOptions:
         )
 
     def described(self) -> dict[str, Any]:
-        """Give the options as table ``runs`` keeps them."""
+        """Return the options as table ``runs`` keeps them."""
         return {
             "warehouse": self.warehouse,
             "index_dir": self.index_dir,

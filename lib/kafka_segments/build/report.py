@@ -85,7 +85,7 @@ def _damage(damage: Row) -> str:
 
 
 def _not_taken(done: BuildSummary) -> Iterator[str]:
-    """Tell what someone must look at from what any broker leaves."""
+    """Yield lines about damage and other files: those to look at, and those any broker leaves."""
     damaged = done.segments_damaged - done.segments_open
     unrecognized = done.files_unrecognized - done.files_left_over
     if damaged:
@@ -109,7 +109,7 @@ def _number(value: int | None) -> str:
 
 
 def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
-    """Say on stderr, in a few lines, what a build did and where it lies."""
+    """Print on stderr, in a few lines, what a build did and where its files are."""
     verb = "would read" if dry_run else "read"
     steps = ", ".join(f"{step} {spent:.1f}" for step, spent in done.seconds_by_step.items())
     lines = [

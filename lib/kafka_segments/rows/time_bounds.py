@@ -21,8 +21,8 @@ def without_older(
 ) -> list[SegmentFile]:
     """Leave out segments without a timestamp from ``low_timestamp`` (ms) on.
 
-    A segment goes only where its index files in ``output`` prove it; one without files, or with
-    files that do not fit its .log as it is, stays.
+    A segment is left out only if its index files in ``output`` prove that it is older. It stays
+    if it has no index files, or if they do not fit the .log.
     """
     if low_timestamp <= NO_TIMESTAMP:
         return segments
@@ -37,10 +37,11 @@ def without_older(
 
 
 def proven_greatest_timestamp(segment: SegmentFile, output: IndexOutput) -> int | None:
-    """Give the last timestamp of a segment's time index where nothing in its log is newer.
+    """Return the last timestamp (ms) of a segment's time index; None if it may not be the greatest.
 
-    The proof: both files pass Kafka's sanity check, the .log holds the batch that the last entry
-    of the .index names where it says, and no batch from there to the end has a greater timestamp.
+    It is proven to be the greatest if both index files pass Kafka's sanity check, if the batch of
+    the last .index entry lies in the .log where the entry says, and if no batch from there to
+    the end has a greater timestamp.
     """
     folder = place(output.folder(segment.source, segment.relative_path))
     try:
@@ -68,7 +69,7 @@ def _index_file(folder: Place, base_offset: int, suffix: str) -> bytes:
 
 
 def _tail(log: Place, position: int) -> bytes | None:
-    """Read a file from ``position`` to its end; None where that is too much for a tail."""
+    """Read a file from ``position`` to its end; None if that is more than a tail may have."""
     with open_segment(log) as file:
         length = file.size_bytes - position
         if not 0 <= length <= _MOST_TAIL_BYTES:

@@ -1,4 +1,4 @@
-"""List the sources: small trees in the driver, what is left of large ones in the executors."""
+"""List the sources: small trees in the driver, the rest of large ones in the executors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
