@@ -32,5 +32,5 @@ def render_validation(validation: Validation, warehouse: str, now_ms: int) -> st
         now_ms=now_ms,
         results=results,
         failed=failed,
-        style=folder.joinpath("report.css").read_text("utf-8"),
+        style=files("kafka_segments.report").joinpath("report.css").read_text("utf-8"),
     )
