@@ -11,7 +11,8 @@ from sections import ROOT, Section, best
 from cookbook import PAGE, questions
 from kafka_segments.spark.session import spark_session
 from kafka_segments.sql.run import run_query
-from kafka_segments.tables.delta import RUNS, SEGMENTS, Warehouse
+from kafka_segments.tables.catalog import RUNS, SEGMENTS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
 from kafka_segments.tables.views import register_views
 

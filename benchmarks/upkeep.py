@@ -10,10 +10,10 @@ from sections import ROOT, Section
 
 from kafka_segments.compact.run import CompactOptions, run_compaction
 from kafka_segments.spark.session import spark_session
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.run import run_validation
 
 NOW_MS = 1_800_000_000_000
@@ -116,6 +116,6 @@ def _fill(root: Warehouse, table: Table, rows: DataFrame) -> None:
         (F.col(field.name) if field.name in rows.columns else F.lit(None))
         .cast(field.dataType)
         .alias(field.name)
-        for field in schema(f"{table.name}.v{table.version}")
+        for field in table.schema
     ]
     root.append(table, rows.select(*columns))

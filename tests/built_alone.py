@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
-from kafka_segments.build.tasks import ScanOptions, SegmentScanner
+from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery, unread_segment

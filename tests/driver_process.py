@@ -12,11 +12,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark import session
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from stored_builds import NOW_MS, files, rows
 
 ROOT = Path(__file__).resolve().parents[1]

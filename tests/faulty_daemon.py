@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark import daemon
 
-from kafka_segments.build import tasks as scan
+from kafka_segments.build import scanner, tasks
 from kafka_segments.build.entry_files import EntryFiles
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 
@@ -76,6 +76,6 @@ class _EntryFiles(EntryFiles):
 
 
 if __name__ == "__main__":
-    scan.open_segment = _open
-    scan.EntryFiles = _EntryFiles  # type: ignore[misc]
+    scanner.open_segment = _open
+    tasks.EntryFiles = _EntryFiles  # type: ignore[misc]
     daemon.manager()

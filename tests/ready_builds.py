@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.run import BuildSummary
+from kafka_segments.build.summary import BuildSummary
 from stored_builds import build
 
 

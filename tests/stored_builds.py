@@ -6,10 +6,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.files import Place, list_folder, read_whole
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 
 NOW_MS = 1_800_000_000_000
 OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "scanned_at"}

@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.tables.delta import BUILD_TABLES
-from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.catalog import BUILD_TABLES
 from ready_builds import LentBuild, ReadyBuild
 
 NOW_MS = 1_800_000_000_000
@@ -112,10 +112,9 @@ def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_fil
 def test_table_segments_has_the_published_schema_with_comments_and_not_null(
     table: Table,
 ) -> None:
-    assert {
-        made.name: table(made.name).schema == schema(f"{made.name}.v{made.version}")
-        for made in BUILD_TABLES
-    } == {made.name: True for made in BUILD_TABLES}
+    assert {made.name: table(made.name).schema == made.schema for made in BUILD_TABLES} == {
+        made.name: True for made in BUILD_TABLES
+    }
 
 
 def test_entries_are_rows_of_the_index_tables(built: ReadyBuild, table: Table) -> None:
@@ -292,8 +291,6 @@ def test_brokers_files_beside_the_segments_reach_the_tables(
     partition = log_dir / "ct-two-partitions-0"
     (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (partition / "partition.metadata").write_text("version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ")
-
-    build(log_dir)
 
     log = table("logs").where("partition = 0").collect()[0].asDict(recursive=True)
     expected = {

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.decide.folding import rejudged, segments_to_fold
+from kafka_segments.build.decide.entries import rescanned_segments, with_gone
+from kafka_segments.build.decide.folding import needs_fold, rejudged, segments_to_fold
 from kafka_segments.build.decide.plan import RETOUCH, SAME, SCAN, plan_scan
 from kafka_segments.sources.broker_identity import lies_below
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from rows_of import frame
 
 FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"
@@ -140,4 +142,44 @@ def test_known_segments_change_where_the_fold_says_something_new(spark: SparkSes
     assert [tuple(row[name] for name in names) for row in rows] == [
         (1, 2, None, 3, "f"),
         (2, None, "bad", None, None),
+    ]
+
+
+def test_logs_are_folded_where_something_changed_and_segments_can_matter_to_each_other() -> None:
+    nothing = dict.fromkeys(("is_load", "has_transactions", "has_known"), False)
+
+    assert not needs_fold(has_changed=True, **nothing)
+    for reason in nothing:
+        assert needs_fold(has_changed=True, **{**nothing, reason: True})
+        assert not needs_fold(has_changed=False, **{**nothing, reason: True})
+
+
+def test_entries_of_segments_that_were_read_again_are_gone_where_they_are_not_found_again(
+    spark: SparkSession,
+) -> None:
+    columns = "base_offset long, offset long, position long"
+    before = frame(
+        spark,
+        columns,
+        {"base_offset": 0, "offset": 5, "position": 70},
+        {"base_offset": 0, "offset": 9, "position": 140},
+        {"base_offset": 10, "offset": 15, "position": 70},
+    )
+    found = frame(spark, columns, {"base_offset": 0, "offset": 5, "position": 71})
+    planned = frame(
+        spark,
+        "base_offset long, is_known boolean, plan string",
+        {"base_offset": 0, "is_known": True, "plan": SCAN},
+        {"base_offset": 10, "is_known": True, "plan": SAME},
+        {"base_offset": 20, "is_known": False, "plan": SCAN},
+    )
+
+    rescanned = rescanned_segments(planned, None)
+    keys = (*SEGMENT_KEYS, "offset")
+    rows = found.transform(with_gone(before, rescanned, keys=keys)).collect()
+
+    assert [row["base_offset"] for row in rescanned.collect()] == [0]
+    assert sorted((row["offset"], row["position"], row["is_gone"]) for row in rows) == [
+        (5, 71, False),
+        (9, 140, True),
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import UsageError
-from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.formats import FORMATS
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.index_files import IndexOutput
@@ -194,7 +194,7 @@ def test_a_lock_file_that_nobody_holds_is_no_hindrance(tmp_path):
 @pytest.mark.parametrize("where", [{}, {"in_place": True}])
 def test_formats_other_than_kafkas_need_an_index_dir(name, where):
     with pytest.raises(UsageError) as raised:
-        options("/a", index_format=FormatOptions(IndexFormat(name)), **where)
+        options("/a", index_format=FORMATS[name](), **where)
 
     assert str(raised.value) == (
         f"--index-format {name} needs --index-dir: a broker would take such files beside"

@@ -7,8 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
-from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
+from kafka_segments.index.index_format import IndexFormat
+from kafka_segments.index.kip33_index import Kip33Format
+from kafka_segments.index.minute_index import MinuteFormat
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.time_index import decode_time_index
 from strategies import example_e1, v2_batch
@@ -18,8 +21,8 @@ MINUTE = 60_000
 
 
 @pytest.fixture
-def build(spark: SparkSession, tmp_path: Path) -> Callable[[FormatOptions], BuildSummary]:
-    def run(index_format: FormatOptions) -> BuildSummary:
+def build(spark: SparkSession, tmp_path: Path) -> Callable[[IndexFormat], BuildSummary]:
+    def run(index_format: IndexFormat) -> BuildSummary:
         options = BuildOptions(
             sources=(str(tmp_path / "logs"),),
             warehouse=str(tmp_path / "warehouse"),
@@ -43,14 +46,14 @@ def name(base_offset: int, suffix: str) -> str:
 
 
 def test_a_minute_index_goes_with_its_segment_and_kip33_follows_the_next_segment(
-    build: Callable[[FormatOptions], BuildSummary], spark: SparkSession, tmp_path: Path
+    build: Callable[[IndexFormat], BuildSummary], spark: SparkSession, tmp_path: Path
 ) -> None:
     logs, indexes, aside = tmp_path / "logs" / "t-0", tmp_path / "indexes", tmp_path / "aside"
     logs.mkdir(parents=True)
     (logs / name(500, ".log")).write_bytes(v2_batch(500, [(MINUTE, None, b"v")]))
     (logs / name(BASE, ".log")).write_bytes(E1)
 
-    build(FormatOptions(IndexFormat.MINUTE))
+    build(MinuteFormat())
 
     assert names(indexes) == [
         name(base, suffix) for base in (500, BASE) for suffix in (".index", ".time.index")
@@ -59,7 +62,7 @@ def test_a_minute_index_goes_with_its_segment_and_kip33_follows_the_next_segment
     assert decode_time_index(minute, base_offset=500).tolist() == [[MINUTE, 500]]
 
     (logs / name(500, ".log")).unlink()
-    changed = build(FormatOptions(IndexFormat.KIP33))
+    changed = build(Kip33Format())
 
     assert (changed.segments_scanned, changed.segments_vanished) == (1, 1)
     assert names(indexes) == [name(500, ".index"), name(BASE, ".index"), name(BASE, ".timeindex")]
@@ -68,7 +71,7 @@ def test_a_minute_index_goes_with_its_segment_and_kip33_follows_the_next_segment
     assert _kip33(indexes) == [[7002, 1006], [9000, 1010]]
 
     (logs / name(1050, ".log")).write_bytes(b"")
-    rolled = build(FormatOptions(IndexFormat.KIP33))
+    rolled = build(Kip33Format())
 
     assert rolled.segments_scanned == 2
     assert _kip33(indexes) == [[7002, 1006], [9000, 1050]]

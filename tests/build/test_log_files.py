@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_referee import Referee
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, BuildSummary
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.snapshots import decode_snapshot

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.build import tasks as scan
+from kafka_segments.build import scanner as scan
+from kafka_segments.build import segment_values
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
@@ -111,7 +112,7 @@ def test_a_file_that_may_not_be_read_is_a_row_with_the_systems_reason(
 
 
 def test_timestamp_types_have_the_names_of_their_numbers() -> None:
-    assert scan._names((-1, 0, 1), scan.TIMESTAMP_TYPES) == [
+    assert segment_values._names((-1, 0, 1), segment_values.TIMESTAMP_TYPES) == [
         "NoTimestampType",
         "CreateTime",
         "LogAppendTime",

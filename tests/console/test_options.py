@@ -10,7 +10,7 @@ from kafka_segments.cli import cli
 
 
 def _walk(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[tuple]:
-    for option in command.params:
+    for option in command.get_params(click.Context(command)):
         if isinstance(option, click.Option):
             yield command, names, option
     if isinstance(command, click.Group):

@@ -18,7 +18,8 @@ from kafka_segments.migrate.run_inventory import Inventory, InventoryOptions, ru
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.settings import Settings
-from kafka_segments.tables.delta import MIGRATION_INVENTORY, MIGRATION_OBSTACLES, Warehouse
+from kafka_segments.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import GoneSetting
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch

@@ -16,8 +16,8 @@ from pyspark.sql.types import StructField
 from ci import skip_but_in_ci
 from kafka_segments.report.report import forecast_disk, render_report
 from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
-from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Table, Warehouse
-from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS, Table
+from kafka_segments.tables.delta import Warehouse
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
@@ -96,7 +96,7 @@ DECISIONS = [
 def _fill(spark: SparkSession, warehouse: Warehouse, table: Table, rows: list[Any]) -> None:
     """Append rows; columns that are not given are null, or empty where they must not be."""
     empty = {"string": "", "integer": 0, "long": 0, "boolean": False, "timestamp": datetime.min}
-    fields = schema(f"{table.name}.v{table.version}")
+    fields = table.schema
 
     def value(row: dict[str, Any], field: StructField) -> Any:
         return row.get(field.name, None if field.nullable else empty[field.dataType.typeName()])

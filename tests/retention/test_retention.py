@@ -29,7 +29,8 @@ from kafka_segments.retention.run import (
 )
 from kafka_segments.retention.run_plan import MoveOptions, run_apply, run_plan, run_rollback
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
-from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
+from kafka_segments.tables.catalog import RETENTION_PLANS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.index.every_n_index import EveryNRule
-from kafka_segments.index.formats import FormatOptions, IndexFormat
-from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.index.minute_index import MinuteVariant
+from kafka_segments.index.every_n_index import EveryNFormat, EveryNRule
+from kafka_segments.index.formats import FORMATS, KAFKAS_OWN
+from kafka_segments.index.index_format import IndexFormat
+from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
+from kafka_segments.index.minute_index import MinuteFormat, MinuteVariant
 from kafka_segments.index.offset_index import decode_offset_index
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import DamageKind
@@ -27,11 +28,11 @@ from strategies import (
 
 BASE, E1 = example_e1()
 MINUTE = 60_000
-KIP33 = FormatOptions(IndexFormat.KIP33)
+KIP33 = Kip33Format()
 
 
 def made(
-    log: bytes, options: FormatOptions, around: Around | None = None, *, interval_bytes: int = 200
+    log: bytes, options: IndexFormat, around: Around | None = None, *, interval_bytes: int = 200
 ) -> Made:
     recoverer = SegmentRecoverer(RecoveryOptions(index_interval_bytes=interval_bytes))
     recovery = recoverer.recover(reader_of(log), size_bytes=len(log), base_offset=BASE)
@@ -50,7 +51,7 @@ def offsets(data: bytes | None) -> list[tuple[int, int]]:
     return [tuple(row) for row in decode_offset_index(data, base_offset=BASE).tolist()]
 
 
-KAFKAS = made(E1, FormatOptions()).files
+KAFKAS = made(E1, KAFKAS_OWN).files
 
 
 def test_kafka() -> None:
@@ -79,7 +80,7 @@ def test_kip33_has_another_time_index() -> None:
 def test_kip33_without_timestamps(rule: WithoutTimestamps, expected: list[tuple[int, int]]) -> None:
     inner = [v0_message(offset, None, b"v") for offset in (1003, 1004)]
     log = gzip_wrapper(inner, offset=1004) + v0_message(1005, None, b"v")
-    options = FormatOptions(IndexFormat.KIP33, without_timestamps=rule)
+    options = Kip33Format(without_timestamps=rule)
 
     closed = made(log, options, Around(next_base_offset=1010, last_modified_ms=77)).files
     active = made(log, options, Around(last_modified_ms=77)).files
@@ -111,7 +112,7 @@ def minutes_log() -> bytes:
 
 
 def test_minute_counts_the_records_within_compressed_batches() -> None:
-    found = made(minutes_log(), FormatOptions(IndexFormat.MINUTE))
+    found = made(minutes_log(), MinuteFormat())
 
     assert found.damage is None
     assert set(found.files) == {".index", ".timeindex", ".time.index"}
@@ -120,7 +121,7 @@ def test_minute_counts_the_records_within_compressed_batches() -> None:
 
 
 def test_minute_derived_takes_what_the_offset_index_has() -> None:
-    options = FormatOptions(IndexFormat.MINUTE, minute_variant=MinuteVariant.DERIVED)
+    options = MinuteFormat(minute_variant=MinuteVariant.DERIVED)
 
     found = made(minutes_log(), options, interval_bytes=0).files
 
@@ -129,8 +130,8 @@ def test_minute_derived_takes_what_the_offset_index_has() -> None:
 
 
 def test_every_n_has_another_offset_index() -> None:
-    by_offset = made(E1, FormatOptions(IndexFormat.EVERY_N, every_n=4)).files
-    options = FormatOptions(IndexFormat.EVERY_N, every_n=4, every_n_rule=EveryNRule.BY_ORDINAL)
+    by_offset = made(E1, EveryNFormat(every_n=4)).files
+    options = EveryNFormat(every_n=4, every_n_rule=EveryNRule.BY_ORDINAL)
     by_ordinal = made(E1[175:], options).files
 
     assert offsets(by_offset[".index"]) == [(1000, 0), (1004, 293), (1008, 700)]
@@ -138,33 +139,35 @@ def test_every_n_has_another_offset_index() -> None:
     assert offsets(by_ordinal[".index"]) == [(1002, 0), (1006, 350)]
 
 
-@pytest.mark.parametrize("name", IndexFormat)
-def test_an_empty_segment_has_empty_files(name: IndexFormat) -> None:
-    found = made(b"", FormatOptions(name), Around(next_base_offset=BASE))
+@pytest.mark.parametrize("made_by", FORMATS.values(), ids=FORMATS)
+def test_an_empty_segment_has_empty_files(made_by: type[IndexFormat]) -> None:
+    found = made(b"", made_by(), Around(next_base_offset=BASE))
 
     assert found.damage is None
     assert {data for data in found.files.values() if data is not None} == {b""}
 
 
-@pytest.mark.parametrize("name", IndexFormat)
-def test_where_kafka_leaves_no_indexes_there_are_none_in_any_format(name: IndexFormat) -> None:
-    found = made(v2_batch(5, [(1, None, None)]), FormatOptions(name))
+@pytest.mark.parametrize("made_by", FORMATS.values(), ids=FORMATS)
+def test_where_kafka_leaves_no_indexes_there_are_none_in_any_format(
+    made_by: type[IndexFormat],
+) -> None:
+    found = made(v2_batch(5, [(1, None, None)]), made_by())
 
     assert set(found.files.values()) == {None}
     assert found.damage is not None
     assert found.damage.kind == DamageKind.OFFSET_OVERFLOW
 
 
-@pytest.mark.parametrize("name", [IndexFormat.MINUTE, IndexFormat.EVERY_N])
-def test_a_batch_that_cannot_be_decoded_counts_as_one_record(name: IndexFormat) -> None:
+@pytest.mark.parametrize("options", [MinuteFormat(), EveryNFormat(every_n=1)], ids=str)
+def test_a_batch_that_cannot_be_decoded_counts_as_one_record(options: IndexFormat) -> None:
     log = v2_batch(1000, [(MINUTE, None, None)])
     bad = v2_batch(1001, [(2 * MINUTE, None, None)] * 3, codec=1, payload=b"not gzip")
 
-    found = made(log + bad, FormatOptions(name, every_n=1))
+    found = made(log + bad, options)
 
     assert found.damage is not None
     assert (found.damage.kind, found.damage.position) == (DamageKind.UNDECODABLE, len(log))
-    if name is IndexFormat.MINUTE:
+    if isinstance(options, MinuteFormat):
         assert times(found.files[".time.index"]) == [(60000, 1000), (120000, 1001)]
     else:
         assert offsets(found.files[".index"]) == [(1000, 0), (1001, len(log))]
@@ -173,7 +176,7 @@ def test_a_batch_that_cannot_be_decoded_counts_as_one_record(name: IndexFormat) 
 def test_records_whose_offsets_go_back_leave_no_index_of_every_n() -> None:
     log = v2_batch(1004, [(5, None, None)]) + v2_batch(1000, [(6, None, None)])
 
-    found = made(log, FormatOptions(IndexFormat.EVERY_N, every_n=1), interval_bytes=4096)
+    found = made(log, EveryNFormat(every_n=1), interval_bytes=4096)
 
     assert found.files[".index"] is None
     assert found.damage is not None
@@ -185,7 +188,7 @@ def test_records_whose_offsets_go_back_leave_no_index_of_every_n() -> None:
 def test_damage_of_the_log_itself_comes_first() -> None:
     log = E1 + v2_batch(1010, [(9, None, None)])[:-1]
 
-    found = made(log, FormatOptions(IndexFormat.MINUTE))
+    found = made(log, MinuteFormat())
 
     assert found.damage is not None
     assert found.damage.kind == DamageKind.PARTIAL_BATCH
@@ -194,26 +197,26 @@ def test_damage_of_the_log_itself_comes_first() -> None:
 
 def test_every_n_below_one_is_refused() -> None:
     with pytest.raises(UsageError, match="--every-n is 0, the least is 1"):
-        FormatOptions(IndexFormat.EVERY_N, every_n=0)
+        EveryNFormat(every_n=0)
 
 
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        (FormatOptions(), "kafka"),
+        (KAFKAS_OWN, "kafka"),
         (KIP33, "kip33:empty"),
-        (FormatOptions(IndexFormat.MINUTE), "minute:map"),
-        (FormatOptions(IndexFormat.EVERY_N, every_n=7), "every-n:7:by-offset"),
+        (MinuteFormat(), "minute:map"),
+        (EveryNFormat(every_n=7), "every-n:7:by-offset"),
     ],
 )
-def test_a_format_is_named_with_its_variant(options: FormatOptions, name: str) -> None:
+def test_a_format_is_named_with_its_variant(options: IndexFormat, name: str) -> None:
     assert str(options) == name
 
 
 def test_a_brokers_segments_record_by_record(broker: Path) -> None:
     made_by = (
-        (FormatFiles(FormatOptions(IndexFormat.MINUTE)), ".time.index"),
-        (FormatFiles(FormatOptions(IndexFormat.EVERY_N, every_n=7)), ".index"),
+        (FormatFiles(MinuteFormat()), ".time.index"),
+        (FormatFiles(EveryNFormat(every_n=7)), ".index"),
         (FormatFiles(KIP33), ".timeindex"),
     )
     recoverer = SegmentRecoverer(RecoveryOptions())

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.build.tasks import Scanned, ScanOptions, SegmentScanner
-from kafka_segments.index.formats import FormatOptions, IndexFormat
-from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
+from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.segments.format_files import Around
@@ -121,7 +120,7 @@ def test_so_does_kip33s_time_index(tmp_path: Path) -> None:
     source = str(tmp_path / "tier")
     output = IndexOutput(str(tmp_path / "indexes"), str(tmp_path / "aside"), {source: ""})
     rule = WithoutTimestamps.MTIME_NEXT
-    kip33 = FormatOptions(IndexFormat.KIP33, without_timestamps=rule)
+    kip33 = Kip33Format(without_timestamps=rule)
 
     found = SegmentScanner(ScanOptions(RecoveryOptions(), output, kip33)).scan(
         source, FOLDER, log.name, 0, around=Around(60, 1)

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from kafka_segments.build.tasks import ScanOptions, SegmentScanner
+from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer

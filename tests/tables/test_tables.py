@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.errors import UsageError
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
-from kafka_segments.tables.upgrades import refuses_nested_nulls
+from kafka_segments.tables.upgrades import refuses_nested_nulls, with_new_columns
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
 
@@ -50,6 +51,18 @@ def test_a_table_of_the_version_before_gets_its_new_columns(
     assert rows.schema["problem"].metadata == schema("log_dirs.v1")["problem"].metadata
     assert properties["properties"]["kafkaSegments.schemaVersion"] == "1"
     assert root.version(tables.LOG_DIRS) == 2
+
+
+def test_a_table_of_the_version_before_is_read_with_null_in_its_new_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    root = _old(spark, tmp_path, LOG_DIRS)
+
+    rows = root.read(tables.LOG_DIRS).transform(with_new_columns(tables.LOG_DIRS))
+
+    assert rows.schema["problem"].dataType == tables.LOG_DIRS.schema["problem"].dataType
+    assert [(row["log_dir"], row["problem"]) for row in rows.collect()] == [("/d", None)]
+    assert root.version(tables.LOG_DIRS) == 1
 
 
 def test_a_table_of_a_later_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -153,7 +166,7 @@ def test_no_kept_change_has_nested_values_that_may_not_be_null() -> None:
     assert {
         field.name
         for table in kept
-        for field in schema(f"{table.name}.v{table.version}")
+        for field in table.schema
         if refuses_nested_nulls(field.dataType)
     } == set()
 
@@ -163,4 +176,4 @@ def test_every_column_has_a_comment() -> None:
         return [field.name for field in fields if not field.metadata.get("comment")]
 
     for table in (*tables.BUILD_TABLES, tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
-        assert without(schema(f"{table.name}.v{table.version}").fields) == []
+        assert without(table.schema.fields) == []

@@ -12,14 +12,16 @@ from markupsafe import escape
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.checkpoint import run_checkpoint
-from kafka_segments.validate.checks import KEYS_UNIQUE, SUITES, Severity
-from kafka_segments.validate.measure_others import measure_log_dirs, measure_logs
-from kafka_segments.validate.measure_segments import measure_segments
+from kafka_segments.validate.decide.checks import KEYS_UNIQUE, Severity
+from kafka_segments.validate.decide.measure_others import measure_log_dirs, measure_logs
+from kafka_segments.validate.decide.measure_segments import measure_segments
+from kafka_segments.validate.decide.suites import SUITES
 from kafka_segments.validate.page import render_validation
 from kafka_segments.validate.report import row_text
 from kafka_segments.validate.run import Validation, run_validation

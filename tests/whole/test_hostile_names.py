@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 
 UNRECOGNIZED = tables.UNRECOGNIZED_FILES

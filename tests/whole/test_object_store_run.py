@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.publishing import publish
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from mini_hdfs import MiniHdfs
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from ready_builds import LentBuild

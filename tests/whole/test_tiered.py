@@ -12,7 +12,7 @@ from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 from object_store import ObjectStore
 from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment

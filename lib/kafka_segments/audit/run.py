@@ -19,7 +19,8 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
-from kafka_segments.tables.delta import INDEX_AUDITS, Warehouse
+from kafka_segments.tables.catalog import INDEX_AUDITS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
 
 _SCHEMA = "index_audits.v1"

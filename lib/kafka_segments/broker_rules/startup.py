@@ -23,9 +23,14 @@ Source: LogLoader.load, removeTempFilesAndCollectSwapFiles, loadSegmentFiles, re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kafka_segments.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.wire.names import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    file_name,
+)
 
-INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 _DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
 _LOG_SWAP = LOG_SUFFIX + _SWAP
 
@@ -85,7 +90,7 @@ def plan_startup(
         name for name in there if name.endswith(INDEX_SUFFIXES) and _offset(name) not in bases
     ]
     there.difference_update(orphans)
-    first = tuple(base for base in logs if file_name(base, ".index") not in there)
+    first = tuple(base for base in logs if file_name(base, OFFSET_INDEX_SUFFIX) not in there)
     second = () if is_clean else _from_recovery_point(logs, recovery_point)
     recovered = {*first, *second}
     return StartupPlan(
@@ -142,13 +147,17 @@ def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]
 
 def _zero_filled(swaps: list[str]) -> tuple[str, ...]:
     """Return the offset indexes of finished segments that have none."""
-    indexes = (file_name(_offset(name), ".index") for name in swaps if name.endswith(_LOG_SWAP))
+    indexes = (
+        file_name(_offset(name), OFFSET_INDEX_SUFFIX) for name in swaps if name.endswith(_LOG_SWAP)
+    )
     return tuple(index for index in indexes if index + _SWAP not in swaps)
 
 
 def _without_time_index(logs: list[int], there: set[str]) -> tuple[str, ...]:
     """Return the time indexes of rule 4."""
-    names = ((file_name(base, ".index"), file_name(base, ".timeindex")) for base in logs)
+    names = (
+        (file_name(base, OFFSET_INDEX_SUFFIX), file_name(base, TIME_INDEX_SUFFIX)) for base in logs
+    )
     return tuple(time for offset, time in names if offset in there and time not in there)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
+from kafka_segments.build.format_options import BuildCommand, chosen_format
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
@@ -18,48 +18,14 @@ from kafka_segments.console.options import (
     shared_options,
     source_option,
 )
+from kafka_segments.console.strict_options import INT
 
 
-@click.command(cls=Command)
+@click.command(cls=BuildCommand)
 @source_option
 @follow_links_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
 @click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
-@click.option(
-    "--index-format",
-    type=click.Choice(["kafka", "kip33", "minute", "every-n"]),
-    default="kafka",
-    show_default=True,
-    help="Format of the index files; the tables hold Kafka's entries in any.",
-)
-@click.option(
-    "--without-timestamps",
-    type=click.Choice(["empty", "mtime-next", "mtime-first"]),
-    default="empty",
-    show_default=True,
-    help="kip33: the entry of a closed segment without timestamps.",
-)
-@click.option(
-    "--minute-variant",
-    type=click.Choice(["map", "derived"]),
-    default="map",
-    show_default=True,
-    help="minute: of every message (CreateTime), or of the indexed ones (LogAppendTime).",
-)
-@click.option(
-    "--every-n",
-    type=POSITIVE_INT,
-    default=100,
-    show_default=True,
-    help="every-n: messages an entry.",
-)
-@click.option(
-    "--every-n-rule",
-    type=click.Choice(["by-offset", "by-ordinal"]),
-    default="by-offset",
-    show_default=True,
-    help="every-n: offsets that are multiples of N, or each N-th message of a segment.",
-)
 @click.option(
     "--recovery",
     "mode",
@@ -109,23 +75,14 @@ def _build(
     segment_index_bytes: int | None,
     check: str,
     mode: str,
-    index_format: str,
-    without_timestamps: str,
-    minute_variant: str,
-    every_n: int,
-    every_n_rule: str,
     **options: Any,
 ) -> int:
-    from kafka_segments.index.every_n_index import EveryNRule  # noqa: PLC0415
-    from kafka_segments.index.formats import FormatOptions, IndexFormat  # noqa: PLC0415
-    from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
-    from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
-    from kafka_segments.index.minute_index import MinuteVariant  # noqa: PLC0415
-    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
-    from kafka_segments.build.run import Build  # noqa: PLC0415
-    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
     from kafka_segments.build import report  # noqa: PLC0415
+    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
+    from kafka_segments.build.run import Build  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
+    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -147,13 +104,7 @@ def _build(
         mode=RecoveryMode(mode),
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
         now_ms=clock() if now_ms is None else now_ms,
-        index_format=FormatOptions(
-            name=IndexFormat(index_format),
-            without_timestamps=WithoutTimestamps(without_timestamps),
-            minute_variant=MinuteVariant(minute_variant),
-            every_n=every_n,
-            every_n_rule=EveryNRule(every_n_rule),
-        ),
+        index_format=chosen_format(options),
         index_dir=None if index_dir is None else absolute_uri(index_dir),
         set_aside=None if set_aside is None else absolute_uri(set_aside),
         **options,

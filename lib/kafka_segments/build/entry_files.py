@@ -1,9 +1,9 @@
 """Index entries on their way from the executors to the tables, as flat Parquet files.
 
-A task writes one file an index and names them in its rows. Entries never go through the JVM
-as nested arrays; the files of a task that died or ran twice are named by no row, so nothing
-is counted twice. The folder is made and removed by the driver: a task that outlives a failed
-build finds none, and leaves nothing behind.
+A task writes one file for each index and names them in its rows. So entries never go through
+the JVM as nested arrays. No row names the files of a task that died or ran twice, so nothing is
+counted twice. The driver makes and removes the folder: a task that outlives a failed build finds
+no folder, and leaves nothing behind.
 """
 
 import re
@@ -18,36 +18,38 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.index.segment import Entries
-from kafka_segments.tables.schemas import schema
 from kafka_segments.storage.files import place
-from kafka_segments.storage.uris import join_uri
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
+from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.catalog import OFFSET_INDEX, TIME_INDEX, Table
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
-INDEX_TABLES = ("offset_index", "time_index")
+_ENTRY_COLUMNS = {OFFSET_INDEX: ("offset", "position"), TIME_INDEX: ("timestamp_ms", "offset")}
+INDEX_TABLES = tuple(_ENTRY_COLUMNS)
 _ROWS_A_GROUP = 500_000
 _GLOB_SIGN = re.compile(r"([\\*?,{}\[\]])")
 
 
-def entry_file(folder: str, table: str, part: str) -> str:
-    """Give where the entries of a part for one of ``INDEX_TABLES`` lie."""
-    return join_uri(folder, table, f"{part}.parquet")
+def entry_file(folder: str, table: Table, part: str) -> str:
+    """Return the URI of the file with a part's entries for one of ``INDEX_TABLES``."""
+    return join_uri(folder, table.name, f"{part}.parquet")
 
 
 def make_folders(folder: str) -> None:
     """Make the folders that a build's tasks write to."""
     for table in INDEX_TABLES:
-        make_folder(place(join_uri(folder, table)))
+        make_folder(place(join_uri(folder, table.name)))
 
 
-def read_entries(spark: SparkSession, folder: str, table: str, parts: Sequence[str]) -> DataFrame:
-    """Read the entries that tasks left in some parts, as rows of one of ``INDEX_TABLES``."""
-    rows = schema(f"{table}.v1")
+def read_entries(spark: SparkSession, folder: str, table: Table, parts: Sequence[str]) -> DataFrame:
+    """Return the entries that tasks left in some parts, as rows of one of ``INDEX_TABLES``."""
     folder = hadoop_uri(folder)
     paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in parts]
-    return spark.read.schema(rows).parquet(*paths) if paths else spark.createDataFrame([], rows)
+    if not paths:
+        return spark.createDataFrame([], table.schema)
+    return spark.read.schema(table.schema).parquet(*paths)
 
 
 class EntryFiles:
@@ -64,9 +66,9 @@ class EntryFiles:
     def add(
         self, keys: tuple[Any, ...], offset_entries: Entries | None, time_entries: Entries | None
     ) -> str | None:
-        """Take a segment's entries; gives the name of the part they go to, None without any.
+        """Take the entries of a segment; return the name of their part, None if it has no entries.
 
-        ``keys`` are the segment's: cluster, broker_id, log_dir, topic, partition, base_offset.
+        ``keys`` are the values of ``SEGMENT_KEYS``.
         """
         given = [offset_entries, time_entries]
         if not any(entries is not None and len(entries) for entries in given):
@@ -91,9 +93,10 @@ class EntryFiles:
 
 
 class _EntryFile:
-    def __init__(self, folder: str, table: str, part: str) -> None:
+    def __init__(self, folder: str, table: Table, part: str) -> None:
         self._place = place(entry_file(folder, table, part))
-        self._schema = to_arrow_schema(schema(f"{table}.v1"))
+        self._schema = to_arrow_schema(table.schema)
+        self._columns = _ENTRY_COLUMNS[table]
         self._writer: pq.ParquetWriter | None = None
         self._keys: list[tuple[Any, ...]] = []
         self._entries: list[Entries] = []
@@ -114,18 +117,17 @@ class _EntryFile:
                 self._writer.close()
 
     def _write(self) -> None:
-        rows = np.repeat(np.arange(len(self._keys), dtype=np.int32), list(map(len, self._entries)))
-        columns = [
-            pa.array(values, type=field.type).take(pa.array(rows))
-            for values, field in zip(
-                zip(*self._keys, strict=True) if self._keys else [()] * len(SEGMENT_KEYS),
-                self._schema,
-                strict=False,
-            )
-        ]
         entries = np.concatenate([*self._entries, np.empty((0, 2), dtype=np.int64)])
-        columns += [pa.array(np.ascontiguousarray(entries[:, column])) for column in (0, 1)]
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        columns = {
+            name: pa.array(np.ascontiguousarray(entries[:, i]))
+            for i, name in enumerate(self._columns)
+        }
+        rows = np.repeat(np.arange(len(self._keys), dtype=np.int32), list(map(len, self._entries)))
+        for i, name in enumerate(SEGMENT_KEYS):
+            values = pa.array([key[i] for key in self._keys], type=self._schema.field(name).type)
+            columns[name] = values.take(pa.array(rows))
+        arrays = [columns[name] for name in self._schema.names]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         filesystem, path = self._place
         with named_errors(path):
             if self._writer is None:

@@ -1,32 +1,40 @@
-"""One log under the fold: what crosses its segments is decided in order, its files published."""
+"""The fold over one log: what crosses its segments is decided in order, its files are published."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.log_recovery import fold_of
+from kafka_segments.index.formats import ALL_SUFFIXES
 from kafka_segments.index.log import LoadOptions, RecoveryMode, Verdict
 from kafka_segments.index.log_load import LogLoad
-from kafka_segments.index.minute_index import MINUTE_INDEX_SUFFIX
+from kafka_segments.index.log_recovery import fold_of
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
-from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
 from kafka_segments.index.rereading import producers_between, reaches
+from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
 from kafka_segments.index.splitting import Piece, shifted, split_overflowed
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.wire.names import SNAPSHOT_SUFFIX, file_name
+from kafka_segments.wire.names import (
+    OFFSET_INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
 
 _MAX_OFFSET = 2**63 - 1
-_INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex", MINUTE_INDEX_SUFFIX)
 
 
 class FoldOptions(NamedTuple):
-    """How logs are recovered; crosses to the executors. ``output`` None: no files."""
+    """How logs are recovered; the options cross to the executors.
+
+    ``output`` is None if no files are written.
+    """
 
     mode: RecoveryMode
     now_ms: int
@@ -37,7 +45,7 @@ class FoldOptions(NamedTuple):
 
 
 class FoldedSegment(NamedTuple):
-    """A segment as the fold needs it; ``key`` is that of its row, the base offset last."""
+    """A segment as the fold needs it; ``key`` has the values of ``SEGMENT_KEYS``."""
 
     key: tuple[Any, ...]
     source: str
@@ -49,7 +57,7 @@ class FoldedSegment(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A segment that does not fit its base offset, its pieces, and the verdicts on them so far."""
+    """A segment that does not fit its base offset, its pieces, and the verdicts on these so far."""
 
     segment: FoldedSegment
     pieces: list[Piece]
@@ -68,12 +76,12 @@ _Decided = tuple[FoldedSegment, Verdict]
 
 
 class FoldedLog:
-    """One log under the fold."""
+    """The fold over one log."""
 
     def __init__(
         self, options: FoldOptions, publisher: IndexPublisher | None, first: FoldedSegment
     ) -> None:
-        """Start the log that ``first`` belongs to; no publisher: no files."""
+        """Start with the log of segment ``first``; without a publisher no files are written."""
         settings = LoadOptions(
             now_ms=options.now_ms,
             expiration_ms=options.expiration_ms,
@@ -94,11 +102,12 @@ class FoldedLog:
         self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
 
     def take(self, segment: FoldedSegment) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take a segment, and give those that are decided by now.
+        """Take a segment, and yield those that are decided by now.
 
-        Segments come in base-offset order. To a load come first those that do not fit their base
-        offset: it splits them, and the pieces can belong anywhere in the log. The end of a log can
-        make its load fail, so the last segment is decided there.
+        Segments come in the order of their base offsets. If the log is loaded, the segments that
+        do not fit their base offset come first: a load splits them, and the pieces can belong
+        anywhere in the log. The load can fail at the end of the log, so the last segment is
+        decided there.
         """
         split = self._pieces.get(segment.summary.base_offset)
         if split is not None:
@@ -111,7 +120,7 @@ class FoldedLog:
         yield from self._decided(segment, self._take_whole(segment))
 
     def _decided(self, segment: FoldedSegment, verdict: Verdict) -> Iterator[_Decided]:
-        """Give what is decided; the last one that the log goes on after waits for its end."""
+        """Yield what is decided; the last sound segment waits for the end of the log."""
         if verdict.damage is not None:
             yield segment, verdict
             return
@@ -144,18 +153,16 @@ class FoldedLog:
         ):
             return verdict
         if verdict.damage is not None:
-            publisher.withdraw(
-                *self._folder, base_offset, _INDEX_SUFFIXES, is_new=segment.is_scanned
-            )
+            publisher.withdraw(*self._folder, base_offset, ALL_SUFFIXES, is_new=segment.is_scanned)
         else:
             aborted = encode_transaction_index(verdict.aborted)
-            publisher.publish(*self._folder, base_offset, {".txnindex": aborted})
+            publisher.publish(*self._folder, base_offset, {TXN_INDEX_SUFFIX: aborted})
         if verdict.snapshot is not None:
             self._snapshot(base_offset, verdict.snapshot)
         return verdict
 
     def _split(self, segment: FoldedSegment) -> list[Piece] | None:
-        """Split a segment that does not fit its base offset: the only one that is read again."""
+        """Split a segment that does not fit its base offset; its file is read again for this."""
         folder = place(segment.source).child(segment.relative_path)
         try:
             with open_segment(folder.child(segment.name)) as file:
@@ -177,7 +184,10 @@ class FoldedLog:
     def _read_again(
         self, segment: SegmentSummary, start_offset: int, end_offset: int | None
     ) -> ProducerSummary:
-        """Read what a load reads again where offsets go back; all of it if the file is gone."""
+        """Summarize the producers of the batches that a load reads again where offsets go back.
+
+        If the file is gone, the summary of the whole segment stands for it.
+        """
         name, position = self._places[segment.base_offset]
         file = place(self._folder[0]).child(self._folder[1], name)
         try:
@@ -194,7 +204,7 @@ class FoldedLog:
             return segment.producers
 
     def _reaches(self, segment: SegmentSummary, offset: int) -> bool:
-        """Look up an offset as a load does at its end; it is found if the file is gone."""
+        """Look up an offset as a load does at its end; if the file is gone, it counts as found."""
         name, position = self._places[segment.base_offset]
         file = place(self._folder[0]).child(self._folder[1], name)
         try:
@@ -210,7 +220,7 @@ class FoldedLog:
             return True
 
     def _take_held(self, end: int) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take what is held up to a base offset; give the segments that this decides."""
+        """Take what is held back up to a base offset, and yield the segments that this decides."""
         load = self._load
         while load is not None and self._held and self._held[-1][0] <= end:
             _, step, piece, held = self._held.pop()
@@ -231,9 +241,9 @@ class FoldedLog:
         if self._publisher is None or offsets is None or times is None or verdict.damage:
             return verdict
         files = {
-            ".index": encode_offset_index(offsets, base_offset=base_offset),
-            ".timeindex": encode_time_index(times, base_offset=base_offset),
-            ".txnindex": encode_transaction_index(verdict.aborted),
+            OFFSET_INDEX_SUFFIX: encode_offset_index(offsets, base_offset=base_offset),
+            TIME_INDEX_SUFFIX: encode_time_index(times, base_offset=base_offset),
+            TXN_INDEX_SUFFIX: encode_transaction_index(verdict.aborted),
         }
         self._publisher.publish(*self._folder, base_offset, files)
         if verdict.snapshot is not None:
@@ -247,9 +257,9 @@ class FoldedLog:
             self._publisher.publish_named(*self._folder, {name: data})
 
     def finish(self) -> Iterator[tuple[FoldedSegment, Verdict]]:
-        """Take what is left, give the segments that are not decided yet, publish the log's files.
+        """Take what is left, yield the segments not decided yet, and publish the log's files.
 
-        Of a log that does not load there are none, and those of earlier runs go.
+        A log that does not load gets no such files, and those of earlier runs are removed.
         """
         yield from self._take_held(_MAX_OFFSET)
         files = self._fold.finish()
@@ -270,7 +280,7 @@ class FoldedLog:
         if self._publisher is not None:
             base_offset = segment.summary.base_offset
             self._publisher.withdraw(
-                *self._folder, base_offset, _INDEX_SUFFIXES, is_new=segment.is_scanned
+                *self._folder, base_offset, ALL_SUFFIXES, is_new=segment.is_scanned
             )
         return Verdict(damage=damage)
 

@@ -6,59 +6,41 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.sources import kinds
-from kafka_segments.build.decide import folding as log_folding
-from kafka_segments.tables.keys import LOG_KEYS
-from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.index.log import RecoveryMode
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.tasks_folding import SUMMARY, fold_logs
-from kafka_segments.sources import listed as listing
+from kafka_segments.build.decide import folding as decide
 from kafka_segments.build.folded_log import FoldOptions
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.planning import BuildWork
+from kafka_segments.build.tasks_folding import SUMMARY, fold_logs
+from kafka_segments.index.log import RecoveryMode
+from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.keys import LOG_KEYS
 
 
 class FoldedLogs(NamedTuple):
-    """What ``fold_logs`` gives, and the keys of segments that lose their index files, if any do."""
+    """The rows of ``fold_logs``, and the keys of the segments that lose their index files.
+
+    ``withheld`` is None if no segment loses them.
+    """
 
     verdicts: DataFrame
     withheld: DataFrame | None
 
 
 def fold_changed_logs(
-    *,
-    scanned: DataFrame,
-    known: DataFrame | None,
-    planned: DataFrame,
-    vanished: DataFrame | None,
-    listed: DataFrame,
-    options: BuildOptions,
-    run_id: str,
-    caches: ExitStack,
+    scanned: DataFrame, work: BuildWork, options: BuildOptions, run_id: str, caches: ExitStack
 ) -> FoldedLogs | None:
-    """Fold the logs in which something changed; None where there is none.
+    """Fold the logs in which something changed; None if there are none.
 
-    With each segment on its own only logs with transactions are folded: in the others nothing
-    crosses segments.
+    If each segment is recovered on its own, only logs with transactions are folded: in the others
+    nothing crosses segments.
     """
-    changed = scanned.select(*LOG_KEYS)
-    if vanished is not None:
-        changed = changed.unionByName(vanished.select(*LOG_KEYS))
-    segments = scanned.withColumn("path", file_path()).transform(
-        log_folding.segments_to_fold(changed, known, planned, SUMMARY)
-    )
+    segments = _segments(scanned, work)
     if options.mode == RecoveryMode.SEGMENT:
-        segments = segments.transform(log_folding.only_logs_with_transactions).withColumn(
-            "log_start_offset", F.lit(0).cast("long")
-        )
+        segments = segments.transform(decide.only_logs_with_transactions)
+        segments = segments.withColumn("log_start_offset", F.lit(0).cast("long"))
     else:
-        log_starts = listed.where(F.col("kind") == kinds.LOG_DIR).select(
-            "log_dir", F.inline("offsets")
-        )
-        segments = segments.transform(
-            log_folding.with_log_start(
-                log_starts.select("log_dir", "topic", "partition", "log_start_offset")
-            )
-        )
+        segments = segments.transform(decide.with_log_start(_log_starts(work.listed)))
     fold = FoldOptions(
         mode=options.mode,
         recovery=options.scan_recovery(),
@@ -73,4 +55,20 @@ def fold_changed_logs(
     segments_folded, withheld = counts or (0, 0)
     if not segments_folded:
         return None
-    return FoldedLogs(verdicts, log_folding.withheld(verdicts) if withheld else None)
+    return FoldedLogs(verdicts, decide.withheld(verdicts) if withheld else None)
+
+
+def _segments(scanned: DataFrame, work: BuildWork) -> DataFrame:
+    changed = scanned.select(*LOG_KEYS)
+    if work.vanished is not None:
+        changed = changed.unionByName(work.vanished.select(*LOG_KEYS))
+    to_fold = decide.segments_to_fold(changed, work.known, work.planned, SUMMARY)
+    return scanned.withColumn("path", file_path()).transform(to_fold)
+
+
+def _log_starts(listed: DataFrame) -> DataFrame:
+    """Return the log start offsets of the log directories' checkpoints, one row a log."""
+    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
+    return log_dirs.select("log_dir", F.inline("offsets")).select(
+        "log_dir", "topic", "partition", "log_start_offset"
+    )

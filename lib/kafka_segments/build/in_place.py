@@ -1,15 +1,17 @@
-"""What stands against index files beside the segments, looked for before any is written."""
+"""What keeps index files from lying beside the segments; it is looked for before any is written."""
+
+import re
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id
-from kafka_segments.errors import UsageError
 from kafka_segments.storage.folder_lock import refuse_locked
-from kafka_segments.sources import listed as listing
+from kafka_segments.wire.names import INDEX_SUFFIXES
 
-_INDEX_FILE = "^[0-9]{20}[.](index|timeindex|txnindex)$"
+_INDEX_FILE = f"^[0-9]{{20}}({'|'.join(map(re.escape, INDEX_SUFFIXES))})$"
 
 
 def check_in_place(listed: DataFrame) -> None:
@@ -18,8 +20,8 @@ def check_in_place(listed: DataFrame) -> None:
     Needs: rows of ``list_sources``, with cluster and broker_id.
 
     Raises:
-        UsageError: objects of tiered storage; a folder, a pipe or a link where an index file is to
-            be; a running broker.
+        UsageError: a segment is an object of tiered storage; or a folder, a pipe or a link has
+            the name of an index file; or a running broker holds a log directory.
     """
     path = file_path().alias("path")
     is_segment = F.col("kind") == kinds.SEGMENT

@@ -1,19 +1,17 @@
-"""What a build is asked for, checked before anything is touched."""
+"""The options of a build. They are checked before anything is changed."""
 
-import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka_segments.errors import UsageError
-from kafka_segments.index.formats import FormatOptions, IndexFormat
+from kafka_segments.index.formats import KAFKAS_OWN
+from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
 from kafka_segments.storage.uris import folders_below, join_uri, last_component
-from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
@@ -32,7 +30,7 @@ class BuildOptions:
     now_ms: int
     index_dir: str | None = None
     in_place: bool = False
-    index_format: FormatOptions = field(default_factory=FormatOptions)
+    index_format: IndexFormat = KAFKAS_OWN
     mode: RecoveryMode = RecoveryMode.SEGMENT
     producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS
     set_aside: str | None = None
@@ -66,18 +64,18 @@ class BuildOptions:
                 raise UsageError(f"{count} sources end in {name}: their index files would mix")
 
     def _check_format(self) -> None:
-        """Refuse to put files beside segments that a broker would take for its own."""
+        """Refuse another format beside the segments: a broker would take the files for its own."""
         name = self.index_format.name
-        if name is not IndexFormat.KAFKA and self.index_dir is None:
+        if self.index_format != KAFKAS_OWN and self.index_dir is None:
             raise UsageError(
                 f"--index-format {name} needs --index-dir: a broker would take such files beside"
                 " its segments for its own, and the tables hold Kafka's entries in any format"
             )
 
     def fingerprint_of_options(self) -> str:
-        """Name what, besides the file itself, a scan's result depends on.
+        """Return a text of all options that the result of a scan depends on.
 
-        ``tables.fingerprints`` finds the interval in it.
+        ``tables.fingerprints`` finds the index interval in it.
         """
         recovery = self.recovery
         target = "in-place" if self.in_place else self.index_dir or "tables"
@@ -94,11 +92,11 @@ class BuildOptions:
         )
 
     def scan_recovery(self) -> RecoveryOptions:
-        """Give how segments are recovered: on their own, or as parts of a load."""
+        """Return how segments are recovered: on their own, or as parts of a load."""
         return replace(self.recovery, is_load=self.mode != RecoveryMode.SEGMENT)
 
     def index_output(self, run_id: str) -> IndexOutput | None:
-        """Say where index files go; None: nowhere."""
+        """Return where index files go; None if none are written."""
         if self.index_dir is None and not self.in_place:
             return None
         return IndexOutput(
@@ -108,7 +106,7 @@ class BuildOptions:
         )
 
     def log_dir_sources(self) -> tuple[str, ...]:
-        """Give the sources as log directories: a partition's folder stands for its parent."""
+        """Return the log directory of each source; for a partition's folder it is the parent."""
         return tuple(
             source.rpartition("/")[0]
             if parse_partition_folder(last_component(source)) or tiered_folder_of(source)
@@ -117,7 +115,7 @@ class BuildOptions:
         )
 
     def described(self) -> dict[str, Any]:
-        """Give the options as table ``runs`` keeps them."""
+        """Return the options as table ``runs`` keeps them."""
         return {
             "warehouse": self.warehouse,
             "index_dir": self.index_dir,
@@ -131,8 +129,6 @@ class BuildOptions:
             "full": self.full,
             "follow_links": self.follow_links,
         }
-
-
 
 
 def _lies_in(path: str, folder: str) -> bool:

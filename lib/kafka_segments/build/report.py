@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kafka_segments.index.formats import IndexFormat
-from kafka_segments.build.run import BuildSummary
 from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.delta import Warehouse
 
 _SHOWN = (
     "topic",
@@ -84,14 +84,8 @@ def _damage(damage: Row) -> str:
     return f"{damage['kind']} at byte {damage['position']}: {damage['message']}"
 
 
-def _stored(options: BuildOptions) -> str:
-    """Say what a minute index leaves to the one who writes it."""
-    is_minute = options.index_format.name is IndexFormat.MINUTE
-    return ", timestamps rounded down to the minute" if is_minute else ""
-
-
 def _not_taken(done: BuildSummary) -> Iterator[str]:
-    """Tell what someone must look at from what any broker leaves."""
+    """Yield lines about damage and other files: those to look at, and those any broker leaves."""
     damaged = done.segments_damaged - done.segments_open
     unrecognized = done.files_unrecognized - done.files_left_over
     if damaged:
@@ -115,7 +109,7 @@ def _number(value: int | None) -> str:
 
 
 def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
-    """Say on stderr, in a few lines, what a build did and where it lies."""
+    """Print on stderr, in a few lines, what a build did and where its files are."""
     verb = "would read" if dry_run else "read"
     steps = ", ".join(f"{step} {spent:.1f}" for step, spent in done.seconds_by_step.items())
     lines = [
@@ -131,7 +125,8 @@ def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None
         output: IndexOutput | None = options.index_output(done.run_id)
         if output is not None:
             lines.append(f"index files: {output.index_dir or 'beside the segments'}")
-            if options.index_format.name is not IndexFormat.KAFKA:
-                lines.append(f"their format: {options.index_format}{_stored(options)}")
+            if options.index_format != KAFKAS_OWN:
+                note = options.index_format.note
+                lines.append(f"their format: {options.index_format}{note and f', {note}'}")
         lines.append(f"tables: {options.warehouse}")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -1,7 +1,7 @@
 """Fold the summaries of each log's segments in the executors, and write what crosses segments.
 
-The rows come sorted, one log after another, and go through one at a time: a log of 10,000
-segments is 10,000 small rows, none of its files is read again.
+The rows come sorted, one log after another, and are taken one at a time. A log of 10,000
+segments is 10,000 small rows; its files are not read again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.index.log import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.segment import DamageKind, SegmentSummary
-from kafka_segments.tables.nested import from_nested
-from kafka_segments.tables.schemas import schema
-from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.storage.index_files import IndexPublisher
+from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.nested import from_nested
 from kafka_segments.wire.checkpoints import EpochStart
 
 SUMMARY = (
@@ -39,12 +39,12 @@ FOLDED = (*SEGMENT_KEYS, *SUMMARY, "log_start_offset", "is_scanned")
 
 
 def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
-    """Fold the segments of every log and publish the files that depend on more than one.
+    """Fold the segments of every log and publish the files that depend on more than one segment.
 
-    Needs: ``FOLDED``; of each log all segments. ``is_scanned`` says that this run read the
+    Needs: ``FOLDED``, with all segments of each log. ``is_scanned`` is true if this run read the
         segment and wrote its index files.
-    Gives: the key, ``is_scanned``, ``txn_index_entries``, and ``log_damage``: what only the log
-        shows, null where the segment keeps its index files.
+    Gives: the key, ``is_scanned``, ``txn_index_entries``, and ``log_damage``: the damage that
+        only the whole log shows; null if the segment keeps its index files.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -56,13 +56,12 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
             .repartition(*LOG_KEYS)
             .sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
         )
-        damage = schema("segments.v2")["damage"].dataType
         row_type = StructType(
             [
                 *ordered.select(*SEGMENT_KEYS).schema.fields,
                 StructField("is_scanned", BooleanType()),
                 StructField("txn_index_entries", LongType()),
-                StructField("log_damage", damage),
+                StructField("log_damage", SEGMENTS.schema["damage"].dataType),
             ]
         )
 
@@ -90,20 +89,18 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
 def _rows(
     decided: Iterable[tuple[FoldedSegment, Verdict]], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
-    rows = [(*segment.key, segment.is_scanned, *_values(verdict)) for segment, verdict in decided]
-    columns = zip(*rows, strict=True) if rows else [()] * len(arrow_schema)
-    arrays = [
-        pa.array(values, type=field.type)
-        for values, field in zip(columns, arrow_schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
+    rows = [_row(segment, verdict) for segment, verdict in decided]
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
 
-def _values(verdict: Verdict) -> tuple[int | None, dict[str, Any] | None]:
+def _row(segment: FoldedSegment, verdict: Verdict) -> dict[str, Any]:
     damage = verdict.damage
-    if damage is not None:
-        return None, {**vars(damage), "kind": damage.kind.value}
-    return len(verdict.aborted), None
+    return {
+        **dict(zip(SEGMENT_KEYS, segment.key, strict=True)),
+        "is_scanned": segment.is_scanned,
+        "txn_index_entries": len(verdict.aborted) if damage is None else None,
+        "log_damage": None if damage is None else {**vars(damage), "kind": damage.kind.value},
+    }
 
 
 def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[FoldedSegment]:
@@ -126,13 +123,13 @@ def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[Folde
             has_wrappers=row["record_count"] is None,
         )
         yield FoldedSegment(
-            tuple(row[name] for name in SEGMENT_KEYS),
-            source,
-            relative_path,
-            file,
-            row["log_start_offset"] or 0,
-            row["is_scanned"],
-            summary,
+            key=tuple(row[name] for name in SEGMENT_KEYS),
+            source=source,
+            relative_path=relative_path,
+            name=file,
+            log_start_offset=row["log_start_offset"] or 0,
+            is_scanned=row["is_scanned"],
+            summary=summary,
         )
 
 
@@ -141,7 +138,7 @@ def _known(value: int | None, otherwise: int) -> int:
 
 
 def _file(path: str, sources: tuple[str, ...]) -> tuple[str, str, str]:
-    """Give the source that a segment lies in, its folder from there, and its name."""
+    """Return the source of a segment, its folder below the source, and its name."""
     folder, _, name = path.rpartition("/")
     for source in sources:
         root = source.rstrip("/")

@@ -11,10 +11,10 @@ from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 def remove_index_files(
     output: IndexOutput, suffixes: Sequence[str]
 ) -> Callable[[DataFrame], DataFrame]:
-    """Remove the files with these suffixes of every segment; they go to the set-aside folder.
+    """Remove the files of every segment that have these suffixes, into the set-aside folder.
 
     Needs: path (of the .log), base_offset.
-    Gives: path (string), one row a segment; files go as the rows are asked for.
+    Gives: path (string), one row a segment. The files are removed when the rows are computed.
     """
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -32,7 +32,7 @@ def remove_index_files(
 
 
 def _split(path: str, output: IndexOutput) -> tuple[str, str]:
-    """Give the source that a segment lies in, and the folder below it."""
+    """Return the source of a segment, and the segment's folder below it."""
     folder = path.rpartition("/")[0]
     source = next(
         source

@@ -12,10 +12,10 @@ from kafka_segments.compact.decide.thinning import IndexFiles, compact_files
 from kafka_segments.errors import SetAsideError
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.kept_files import KeptFiles
-from kafka_segments.wire.names import file_name
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _INDEX = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
-_SUFFIXES = (".index", ".timeindex")
+_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables import delta as tables
-from kafka_segments.tables.delta import Table, Warehouse
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 

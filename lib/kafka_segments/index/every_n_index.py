@@ -8,16 +8,19 @@ Source: an article on sparse indexes ("every N messages"); worked example in doc
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError
+from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError, UsageError
+from kafka_segments.index.index_format import IndexFormat, SegmentToIndex
 from kafka_segments.index.offset_index import encode_offset_index, lookup_offset
 from kafka_segments.index.relative import check_relative_offsets
 from kafka_segments.index.segment import Entries
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX
 
 Int64s = npt.NDArray[np.int64]
 OffsetsFrom = Callable[[int], Iterator[int]]
@@ -113,3 +116,33 @@ def seek(
         if offset > target:
             break
     raise OffsetNotFoundError(target, "lies in a gap of the log")
+
+
+@dataclass(frozen=True)
+class EveryNFormat(IndexFormat):
+    """Another ``.index``, beside Kafka's ``.timeindex``.
+
+    Raises:
+        UsageError: ``every_n`` is below 1.
+    """
+
+    name = "every-n"
+    suffix = OFFSET_INDEX_SUFFIX
+    replaces = OFFSET_INDEX_SUFFIX
+
+    every_n: int = field(default=100, metadata={"help": "messages an entry."})
+    every_n_rule: EveryNRule = field(
+        default=EveryNRule.BY_OFFSET,
+        metadata={"help": "offsets that are multiples of N, or each N-th message of a segment."},
+    )
+
+    def __post_init__(self) -> None:
+        if self.every_n < 1:
+            raise UsageError(f"--every-n is {self.every_n}, the least is 1")
+
+    def encode(self, segment: SegmentToIndex) -> bytes:
+        """Return the bytes of the offset index."""
+        index = EveryNIndexBuilder(self.every_n, self.every_n_rule)
+        for records in segment.records():
+            index.add(records.offset, records.position)
+        return encode_every_n_index(index.entries(), base_offset=segment.base_offset)

@@ -1,51 +1,36 @@
-"""The index formats that a build can write, and their variants."""
+"""The index formats that a build can write, by name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
-from kafka_segments.errors import UsageError
-from kafka_segments.index.every_n_index import EveryNRule
-from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.index.minute_index import MinuteVariant
-
-
-class IndexFormat(StrEnum):
-    """What is written beside a segment.
-
-    ``KAFKA``: ``.index`` and ``.timeindex`` as recovery writes them. The others put another file
-    in place of one of the two: ``KIP33`` another ``.timeindex``, ``MINUTE`` a ``.time.index`` for
-    the ``.timeindex``, ``EVERY_N`` another ``.index``.
-    """
-
-    KAFKA = "kafka"
-    KIP33 = "kip33"
-    MINUTE = "minute"
-    EVERY_N = "every-n"
+from kafka_segments.index.every_n_index import EveryNFormat
+from kafka_segments.index.index_format import IndexFormat, SegmentToIndex
+from kafka_segments.index.kip33_index import Kip33Format
+from kafka_segments.index.minute_index import MinuteFormat
+from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.wire.names import INDEX_SUFFIXES, TIME_INDEX_SUFFIX
 
 
 @dataclass(frozen=True)
-class FormatOptions:
-    """A format and what its variants are; those of other formats are ignored.
+class KafkaFormat(IndexFormat):
+    """``.index`` and ``.timeindex`` as recovery writes them; the only format that brokers read."""
 
-    Raises:
-        UsageError: ``every_n`` is below 1.
-    """
+    name = "kafka"
+    suffix = TIME_INDEX_SUFFIX
+    replaces = TIME_INDEX_SUFFIX
 
-    name: IndexFormat = IndexFormat.KAFKA
-    without_timestamps: WithoutTimestamps = WithoutTimestamps.EMPTY
-    minute_variant: MinuteVariant = MinuteVariant.MAP
-    every_n: int = 100
-    every_n_rule: EveryNRule = EveryNRule.BY_OFFSET
+    def encode(self, segment: SegmentToIndex) -> bytes:
+        """Return the bytes of Kafka's time index."""
+        return encode_time_index(segment.time_entries, base_offset=segment.base_offset)
 
-    def __post_init__(self) -> None:
-        if self.every_n < 1:
-            raise UsageError(f"--every-n is {self.every_n}, the least is 1")
 
-    def __str__(self) -> str:
-        """Name the format with its variant, as ``every-n:100:by-offset``."""
-        variants = {
-            IndexFormat.KIP33: f":{self.without_timestamps}",
-            IndexFormat.MINUTE: f":{self.minute_variant}",
-            IndexFormat.EVERY_N: f":{self.every_n}:{self.every_n_rule}",
-        }
-        return self.name + variants.get(self.name, "")
+FORMATS: Mapping[str, type[IndexFormat]] = {
+    made.name: made for made in (KafkaFormat, Kip33Format, MinuteFormat, EveryNFormat)
+}
+KAFKAS_OWN = KafkaFormat()
+FOREIGN_SUFFIXES = {
+    made.name: made.suffix for made in FORMATS.values() if made.suffix not in INDEX_SUFFIXES
+}
+"""Suffixes that Kafka does not have, by the name of their format."""
+ALL_SUFFIXES = (*INDEX_SUFFIXES, *FOREIGN_SUFFIXES.values())
+"""The suffixes of all index files that a build of any format can leave."""

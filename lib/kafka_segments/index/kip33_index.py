@@ -8,14 +8,17 @@ it says nothing, so a search for "timestamp >= T" takes an entry strictly below 
 Source: KIP-33, "Build the time index"; worked example in docs/index-formats.md.
 """
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
+from kafka_segments.index.index_format import IndexFormat, SegmentToIndex
 from kafka_segments.index.relative import check_relative_offsets
 from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.wire.names import TIME_INDEX_SUFFIX
 
 
 class WithoutTimestamps(StrEnum):
@@ -95,3 +98,35 @@ def encode_kip33_index(entries: Entries, *, base_offset: int) -> bytes:
     """
     check_relative_offsets(entries[:, 1], base_offset=base_offset)
     return encode_time_index(entries, base_offset=base_offset)
+
+
+@dataclass(frozen=True)
+class Kip33Format(IndexFormat):
+    """Another ``.timeindex``, beside Kafka's ``.index``."""
+
+    name = "kip33"
+    suffix = TIME_INDEX_SUFFIX
+    replaces = TIME_INDEX_SUFFIX
+    needs_next = True
+
+    without_timestamps: WithoutTimestamps = field(
+        default=WithoutTimestamps.EMPTY,
+        metadata={"help": "the entry of a closed segment without timestamps."},
+    )
+
+    def encode(self, segment: SegmentToIndex) -> bytes:
+        """Return the bytes of the time index."""
+        rule, first_offset = self.without_timestamps, None
+        if rule is WithoutTimestamps.MTIME_FIRST and not len(segment.time_entries):
+            first_offset = segment.first_offset()
+        place = SegmentPlace(
+            base_offset=segment.base_offset,
+            next_base_offset=segment.next_base_offset,
+            log_end_offset=segment.next_offset,
+            last_modified_ms=segment.last_modified_ms,
+            first_offset=first_offset,
+        )
+        entries = kip33_entries(
+            segment.offset_entries, segment.time_entries, place, without_timestamps=rule
+        )
+        return encode_kip33_index(entries, base_offset=segment.base_offset)

@@ -7,16 +7,19 @@ Source: KIP-33, first design, "timestamp -> log offset at minute granularity"; w
 docs/index-formats.md.
 """
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from kafka_segments.index.index_format import IndexFormat, SegmentToIndex
 from kafka_segments.index.relative import check_relative_offsets
 from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire.names import TIME_INDEX_SUFFIX
 
-MINUTE_INDEX_SUFFIX = ".time.index"
 MINUTE_MS = 60_000
 
 Int64s = npt.NDArray[np.int64]
@@ -99,3 +102,40 @@ def safe_start(
         return int(late.min()) if len(late) else None
     early = entries[entries[:, 0] < minute, 1]
     return int(early[-1]) if len(early) else base_offset
+
+
+@dataclass(frozen=True)
+class MinuteFormat(IndexFormat):
+    """A ``.time.index`` in the place of the ``.timeindex``, beside Kafka's ``.index``."""
+
+    name = "minute"
+    suffix = ".time.index"
+    replaces = TIME_INDEX_SUFFIX
+    note = "timestamps rounded down to the minute"
+
+    minute_variant: MinuteVariant = field(
+        default=MinuteVariant.MAP,
+        metadata={"help": "of every message (CreateTime), or of the indexed ones (LogAppendTime)."},
+    )
+
+    def encode(self, segment: SegmentToIndex) -> bytes:
+        """Return the bytes of the minute index."""
+        is_derived = self.minute_variant is MinuteVariant.DERIVED
+        entries = _derived_entries(segment) if is_derived else _map_entries(segment)
+        return encode_minute_index(entries, base_offset=segment.base_offset)
+
+
+def _map_entries(segment: SegmentToIndex) -> Entries:
+    index = FirstOfEach()
+    for records in segment.records():
+        index.add(records.offset, records.timestamp)
+    return index.entries()
+
+
+def _derived_entries(segment: SegmentToIndex) -> Entries:
+    parts = [np.empty((2, 0), dtype=np.int64)]
+    for batches in segment.batches():
+        is_indexed = np.isin(batches[wire.POSITION], segment.offset_entries[:, 1])
+        parts.append(batches[:, is_indexed][[wire.LAST_OFFSET, wire.MAX_TIMESTAMP]])
+    offsets, timestamps = np.concatenate(parts, axis=1)
+    return derived_minute_entries(offsets, timestamps)

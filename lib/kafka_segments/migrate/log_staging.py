@@ -31,11 +31,16 @@ from kafka_segments.storage.durable_files import (
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.folder_exchange import check_exchange
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
-from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name, parse_segment_name
+from kafka_segments.wire.names import (
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+    parse_segment_name,
+)
 from kafka_segments.wire.topic_ids import encode_partition_metadata
 
-_TXN_INDEX = ".txnindex"
-_OF_PRODUCERS = (_TXN_INDEX, SNAPSHOT_SUFFIX)
+_OF_PRODUCERS = (TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 
 
 class LogToStage(NamedTuple):
@@ -183,7 +188,7 @@ def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]
             raise other_end(segment, recovery.valid_bytes)
         aborted = encode_transaction_index(verdict.aborted)
         if aborted:
-            yield file_name(segment.base_offset, _TXN_INDEX), aborted
+            yield file_name(segment.base_offset, TXN_INDEX_SUFFIX), aborted
         if verdict.snapshot is not None:
             yield file_name(segment.base_offset, SNAPSHOT_SUFFIX), verdict.snapshot
     files = fold.finish()

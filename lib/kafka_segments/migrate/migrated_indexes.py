@@ -1,7 +1,6 @@
 """Make the index files that a migrated segment gets."""
 
-from kafka_segments.index.formats import FormatOptions, IndexFormat
-from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.segments.format_files import Around, FormatFiles
 from kafka_segments.wire.reading import ReadInto
@@ -15,11 +14,10 @@ class MigratedIndexes:
     """
 
     def __init__(self, rule: WithoutTimestamps) -> None:
-        self._kafka = FormatFiles(FormatOptions())
+        self._kafka = FormatFiles()
         self._by_mtime = None
         if rule is not WithoutTimestamps.EMPTY:
-            options = FormatOptions(IndexFormat.KIP33, without_timestamps=rule)
-            self._by_mtime = FormatFiles(options)
+            self._by_mtime = FormatFiles(Kip33Format(without_timestamps=rule))
 
     def make(
         self, recovery: SegmentRecovery, read_into: ReadInto, *, base_offset: int, around: Around

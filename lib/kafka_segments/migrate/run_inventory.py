@@ -18,7 +18,7 @@ from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.packing import Load, count_tasks
-from kafka_segments.tables.delta import (
+from kafka_segments.tables.catalog import (
     LOG_DIRS,
     LOGS,
     MIGRATION_INVENTORY,
@@ -26,8 +26,8 @@ from kafka_segments.tables.delta import (
     SEGMENTS,
     UNRECOGNIZED_FILES,
     Table,
-    Warehouse,
 )
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.kafka_configs import GoneSetting
 

@@ -26,8 +26,8 @@ from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables.delta import MIGRATION_PLANS, Warehouse
-from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.catalog import MIGRATION_PLANS
+from kafka_segments.tables.delta import Warehouse
 
 _LOG = logging.getLogger(__name__)
 _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -115,7 +115,7 @@ def _planned(
         .withColumn("root", staged_root(options.stage_dir, plan_id))
         .withColumn("rules", F.lit(json.dumps(options.rules.described())))
         .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
-        .select(*schema(f"{MIGRATION_PLANS.name}.v{MIGRATION_PLANS.version}").fieldNames())
+        .select(*MIGRATION_PLANS.schema.fieldNames())
     )
 
 

@@ -37,16 +37,10 @@ from kafka_segments.migrate.tasks_steps import (
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
-from kafka_segments.tables.delta import (
-    MIGRATION_EVENTS,
-    MIGRATION_PLANS,
-    MIGRATION_PROOFS,
-    Warehouse,
-    sql_text,
-)
+from kafka_segments.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
+from kafka_segments.tables.delta import Warehouse, sql_text
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.outcomes import Outcome
-from kafka_segments.tables.schemas import schema
 from kafka_segments.wire.checkpoints import LOCK
 
 
@@ -224,7 +218,7 @@ class Migration:
         rows = [
             (*(log[name] for name in names), str(made.status), made.message) for log, made in done
         ]
-        columns = schema(f"{MIGRATION_EVENTS.name}.v{MIGRATION_EVENTS.version}")
+        columns = MIGRATION_EVENTS.schema
         outcome = StructType([columns[name] for name in (*names, "status", "message")])
         self._note(step, self._spark.createDataFrame(rows, outcome))
 

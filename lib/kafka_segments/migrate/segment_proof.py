@@ -19,9 +19,9 @@ from kafka_segments.migrate.staged_log import (
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.files import first_line, open_segment, place
-from kafka_segments.wire.names import file_name
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
-_CHECKS = {".index": check_offset_index, ".timeindex": check_time_index}
+_CHECKS = {OFFSET_INDEX_SUFFIX: check_offset_index, TIME_INDEX_SUFFIX: check_time_index}
 Proof = dict[str, Any]
 
 

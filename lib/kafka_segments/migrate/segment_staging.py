@@ -14,9 +14,9 @@ from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.storage.files import open_segment, place
-from kafka_segments.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
-_SUFFIXES = (LOG_SUFFIX, ".index", ".timeindex")
+_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 Files = tuple[FileState, ...]
 
 

@@ -22,8 +22,9 @@ from kafka_segments.storage.files import (
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.wire.batches import Batches
 from kafka_segments.wire.header_layout import MAGIC_V2
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
-_SUFFIXES = (".index", ".timeindex")
+_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _QUORUM_STATE = "quorum-state"
 # A load without index files fails at these: it is what `cut` goes by.
 _NOT_LOADED = (
@@ -153,7 +154,7 @@ class SegmentSurveyor:
             for chunk in self._headers.read(opened.read_into, size_bytes=recovery.valid_bytes):
                 yield chunk.batches
 
-        files = {**found, ".txnindex": None}
+        files = {**found, TXN_INDEX_SUFFIX: None}
         return {
             judgement.suffix: f"{judgement.verdict}: {judgement.message}"
             for judgement in judge_segment(files, log, walk)

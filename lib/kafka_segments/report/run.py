@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.report import decide
 from kafka_segments.report.decide import DAY_MS
-from kafka_segments.tables.delta import RETENTION_DECISIONS, RUNS, SEGMENTS, Warehouse
+from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.views import published
 

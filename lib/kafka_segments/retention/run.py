@@ -15,8 +15,9 @@ from kafka_segments.retention.decide.decisions import (
 )
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
+from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
-from kafka_segments.tables.delta import LOGS, RETENTION_DECISIONS, SEGMENTS, Warehouse
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.checkpoints import PartitionOffset
 

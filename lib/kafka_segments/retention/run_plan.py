@@ -22,7 +22,8 @@ from kafka_segments.storage import set_aside
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.storage.uris import LOCAL_ROOT
-from kafka_segments.tables.delta import RETENTION_PLANS, Warehouse
+from kafka_segments.tables.catalog import RETENTION_PLANS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 

@@ -12,7 +12,7 @@ from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.roll.decide.rules import IndexSource
 from kafka_segments.storage.files import Place, open_segment, place
-from kafka_segments.wire.names import LOG_SUFFIX
+from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 _NEVER_FULL = 2**31 - 1
 
@@ -52,8 +52,8 @@ def count_entries(built: BuiltIndexes, *, interval_bytes: int) -> EntryCounts:
     try:
         log = place(built.path)
         if _size(log) >= built.size_bytes:
-            offsets = _entries(log, ".index", OFFSET_ENTRY_BYTES)
-            times = _entries(log, ".timeindex", TIME_ENTRY_BYTES)
+            offsets = _entries(log, OFFSET_INDEX_SUFFIX, OFFSET_ENTRY_BYTES)
+            times = _entries(log, TIME_INDEX_SUFFIX, TIME_ENTRY_BYTES)
             if offsets is not None and times is not None:
                 return EntryCounts(offsets, times, IndexSource.BESIDE)
         if built.interval_bytes == interval_bytes:

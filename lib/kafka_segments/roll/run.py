@@ -12,14 +12,9 @@ from kafka_segments.roll.decide.recut import compare_cuts
 from kafka_segments.roll.decide.rolls import decide_rolls
 from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.roll.tasks import with_index_entries
+from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.configs import with_topic_configs
-from kafka_segments.tables.delta import (
-    OFFSET_INDEX,
-    ROLL_DECISIONS,
-    SEGMENTS,
-    TIME_INDEX,
-    Warehouse,
-)
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 
 

@@ -67,15 +67,15 @@ class KafkaSegmentsDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Name the format."""
+        """Return the name of the format."""
         return "kafka_segments"
 
     def schema(self) -> StructType:
-        """Give the columns that the options ask for."""
+        """Return the columns that the options ask for."""
         return parse_options(dict(self.options)).schema()
 
     def reader(self, schema: StructType) -> "SegmentsReader":
-        """Make the reader of the schema's columns."""
+        """Return the reader of the schema's columns."""
         options = parse_options(dict(self.options))
         known = {field.name: field.dataType.simpleString() for field in options.schema()}
         for field in schema:
@@ -96,7 +96,7 @@ class SegmentsReader(DataSourceReader):
         self._bounds = record_bounds(options.filters)
 
     def partitions(self) -> list[InputPartition]:
-        """List the sources and share the segments out by bytes."""
+        """List the sources, and return tasks with about equal shares of the segments' bytes."""
         found = find_segments(self._options.sources, follow_links=self._options.follow_links)
         segments = [segment for segment in found.segments if may_hold(self._filters, segment)]
         if self._options.index_dir is not None:
@@ -113,7 +113,7 @@ class SegmentsReader(DataSourceReader):
         return [*unlisted, *(SegmentTask(share, []) for share in shares)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the rows of a task's segments; a segment that cannot be read is one row."""
+        """Yield the rows of a task's segments; a segment that cannot be read is one row."""
         if not isinstance(partition, SegmentTask):
             return
         # Imported where it is used: the processes that only plan a query start in half the time.
@@ -131,7 +131,7 @@ class PushdownReader(SegmentsReader):
     """A reader that filters narrow; see option ``pushdown``."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Note what the filters spare; all of them stay Spark's to evaluate."""
+        """Note what need not be read; Spark evaluates all filters again."""
         filters = list(filters)
         self._filters += filters
         find = record_bounds if self._options.is_records else batch_bounds
@@ -140,7 +140,7 @@ class PushdownReader(SegmentsReader):
 
 
 def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFile]]:
-    """Cut the list where equal pieces of its bytes end; no piece is empty."""
+    """Cut the list into pieces of about equal bytes; no piece is empty."""
     weights = [segment.size_bytes + OPEN_COST_BYTES for segment in segments]
     total, before = sum(weights), 0
     shares: dict[int, list[SegmentFile]] = {}

@@ -1,4 +1,4 @@
-"""Whether index files still tell the truth about the end of their log."""
+"""Whether index files are still true at the end of their log."""
 
 import struct
 
@@ -11,10 +11,14 @@ _LEGACY_UP_TO_TIMESTAMP = 26
 def covers_end_of_log(tail: bytes, *, last_offset: int | None, greatest_timestamp: int) -> bool:
     """Tell whether no batch at the end of a log is newer than its time index.
 
-    ``tail`` holds the log from the batch of the last offset index entry to its end, or all of
-    it where there is no such entry. The first batch must end at ``last_offset`` (None: any), and
-    no batch may have a timestamp (ms) above ``greatest_timestamp``. A batch that recovery cuts
-    off, being unfinished, ends the search.
+    The first batch must end at ``last_offset``, and no batch may have a timestamp above
+    ``greatest_timestamp``. The search ends at an unfinished batch, which recovery cuts off.
+
+    Args:
+        tail: the bytes of the log from the batch of the last offset index entry to the end; the
+            whole log if the offset index is empty.
+        last_offset: the offset of that entry; None if the offset index is empty.
+        greatest_timestamp: the timestamp of the last time index entry in ms, -1 if there is none.
     """
     position, first = 0, True
     while len(tail) - position > _UP_TO_MAGIC:

@@ -1,6 +1,7 @@
-"""What Spark's pushed-down filters let a reader leave out.
+"""What a reader may leave out because of the filters that Spark pushes down.
 
-Every filter is also left to Spark, so what is said here need only be safe, not complete.
+Spark evaluates every filter again. So nothing that passes may be left out, but what does not pass
+may be kept.
 """
 
 from collections.abc import Iterable
@@ -53,13 +54,13 @@ def may_hold(filters: Iterable[Filter], segment: SegmentFile) -> bool:
 
 
 def record_bounds(filters: Iterable[Filter]) -> Bounds:
-    """Give the offsets and timestamps that filters on records ask for."""
+    """Return the bounds of the offsets and timestamps that filters on records leave."""
     filters = list(filters)
     return Bounds(*_range(filters, ("offset",)), *_range(filters, ("timestamp_ms",)))
 
 
 def batch_bounds(filters: Iterable[Filter]) -> Bounds:
-    """Give the timestamps that filters on batches ask for."""
+    """Return the bounds of the timestamps that filters on batches leave."""
     low, high = _range(list(filters), ("max_timestamp_ms",))
     return Bounds(low_timestamp=low, high_timestamp=high)
 
@@ -109,7 +110,7 @@ def _is_known(child: Filter) -> bool:
 
 
 def _range(filters: Iterable[Filter], columns: tuple[str, ...]) -> tuple[int, int]:
-    """Give the least and the greatest value that all filters on some columns leave."""
+    """Return the least and the greatest value that the filters on some columns leave."""
     low, high = _MIN, _MAX
     for condition in filters:
         if isinstance(condition, Not) or _column(condition) not in columns:

@@ -33,7 +33,7 @@ _MAX_INT64 = 2**63 - 1
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of one read, parsed."""
+    """The parsed options of one read."""
 
     sources: tuple[str, ...]
     rows: str
@@ -52,7 +52,7 @@ class ReadOptions:
         return self.rows == RECORDS
 
     def schema(self) -> StructType:
-        """Give the published schema, narrowed to ``columns``."""
+        """Return the published schema, narrowed to ``columns``."""
         whole = published(_SCHEMAS[self.rows])
         for name in self.columns:
             if name not in whole.names:

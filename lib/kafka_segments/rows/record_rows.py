@@ -43,7 +43,7 @@ class RecordRows:
         )
 
     def rows(self, chunk: Chunk, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
-        """Give the records of a chunk's batches, in the order of the log.
+        """Yield the records of a chunk's batches, in the order of the log.
 
         A batch that ``RecordFiller`` has one row for is a row with ``error``. Records outside the
         bounds are left out; rows with ``error`` are not.

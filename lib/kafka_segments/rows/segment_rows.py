@@ -1,4 +1,4 @@
-"""Rows of whole segments; one that is damaged or cannot be read ends in a row that says so."""
+"""Rows of whole segments; one that is damaged or cannot be read ends in a row with the reason."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ class SegmentRows:
         )
 
     def segment(self, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
-        """Give the rows of a segment."""
+        """Yield the rows of a segment."""
         log = place(segment.source).child(segment.relative_path, segment.name)
         try:
             with open_segment(log) as file:
@@ -67,7 +67,7 @@ class SegmentRows:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def unlisted(self, folder: UnlistedFolder) -> pa.RecordBatch:
-        """Give the row of a folder that could not be listed."""
+        """Return the row of a folder that could not be listed."""
         values: dict[str, str | int | None] = {
             "path": folder.path,
             "topic": folder.topic,

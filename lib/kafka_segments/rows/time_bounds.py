@@ -9,7 +9,7 @@ from kafka_segments.rows.freshness import covers_end_of_log
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.wire.names import file_name
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _MOST_INDEX_BYTES = 2**31 - 1
 _MOST_TAIL_BYTES = 4 * 1024 * 1024
@@ -21,8 +21,8 @@ def without_older(
 ) -> list[SegmentFile]:
     """Leave out segments without a timestamp from ``low_timestamp`` (ms) on.
 
-    A segment goes only where its index files in ``output`` prove it; one without files, or with
-    files that do not fit its .log as it is, stays.
+    A segment is left out only if its index files in ``output`` prove that it is older. It stays
+    if it has no index files, or if they do not fit the .log.
     """
     if low_timestamp <= NO_TIMESTAMP:
         return segments
@@ -37,15 +37,16 @@ def without_older(
 
 
 def proven_greatest_timestamp(segment: SegmentFile, output: IndexOutput) -> int | None:
-    """Give the last timestamp of a segment's time index where nothing in its log is newer.
+    """Return the last timestamp (ms) of a segment's time index; None if it may not be the greatest.
 
-    The proof: both files pass Kafka's sanity check, the .log holds the batch that the last entry
-    of the .index names where it says, and no batch from there to the end has a greater timestamp.
+    It is proven to be the greatest if both index files pass Kafka's sanity check, if the batch of
+    the last .index entry lies in the .log where the entry says, and if no batch from there to
+    the end has a greater timestamp.
     """
     folder = place(output.folder(segment.source, segment.relative_path))
     try:
-        offset_data = _index_file(folder, segment.base_offset, ".index")
-        time_data = _index_file(folder, segment.base_offset, ".timeindex")
+        offset_data = _index_file(folder, segment.base_offset, OFFSET_INDEX_SUFFIX)
+        time_data = _index_file(folder, segment.base_offset, TIME_INDEX_SUFFIX)
         check_offset_index(offset_data, base_offset=segment.base_offset)
         check_time_index(time_data, base_offset=segment.base_offset)
         offsets = decode_offset_index(offset_data, base_offset=segment.base_offset)
@@ -68,7 +69,7 @@ def _index_file(folder: Place, base_offset: int, suffix: str) -> bytes:
 
 
 def _tail(log: Place, position: int) -> bytes | None:
-    """Read a file from ``position`` to its end; None where that is too much for a tail."""
+    """Read a file from ``position`` to its end; None if that is more than a tail may have."""
     with open_segment(log) as file:
         length = file.size_bytes - position
         if not 0 <= length <= _MOST_TAIL_BYTES:

@@ -20,7 +20,8 @@ from kafka_segments.search.decide.logs import (
     with_visible_end,
 )
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.tables.delta import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table, Warehouse
+from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 
 

@@ -1,47 +1,37 @@
-"""Make index files in the format asked for from a recovered segment, or from its records."""
+"""Index files in the format asked for, from a recovered segment and, if need be, its records."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from kafka_segments.errors import OffsetGoesBackError, OffsetOverflowError
-from kafka_segments.index.every_n_index import EveryNIndexBuilder, encode_every_n_index
-from kafka_segments.index.formats import FormatOptions, IndexFormat
-from kafka_segments.index.kip33_index import (
-    SegmentPlace,
-    WithoutTimestamps,
-    encode_kip33_index,
-    kip33_entries,
-)
-from kafka_segments.index.minute_index import (
-    MINUTE_INDEX_SUFFIX,
-    FirstOfEach,
-    MinuteVariant,
-    derived_minute_entries,
-    encode_minute_index,
-)
+from kafka_segments.index.formats import KAFKAS_OWN
+from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.segment import Damage, DamageKind, Entries, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.wire import batches as wire
+from kafka_segments.wire.batches import Batches
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.record_times import RecordTimes, RecordTimesReader, Undecodable
 
-OFFSET_SUFFIX, TIME_SUFFIX = ".index", ".timeindex"
 Files = dict[str, bytes | None]
 
 
 class Around(NamedTuple):
-    """What index files depend on outside of a segment; ``next_base_offset`` None: it is active."""
+    """What is known of a segment from outside of it.
+
+    ``next_base_offset`` is None for the active segment. ``last_modified_ms`` is the mtime of the
+    .log in ms.
+    """
 
     next_base_offset: int | None = None
     last_modified_ms: int = 0
 
 
 class Made(NamedTuple):
-    """Index files by suffix, None for one that must not exist, and the damage of the segment."""
+    """Index files by suffix, None for a file that must not be there, and the damage found."""
 
     files: Files
     damage: Damage | None
@@ -50,21 +40,18 @@ class Made(NamedTuple):
 class FormatFiles:
     """Makes the index files of one segment after another."""
 
-    def __init__(self, options: FormatOptions) -> None:
-        self._options = options
-        chunk_options = ChunkOptions(needs_body=True, check_crc=False)
-        self._bodies = ChunkReader(chunk_options)
-        self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
-        self._records = RecordTimesReader(max_batch_bytes=chunk_options.max_batch_bytes)
+    def __init__(self, index_format: IndexFormat = KAFKAS_OWN) -> None:
+        self._format = index_format
+        self._readers = _Readers()
 
     def make(
         self, recovery: SegmentRecovery, read_into: ReadInto, *, base_offset: int, around: Around
     ) -> Made:
         """Make the files of a segment; only the bytes that recovery kept are read again.
 
-        1. Where Kafka leaves no indexes there are none in any format.
-        2. Where an entry has no room in the format, or offsets go back, the format's own file is
-           left out.
+        1. Where Kafka leaves no indexes no format has any.
+        2. The format's own file is left out if an entry has no room for an offset, or if offsets
+           go back.
         3. A batch whose records cannot be decoded counts as one record, at its base offset.
 
         2 and 3 are damage of the segment, unless it has other damage already.
@@ -73,103 +60,79 @@ class FormatFiles:
             FileChangedError: the file ended before its valid bytes.
             OSError: whatever ``read_into`` raises.
         """
-        offsets, times = recovery.offset_entries, recovery.time_entries
+        own, offsets, times = self._format, recovery.offset_entries, recovery.time_entries
+        files: Files = dict.fromkeys((OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, own.suffix))
         if offsets is None or times is None:
-            return Made(self._absent(), recovery.damage)
-        files = self._absent()
-        files[OFFSET_SUFFIX] = encode_offset_index(offsets, base_offset=base_offset)
-        if self._options.name in (IndexFormat.KAFKA, IndexFormat.EVERY_N):
-            files[TIME_SUFFIX] = encode_time_index(times, base_offset=base_offset)
-        suffix, damage = self._own_suffix(), None
-        segment = _Segment(recovery, read_into, base_offset, around)
+            return Made(files, recovery.damage)
+        if own.replaces != OFFSET_INDEX_SUFFIX:
+            files[OFFSET_INDEX_SUFFIX] = encode_offset_index(offsets, base_offset=base_offset)
+        if own.replaces != TIME_INDEX_SUFFIX:
+            files[TIME_INDEX_SUFFIX] = encode_time_index(times, base_offset=base_offset)
+        segment = _Segment(
+            base_offset=base_offset,
+            offset_entries=offsets,
+            time_entries=times,
+            next_offset=recovery.next_offset,
+            next_base_offset=around.next_base_offset,
+            last_modified_ms=around.last_modified_ms,
+            valid_bytes=recovery.valid_bytes,
+            read_into=read_into,
+            readers=self._readers,
+        )
         try:
-            if suffix is not None:
-                files[suffix], damage = self._own(segment, offsets, times)
+            files[own.suffix] = own.encode(segment)
+            damage = segment.damage()
         except (OffsetOverflowError, OffsetGoesBackError) as error:
-            files[suffix or ""] = None
-            message = f"no {suffix} in format {self._options.name}: {error}"
+            message = f"no {own.suffix} in format {own.name}: {error}"
             damage = Damage(DamageKind.NOT_INDEXABLE, 0, message)
         return Made(files, recovery.damage or damage)
 
-    def _absent(self) -> Files:
-        files: Files = {OFFSET_SUFFIX: None, TIME_SUFFIX: None}
-        return files | ({MINUTE_INDEX_SUFFIX: None} if self._options.name == "minute" else {})
 
-    def _own_suffix(self) -> str | None:
-        return {
-            IndexFormat.KIP33: TIME_SUFFIX,
-            IndexFormat.MINUTE: MINUTE_INDEX_SUFFIX,
-            IndexFormat.EVERY_N: OFFSET_SUFFIX,
-        }.get(self._options.name)
+class _Readers:
+    """What reads segments again, with buffers that are made once."""
 
-    def _own(
-        self, segment: "_Segment", offsets: Entries, times: Entries
-    ) -> tuple[bytes, Damage | None]:
-        base_offset = segment.base_offset
-        if self._options.name is IndexFormat.KIP33:
-            entries = self._kip33(segment, offsets, times)
-            return encode_kip33_index(entries, base_offset=base_offset), None
-        if self._options.name is IndexFormat.EVERY_N:
-            entries, undecodable = self._every_n(segment)
-            return encode_every_n_index(entries, base_offset=base_offset), _damage(undecodable)
-        if self._options.minute_variant is MinuteVariant.DERIVED:
-            entries = self._derived_minutes(segment, offsets)
-            return encode_minute_index(entries, base_offset=base_offset), None
-        entries, undecodable = self._minutes(segment)
-        return encode_minute_index(entries, base_offset=base_offset), _damage(undecodable)
-
-    def _kip33(self, segment: "_Segment", offsets: Entries, times: Entries) -> Entries:
-        rule, first_offset = self._options.without_timestamps, None
-        if rule is WithoutTimestamps.MTIME_FIRST and not len(times):
-            first = next(self._read(segment), None)
-            first_offset = None if first is None else int(first.offset[0])
-        place = SegmentPlace(
-            base_offset=segment.base_offset,
-            next_base_offset=segment.around.next_base_offset,
-            log_end_offset=segment.recovery.next_offset,
-            last_modified_ms=segment.around.last_modified_ms,
-            first_offset=first_offset,
-        )
-        return kip33_entries(offsets, times, place, without_timestamps=rule)
-
-    def _minutes(self, segment: "_Segment") -> tuple[Entries, Undecodable | None]:
-        index = FirstOfEach()
-        for records in self._read(segment):
-            index.add(records.offset, records.timestamp)
-        return index.entries(), self._records.undecodable
-
-    def _derived_minutes(self, segment: "_Segment", offsets: Entries) -> Entries:
-        parts = []
-        size_bytes = segment.recovery.valid_bytes
-        for chunk in self._headers.read(segment.read_into, size_bytes=size_bytes):
-            batches = chunk.batches
-            indexed = np.isin(batches[wire.POSITION], offsets[:, 1])
-            parts.append(batches[:, indexed][[wire.LAST_OFFSET, wire.MAX_TIMESTAMP]])
-        found = np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1)
-        return derived_minute_entries(found[0], found[1])
-
-    def _every_n(self, segment: "_Segment") -> tuple[Entries, Undecodable | None]:
-        index = EveryNIndexBuilder(self._options.every_n, self._options.every_n_rule)
-        for records in self._read(segment):
-            index.add(records.offset, records.position)
-        return index.entries(), self._records.undecodable
-
-    def _read(self, segment: "_Segment") -> Iterator[RecordTimes]:
-        self._records.undecodable = None
-        size_bytes = segment.recovery.valid_bytes
-        for chunk in self._bodies.read(segment.read_into, size_bytes=size_bytes):
-            yield from self._records.read(chunk.batches, chunk.data, chunk.data_position)
+    def __init__(self) -> None:
+        with_bodies = ChunkOptions(needs_body=True, check_crc=False)
+        self.bodies = ChunkReader(with_bodies)
+        self.headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
+        self.records = RecordTimesReader(max_batch_bytes=with_bodies.max_batch_bytes)
 
 
-class _Segment(NamedTuple):
-    recovery: SegmentRecovery
-    read_into: ReadInto
+@dataclass
+class _Segment:
+    """A ``SegmentToIndex`` that is read with ``read_into``."""
+
     base_offset: int
-    around: Around
+    offset_entries: Entries
+    time_entries: Entries
+    next_offset: int
+    next_base_offset: int | None
+    last_modified_ms: int
+    valid_bytes: int
+    read_into: ReadInto
+    readers: _Readers
+    undecodable: Undecodable | None = field(default=None, init=False)
 
+    def records(self) -> Iterator[RecordTimes]:
+        yield from self._read()
+        self.undecodable = self.readers.records.undecodable
 
-def _damage(undecodable: Undecodable | None) -> Damage | None:
-    if undecodable is None:
-        return None
-    message = f"records cannot be decoded, the batch counts as one: {undecodable.reason}"
-    return Damage(DamageKind.UNDECODABLE, undecodable.position, message)
+    def batches(self) -> Iterator[Batches]:
+        for chunk in self.readers.headers.read(self.read_into, size_bytes=self.valid_bytes):
+            yield chunk.batches
+
+    def first_offset(self) -> int | None:
+        first = next(self._read(), None)
+        return None if first is None else int(first.offset[0])
+
+    def damage(self) -> Damage | None:
+        if self.undecodable is None:
+            return None
+        message = f"records cannot be decoded, the batch counts as one: {self.undecodable.reason}"
+        return Damage(DamageKind.UNDECODABLE, self.undecodable.position, message)
+
+    def _read(self) -> Iterator[RecordTimes]:
+        records = self.readers.records
+        records.undecodable = None
+        for chunk in self.readers.bodies.read(self.read_into, size_bytes=self.valid_bytes):
+            yield from records.read(chunk.batches, chunk.data, chunk.data_position)

@@ -8,6 +8,6 @@ UNRECOGNIZED, LEFT_OVER, NOT_FOLLOWED, UNLISTED = (
     "unlisted",
 )
 NOT_TAKEN = (UNRECOGNIZED, LEFT_OVER, NOT_FOLLOWED, UNLISTED)
-"""Rows of ``unrecognized_files``; what is left over is a broker's own, and no finding."""
+"""The kinds that are rows of ``unrecognized_files``; those of ``LEFT_OVER`` are no findings."""
 UNSEEN = (NOT_FOLLOWED, UNLISTED)
-"""What lies at such a place, or below it, may well be there."""
+"""Nobody looked at these places or below them: what is known there has not vanished."""

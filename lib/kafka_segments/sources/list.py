@@ -1,4 +1,4 @@
-"""List the sources: small trees in the driver, what is left of large ones in the executors."""
+"""List the sources: small trees in the driver, the rest of large ones in the executors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -88,9 +88,10 @@ def _list_folders(*, follow_links: bool) -> OnTask:
 
 
 def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(arrow_schema)
+    columns = dict(zip(listing.Listed._fields, zip(*rows, strict=True), strict=False))
     arrays = []
-    for field, values in zip(arrow_schema, columns, strict=True):
+    for field in arrow_schema:
+        values = columns.get(field.name, ())
         plain = (
             [v and [epoch._asdict() for epoch in v] for v in values]
             if field.name == "leader_epochs"

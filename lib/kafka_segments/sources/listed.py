@@ -1,6 +1,6 @@
-"""Rows of a listing: what kinds there are, and what each says.
+"""The rows of a listing, and how to read the small files that a broker keeps in a folder.
 
-Nothing is left out in silence: what is no segment gets a row that says why.
+Nothing is left out in silence: a file that is no segment gets a row that says why.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ _MOST_TEXT_BYTES = 64 * 1024 * 1024
 
 
 class Listed(NamedTuple):
-    """One row of a listing; what a kind does not have is None.
+    """One row of a listing; values that its kind does not have are None.
 
-    ``relative_path`` is the folder's, from its source; ``""`` is the source itself.
+    ``relative_path`` is the path of the folder below its source, ``""`` for the source itself.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 def unrecognized(
     source: str, relative_path: str, entry: FileEntry, reason: str, *, is_left_over: bool = False
 ) -> Listed:
-    """Make the row of what is no segment."""
+    """Return the row of a file or folder that is no segment."""
     is_link = entry.link is not None and entry.oddity is not None
     return Listed(
         NOT_FOLLOWED if is_link else LEFT_OVER if is_left_over else UNRECOGNIZED,
@@ -59,7 +59,7 @@ def unrecognized(
 
 
 class BrokerFiles:
-    """Small text files that a broker keeps in a folder, as far as they can be read."""
+    """The small text files that a broker keeps in a folder."""
 
     def __init__(self, folder: Place, entries: list[FileEntry]) -> None:
         self._folder = folder
@@ -67,11 +67,11 @@ class BrokerFiles:
         self._problems: list[str] = []
 
     def __contains__(self, name: str) -> bool:
-        """Say whether there is such a file."""
+        """Tell whether the folder has such a file."""
         return name in self._present
 
     def parse(self, name: str, parse: Callable[[str], _T]) -> _T | None:
-        """Parse a file; None where there is none, or a problem with it."""
+        """Parse a file; None if it does not exist or cannot be parsed (``problems`` says why)."""
         if name not in self._present:
             return None
         try:

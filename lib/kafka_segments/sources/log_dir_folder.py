@@ -1,4 +1,4 @@
-"""What a log directory holds beside its partitions' folders: the broker's checkpoint files."""
+"""The files of a log directory itself: the broker's checkpoints and meta.properties."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ _LOG_DIR_FILES = {*_OFFSET_FILES.values(), checkpoints.META_PROPERTIES, checkpoi
 
 
 def is_log_dir(entries: list[FileEntry]) -> bool:
-    """Say whether a folder has folders of partitions or a broker's checkpoint files."""
+    """Tell whether a folder has folders of partitions or a broker's checkpoint files."""
     return any(
         parse_partition_folder(entry.name) is not None
         if entry.is_folder
@@ -30,7 +30,10 @@ def is_log_dir(entries: list[FileEntry]) -> bool:
 
 
 def same_partitions(folders: list[FileEntry]) -> dict[str, str]:
-    """Name the folders that mean a partition another one means too, such as t-1 and t-01."""
+    """Return the folders whose partition has another folder already, as t-01 beside t-1.
+
+    The values are the names of the folders that come first.
+    """
     first: dict[tuple[str, int], str] = {}
     doubles: dict[str, str] = {}
     live_first = sorted(folders, key=lambda entry: (len(entry.name), entry.name))
@@ -47,7 +50,7 @@ def same_partitions(folders: list[FileEntry]) -> dict[str, str]:
 def list_log_dir(
     folder: Place, source: str, relative_path: str, uri: str, entries: list[FileEntry]
 ) -> Listed:
-    """Make the row of a log directory: what its broker wrote down, of each log of it too."""
+    """Return the row of a log directory: what its broker noted of it and of each of its logs."""
     files = BrokerFiles(folder, entries)
     properties = files.parse(checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties)
     meta: dict[str, Any] = {

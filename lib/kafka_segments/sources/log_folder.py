@@ -1,4 +1,4 @@
-"""What a partition's folder holds: its segments, and the files a broker keeps beside them."""
+"""The files of a partition's folder: its segments, and what a broker keeps beside them."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
@@ -35,7 +35,7 @@ class LogFolder(NamedTuple):
 
 
 def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
-    """List a partition's folder: its segments in order, what is none, and then the log."""
+    """Yield the rows of a partition's folder: other files, its segments in order, and the log."""
     state = folder.partition.state
     gone = state in (FolderState.DELETE, FolderState.STRAY)
     are_plain = any(parse_segment_name(entry.name) is not None for entry in entries)
@@ -94,7 +94,7 @@ def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
 def list_tiered_log(
     folder: Place, source: str, relative_path: str, named: TieredFolder, entries: list[FileEntry]
 ) -> Iterator[Listed]:
-    """List a partition's folder in Aiven's layout; only segments that were rolled get there."""
+    """Yield the rows of a partition's folder in Aiven's layout; it has no active segment."""
     objects = sort_objects(folder, entries)
     log = Listed(
         LOG,
@@ -125,7 +125,7 @@ def list_tiered_log(
 
 
 def _copies(entries: list[FileEntry], parse_name: Callable[[str], int | None]) -> dict[str, str]:
-    """Say of segments that begin at the same offset, named with ids, which one is taken."""
+    """Return, for each older copy of a segment with an id, why the newest copy is taken instead."""
     named = [(parse_name(entry.name), entry) for entry in entries]
     logs = sorted(
         (

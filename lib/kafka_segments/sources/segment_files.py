@@ -1,4 +1,4 @@
-"""The files of segments, listed in the executors, one folder at a time."""
+"""List the files of segments in the executors, one folder at a time."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -18,14 +18,12 @@ _ROWS = 1000
 def with_segment_files(
     segments: DataFrame, *, has_digests: bool = False, only_found: bool = False
 ) -> DataFrame:
-    """Add ``files`` and ``unlisted`` (why its folder cannot be read; null: it can be).
-
-    Args:
-        segments: as below.
-        has_digests: read the files; ``digests`` then has the SHA-256 of each by its name.
-        only_found: leave out links that lead nowhere: a broker finds no file there.
+    """Add the files of every segment.
 
     Needs: path (of a local .log), base_offset. A path occurs once.
+    Gives: the same, ``files``, ``unlisted`` (why the folder cannot be read; null if it can), and
+        ``digests``: with ``has_digests`` the sha256 of each file by its name. With ``only_found``
+        links that lead nowhere are left out, as a broker finds no file there.
     """
     folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
     listed = (

@@ -1,4 +1,4 @@
-"""What one folder below a source holds, and the folders to go on with.
+"""List one folder below a source: its rows, and the folders to go on with.
 
 A source is a log directory, a folder of several, or one partition's folder, on a broker's disk or
 as tiered storage keeps it (``storage.tiered_folder``). A folder with segments is a partition's; a
@@ -25,10 +25,10 @@ _NO_FOLDERS = ("", ".", "..")
 
 
 def entries_of(source: str, relative_path: str, *, follow_links: bool = False) -> list[FileEntry]:
-    """List the names in a folder below a source; links that are not followed are oddities.
+    """Return the entries of a folder below a source; links that are not followed are oddities.
 
     Raises:
-        SourceError: it cannot be listed.
+        SourceError: the folder cannot be listed.
     """
     entries = list_folder(place(source).child(relative_path))
     return with_links_judged(source, relative_path, entries, follow=follow_links)
@@ -37,9 +37,9 @@ def entries_of(source: str, relative_path: str, *, follow_links: bool = False) -
 def list_source_folder(
     source: str, relative_path: str, *, follow_links: bool = False
 ) -> Iterator[Listed]:
-    """List one folder below a source: its rows, and the folders to go on with.
+    """Yield the rows of one folder below a source, and rows of the folders to go on with.
 
-    A folder that cannot be listed, or lies too deep, is a row of kind ``unlisted``.
+    A folder that cannot be listed, or that lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)
     try:

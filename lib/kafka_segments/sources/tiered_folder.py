@@ -1,8 +1,9 @@
 """Which objects of a partition's folder in Aiven's layout are segments, and what the others are.
 
-A segment is whole when its manifest is there, which is written last, and its log. Two brokers can
-each upload a segment that begins at the same offset; a broker goes by leader epochs, within one by
-what was uploaded last. The copy that it would take so is the segment, the others are named.
+A segment is whole if it has its log and its manifest, which is written last. Two brokers can each
+upload a segment that begins at the same offset. A broker then takes the copy of the highest leader
+epoch, and of several in one epoch the last upload. That copy is the segment here; the others are
+rows with a reason.
 
 Source: RemoteLogMetadataCache, RemoteLogLeaderEpochState.handleSegmentWithCopySegmentFinishedState.
 """
@@ -40,7 +41,7 @@ class Role(StrEnum):
 
 
 class TieredObject(NamedTuple):
-    """An object that is a segment's log, or that is no part of one; ``reason`` says why."""
+    """An object that is the log of a segment, or is no part of one; ``reason`` says why not."""
 
     role: Role
     entry: FileEntry
@@ -49,13 +50,13 @@ class TieredObject(NamedTuple):
 
 
 def is_tiered(entries: Iterable[FileEntry]) -> bool:
-    """Tell whether a folder holds objects that are named as the plugin does."""
+    """Tell whether a folder has objects with names that the plugin gives."""
     names = (parse_tiered_name(entry.name) for entry in entries if not entry.is_folder)
     return any(name is not None and name.suffix in TIERED_SUFFIXES for name in names)
 
 
 def sort_objects(folder: Place, entries: Iterable[FileEntry]) -> list[TieredObject]:
-    """Give the segments of a folder by base offset, and all else that is no part of one."""
+    """Return the segments of a folder by base offset, and all objects that are no part of one."""
     strange: list[TieredObject] = []
     uploads: dict[TieredName, dict[str, FileEntry]] = defaultdict(dict)
     for entry in entries:
@@ -83,9 +84,10 @@ def sort_objects(folder: Place, entries: Iterable[FileEntry]) -> list[TieredObje
 
 
 def topic_of(folder: Place, objects: Iterable[TieredObject], named: str) -> str:
-    """Give the topic of a folder whose name says ``named``, a prefix perhaps before it.
+    """Return the topic of a folder; ``named`` is the topic in the folder's name.
 
-    The prefix of all keys may end in the middle of the folder's name; a manifest knows better.
+    The prefix that all keys have may end in the middle of the folder's name, so that ``named``
+    begins with a part of it. The manifests have the topic without it.
     """
     logs = [found.entry.name for found in objects if found.role == Role.SEGMENT]
     for log in logs[:_MOST_READ_FOR_A_TOPIC]:
@@ -128,7 +130,7 @@ def _unfinished(upload: TieredName, objects: dict[str, FileEntry]) -> Iterable[T
 
 
 def _ranked(folder: Place, copies: list[TieredName]) -> list[TieredName]:
-    """Sort copies of a segment, the one that a broker would take first."""
+    """Return the copies of a segment, beginning with the one that a broker would take."""
 
     def rank(copy: TieredName) -> tuple[int, int, int, str]:
         remote = _announced(folder, copy.stem + LOG)

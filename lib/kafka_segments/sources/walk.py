@@ -42,7 +42,7 @@ class SegmentFile(NamedTuple):
 
 
 class UnlistedFolder(NamedTuple):
-    """A folder below a source that could not be listed, or a segment's or a log's link."""
+    """A folder that could not be listed, or a link to a segment or a log that was not followed."""
 
     path: str
     topic: str | None
@@ -58,10 +58,15 @@ class FoundSegments(NamedTuple):
 
 
 def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> FoundSegments:
-    """List sources (as ``absolute_uri`` gives them) down to their partitions' folders.
+    """Return the segments of all partitions' folders below the sources.
 
-    Folders marked -delete and -stray are passed over, as a broker does not serve them. So are
-    -future ones, second copies of live partitions, unless one is a source itself.
+    Folders marked -delete and -stray are left out, because a broker does not serve them. Folders
+    marked -future, which are second copies of live partitions, are left out unless they are a
+    source themselves.
+
+    Args:
+        sources: paths or URIs, as ``absolute_uri`` gives them.
+        follow_links: whether symbolic links are followed.
 
     Raises:
         SourceError: a source itself cannot be listed.
@@ -88,10 +93,10 @@ def walk_folders(
     most_rows: float = float("inf"),
     follow_links: bool = False,
 ) -> Walked:
-    """List folders, given as (source, relative path), and all below, nearest first.
+    """List folders, given as (source, relative path), and all folders below, nearest first.
 
-    The walk ends when it has found ``most_rows`` rows, or a little more. What is left are rows
-    of kind ``folder``; no such rows are among the others.
+    The walk ends when it has found ``most_rows`` rows, or a few more. Only the folders left have
+    rows of kind ``folder``.
     """
     walked, count = Walked([], []), 0
     list_rows = partial(_list_rows, follow_links=follow_links)
@@ -113,7 +118,7 @@ def walk_folders(
 def list_folders(
     folders: Iterable[tuple[str, str]], *, follow_links: bool = False
 ) -> Iterator[Listed]:
-    """List folders, given as (source, relative path), some at a time; not what lies below."""
+    """Yield the rows of folders, given as (source, relative path); folders below are not listed."""
     waiting = iter(folders)
     list_rows = partial(_list_rows, follow_links=follow_links)
     with ThreadPoolExecutor(_LISTERS_A_TASK) as pool:
@@ -147,7 +152,7 @@ def _segments(rows: list[Listed]) -> list[SegmentFile]:
 
 
 def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
-    """Name the folders that could not be listed, and links where segments or logs would be."""
+    """Yield the folders that could not be listed, and the links to segments or logs."""
     for row in rows:
         if row.kind == UNLISTED:
             yield _unlisted(row)

@@ -16,9 +16,10 @@ from kafka_segments.errors import SetAsideError
 from kafka_segments.storage import backups
 from kafka_segments.storage.backups import is_there, status_of
 from kafka_segments.storage.durable_files import TEMPORARY, move_durably, sha256_of
+from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX
 
 MANIFEST = "manifest.json"
-SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot", ".log")  # in the order they go
+SUFFIXES = (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX, LOG_SUFFIX)  # in the order they go
 
 
 class SegmentFile(NamedTuple):

@@ -1,4 +1,4 @@
-"""As-of joins: for each row the last entry at or below it, by one sort of both together."""
+"""As-of joins: each row gets the last entry at or below it, by one sort of both together."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,13 +9,13 @@ from pyspark.sql import functions as F
 def last_at_or_below(
     entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str
 ) -> Callable[[DataFrame], DataFrame]:
-    """Give each row the entry of its keys with the greatest ``entry_at`` not above its ``at``.
+    """Join each row with the last entry of its keys whose ``entry_at`` is not above ``at``.
 
-    1. Values of ``entry_at`` are unique within the keys.
-    2. Where there is no such entry its columns are null.
+    1. Values of ``entry_at`` must be unique within the keys.
+    2. If there is no such entry, its columns are null.
 
     Needs: the keys and ``at``; of the entries: the keys and ``entry_at``.
-    Gives: the row's columns, and the entry's without the keys and ``entry_at``.
+    Gives: the columns of the row, and those of the entry without the keys and ``entry_at``.
     """
     given = [name for name in entries.columns if name not in (*keys, entry_at)]
 

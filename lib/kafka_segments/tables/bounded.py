@@ -1,8 +1,8 @@
-"""Sums and differences of longs that cannot fail a query: they end where a long ends.
+"""Sums and differences of longs that cannot fail a query: they stop at the end of a long.
 
-Offsets and timestamps come from files that anyone may have written, and Spark fails the whole
-query where one row overflows. Sums and differences are held against limits, and the end of a long
-stands on the right side of all of them.
+Anyone may have written the files that offsets and timestamps come from, and Spark fails the whole
+query if one row overflows. The sums and differences are compared with limits. The least and the
+greatest long are on the right side of all limits.
 """
 
 from pyspark.sql import Column
@@ -20,14 +20,14 @@ def _column(value: Column | str) -> Column:
 
 
 def plus(left: Column | str | int, right: Column | str | int) -> Column:
-    """Add two longs; null where one is."""
+    """Add two longs; the sum is null if one of them is."""
     first, second = _long(left), _long(right)
     beyond = F.when(second < 0, F.lit(LEAST)).when(second >= 0, F.lit(MOST))
     return F.coalesce(F.try_add(first, second), F.when(first.isNotNull(), beyond))
 
 
 def minus(left: Column | str | int, right: Column | str | int) -> Column:
-    """Subtract two longs; null where one is."""
+    """Subtract two longs; the difference is null if one of them is."""
     first, second = _long(left), _long(right)
     beyond = F.when(first < second, F.lit(LEAST)).when(first >= second, F.lit(MOST))
     return F.coalesce(F.try_subtract(first, second), beyond)

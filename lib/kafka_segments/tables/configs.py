@@ -1,4 +1,4 @@
-"""The configuration of each topic as columns beside its rows."""
+"""The configuration of each topic, as columns added to the rows of the topic."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ KEYS = {key: _TYPES[type(value)] for key, value in TopicConfig().model_dump().it
 def with_topic_configs(
     spark: SparkSession, configs: TopicConfigs
 ) -> Callable[[DataFrame], DataFrame]:
-    """Add a column a setting, the one that holds for the row's ``topic`` and ``broker_id``."""
+    """Add one column for each setting, with its value for the row's ``topic`` and ``broker_id``."""
     topics = _table(spark, "topic", T.StringType(), configs.of_topics())
     brokers = _table(spark, "broker_id", T.IntegerType(), configs.brokers)
     below = TopicConfig().model_dump() | configs.static | configs.cluster

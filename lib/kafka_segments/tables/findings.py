@@ -1,4 +1,4 @@
-"""What damage is a finding, as a column of table ``segments``."""
+"""Which damage is a finding, as a column of table ``segments``."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -7,10 +7,12 @@ from kafka_segments.index.segment import DamageKind
 
 
 def is_finding() -> Column:
-    """Tell damage that someone must look at.
+    """Tell whether a segment has damage that someone must look at.
 
-    Not so the zeros of a preallocated file, nor an unfinished batch at the end of the active
-    segment: a running broker leaves both.
+    A running broker leaves two kinds that are no findings: the zeros of a preallocated file, and
+    an unfinished batch at the end of the active segment.
+
+    Needs: damage (struct or null), is_active.
     """
     kind = F.col("damage.kind")
     is_torn = (kind == DamageKind.PARTIAL_BATCH) & F.col("is_active")

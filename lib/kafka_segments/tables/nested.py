@@ -1,4 +1,4 @@
-"""Tables of int64, one a row: numpy arrays as lists of structs, and back."""
+"""Tables of int64 as values of a column: numpy arrays become lists of structs, and back."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def to_nested(tables: Sequence[Table | None], arrow_type: pa.ListType) -> pa.Arr
 
 
 def from_nested(array: pa.ListArray) -> list[Table]:
-    """Give one table a row; a null list is an empty table."""
+    """Return one table for each row; a null list becomes an empty table."""
     width = array.type.value_type.num_fields
     structs = array.flatten()
     if len(structs):

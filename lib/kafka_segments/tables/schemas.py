@@ -1,14 +1,29 @@
-"""The tables' published schemas, read without a JVM so that executors can use them too."""
+"""The published schemas of the tables. They are read without a JVM, so executors can use them."""
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 
 from pyspark.sql.types import StructType
 
+_FILE = re.compile(r"([a-z_]+)\.v([0-9]+)\.json")
+
 
 @cache
 def schema(name: str) -> StructType:
-    """Give a published schema, e.g. ``schema("segments.v2")``."""
+    """Return a published schema, e.g. ``schema("segments.v2")``."""
     text = files("kafka_segments").joinpath("schemas", f"{name}.json").read_text("utf-8")
     return StructType.fromJson(json.loads(text))
+
+
+@cache
+def newest_versions() -> dict[str, int]:
+    """Return the newest published version of each schema, by the schema's name."""
+    found = (
+        _FILE.fullmatch(file.name) for file in files("kafka_segments").joinpath("schemas").iterdir()
+    )
+    versions: dict[str, int] = {}
+    for name, version in (match.groups() for match in found if match):
+        versions[name] = max(int(version), versions.get(name, 0))
+    return versions

@@ -1,4 +1,4 @@
-"""What a timestamp can be meant to be, where it is no time in milliseconds."""
+"""Which unit a timestamp may have if it is not in milliseconds."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -8,9 +8,10 @@ PER_SECOND = {"s": 1, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def guess_unit(timestamp_ms: Column) -> Column:
-    """Guess the unit of a timestamp that is no plausible ms: ``s``, ``us``, ``ns``, else null.
+    """Guess the unit of a timestamp that makes no sense in ms: ``s``, ``us``, ``ns`` or null.
 
-    Plausible is what falls into the years 2000 to 2100: other numbers in each unit.
+    A timestamp makes sense in a unit in which it falls into the years 2000 to 2100. No number
+    does in two units.
     """
     guess = F.lit(None).cast("string")
     for unit, per_second in PER_SECOND.items():

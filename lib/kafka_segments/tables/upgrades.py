@@ -1,22 +1,43 @@
-"""Tables of an older version, brought up to date in place."""
+"""Tables of an older version: read as if they were up to date, and brought up to date in place."""
 
 import logging
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.tables.catalog import SCHEMA_VERSION, Table
+from kafka_segments.tables.keys import Transform
 
-SCHEMA_VERSION = "kafkaSegments.schemaVersion"
 _LOG = logging.getLogger(__name__)
 
 
-def upgraded(there: StructType, published: StructType, *, uri: str) -> StructType | None:
-    """Give the schema that a table at ``uri`` is to have, None where it has it.
+def with_new_columns(table: Table) -> Transform:
+    """Add the columns that an older version of a table does not have, null in all rows.
 
-    Versions only ever add columns that may be null, and let nested values be null.
+    Needs: rows of the table, of this version or an older one.
+    Gives: the same columns, and those that are missing.
+    """
+
+    def transform(rows: DataFrame) -> DataFrame:
+        missing = [field for field in table.schema if field.name not in rows.columns]
+        return rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in missing})
+
+    return transform
+
+
+def upgraded(there: StructType, published: StructType, *, uri: str) -> StructType | None:
+    """Return the schema that the table at ``uri`` must get; None if it has it already.
+
+    A new version only adds columns that may be null, or lets nested values be null.
+
+    Args:
+        there: the schema of the table.
+        published: the schema of the version that it must get.
+        uri: where the table lies, for messages.
 
     Raises:
         UsageError: the table has columns that the published schema does not know, or lacks one
@@ -44,10 +65,12 @@ def upgraded(there: StructType, published: StructType, *, uri: str) -> StructTyp
 
 
 def change_schema(spark: SparkSession, uri: str, schema: StructType, version: int) -> None:
-    """Give a table another schema and its version: one commit, which touches no data.
+    """Give a table another schema and its version, in one commit that touches no data.
 
-    ALTER TABLE cannot let nested values be null. Delta's transaction can, and fails where another
-    one has changed the schema in the meantime.
+    SQL cannot do this: Delta 4.4 refuses ALTER COLUMN for the elements of an array, Spark 4.2
+    refuses NOT NULL in REPLACE COLUMNS, and new columns and the version would be two commits. So
+    Delta's own transaction is called through the driver's JVM, which Spark Connect does not have.
+    The transaction fails if another one has changed the schema in the meantime.
     """
     jvm: Any = spark._jvm
     nothing = jvm.scala.Option.empty()
@@ -75,7 +98,11 @@ def change_schema(spark: SparkSession, uri: str, schema: StructType, version: in
 def renew_constraints(
     spark: SparkSession, uri: str, constraints: Sequence[tuple[str, str]]
 ) -> None:
-    """Put constraints in the place of those that an earlier release set under the same names."""
+    """Replace the constraints that an earlier release has set under the same names.
+
+    Constraints that the table does not have are not added. This is one query, and none for a
+    table without constraints.
+    """
     if not constraints:
         return
     name = "delta.`" + uri.replace("`", "``") + "`"
@@ -95,8 +122,9 @@ def _is_stricter(field: StructField, published: StructField) -> bool:
 def refuses_nested_nulls(kind: DataType) -> bool:
     """Tell whether any nested value of a type may not be null.
 
-    Spark writes each as one that may be null, whatever the schema says. Who holds the files
-    against the schema refuses them then: delta-rs, those of a change data feed.
+    Spark writes every nested value as one that may be null, whatever the schema says. Engines
+    that compare files with the schema refuse such files: so does delta-rs with the files of a
+    change data feed.
     """
     return _nullable_inside(kind) != kind
 

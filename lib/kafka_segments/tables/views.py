@@ -1,4 +1,4 @@
-"""Views for analysts: the warehouse's tables under their names, with real timestamps."""
+"""Views for analysts: the tables of a warehouse under their names, with timestamps as such."""
 
 import re
 
@@ -8,7 +8,8 @@ from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.files import list_folder, place
-from kafka_segments.tables.delta import SEGMENTS, Table, Warehouse
+from kafka_segments.tables.catalog import SEGMENTS, Table
+from kafka_segments.tables.delta import Warehouse
 
 HISTORY = f"{SEGMENTS.name}_history"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -17,12 +18,12 @@ _YEAR_10000_MS = 253_402_300_800_000
 
 
 def register_views(spark: SparkSession, warehouse: str) -> list[str]:
-    """Make a session's temporary view of every table of a warehouse; gives their names, sorted.
+    """Make a temporary view of every table of a warehouse; return their names, sorted.
 
-    ``segments`` holds those that the last listing found, ``segments_history`` vanished ones too.
-    Every column of ms since 1970 gets a TIMESTAMP column beside it, named without ``_ms``: null
-    where the value is negative (Kafka's -1: none) or beyond the year 9999. The column in ms is
-    the one that Delta can skip files by.
+    ``segments`` holds the segments that the last listing found, ``segments_history`` vanished
+    ones too. Every column of ms since 1970 gets a TIMESTAMP column beside it, named without
+    ``_ms``. It is null if the value is negative (Kafka's -1 means none) or beyond the year 9999.
+    Delta can skip files by conditions on the column in ms only.
 
     Raises:
         UsageError: the warehouse has no tables.
@@ -47,7 +48,7 @@ def register_views(spark: SparkSession, warehouse: str) -> list[str]:
 
 
 def published(warehouse: Warehouse, name: str) -> DataFrame:
-    """Read what analysts may see of a table."""
+    """Return the rows of a table without those of quarantined segments."""
     return warehouse.read_published(Table(name, 1, ()))
 
 

@@ -4,17 +4,17 @@ from pyspark.sql import Window, WindowSpec
 
 
 def whole_log(log: tuple[str, ...]) -> WindowSpec:
-    """Give the window of all segments of a log."""
+    """Return the window of all segments of a log."""
     return Window.partitionBy(*log).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
 
 
 def up_to_here(log: tuple[str, ...]) -> WindowSpec:
-    """Give the window of a segment and all older ones."""
+    """Return the window of a segment and all older ones."""
     return in_order(log).rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 def in_order(log: tuple[str, ...]) -> WindowSpec:
-    """Give the window of a log's segments, oldest first, for lead and lag."""
+    """Return the window of a log's segments, oldest first, for lead and lag."""
     return Window.partitionBy(*log).orderBy("base_offset")

@@ -21,7 +21,8 @@ from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from pyspark.sql import DataFrame
 
-from kafka_segments.validate.checks import KEYS_UNIQUE, SUITES_VERSION, Check, Severity, Suite
+from kafka_segments.validate.decide.checks import KEYS_UNIQUE, Check, Severity, Suite
+from kafka_segments.validate.decide.suites import SUITES_VERSION
 from kafka_segments.validate.expectation import ExpectMeasureWithinBounds
 
 MOST_EXAMPLES = 20
@@ -34,7 +35,7 @@ _SEVERITIES = {
 
 
 class CheckResult(NamedTuple):
-    """What an expectation said; ``examples``: keys and value of failing rows, 20 at most."""
+    """The result of an expectation; ``examples`` are keys and value of at most 20 failing rows."""
 
     table: str
     check: str
@@ -108,7 +109,7 @@ def _context(docs_folder: str | None) -> AbstractDataContext:
 def _definition(
     context: AbstractDataContext, suite: Suite, batch: BatchDefinition[Any]
 ) -> gx.ValidationDefinition:
-    """Give a suite, under a name with its version, bound to its table."""
+    """Return a suite, named with its version, bound to its table."""
     expected = gx.ExpectationSuite(name=f"{suite.table}.v{SUITES_VERSION}")
     if not suite.has_measured_keys:
         expected.add_expectation(_unique(suite.keys))
@@ -160,7 +161,7 @@ def _result(table: str, result: Any) -> CheckResult:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the library warns of and logs about itself from the user."""
+    """Hide from the user what the library warns of and logs about itself."""
     logger, silent = logging.getLogger("great_expectations"), logging.NullHandler()
     logger.addHandler(silent)
     logger.propagate = False

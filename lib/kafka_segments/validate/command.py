@@ -54,7 +54,7 @@ def _validate(
     from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
     from kafka_segments.storage.publishing import publish  # noqa: PLC0415
     from kafka_segments.validate import report  # noqa: PLC0415
-    from kafka_segments.validate.checks import Severity  # noqa: PLC0415
+    from kafka_segments.validate.decide.checks import Severity  # noqa: PLC0415
     from kafka_segments.validate.page import PAGE, render_validation  # noqa: PLC0415
     from kafka_segments.validate.run import run_validation  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 
 from kafka_segments.console.output import utc
-from kafka_segments.validate.checks import Severity
+from kafka_segments.validate.decide.checks import Severity
 from kafka_segments.validate.report import row_text
 from kafka_segments.validate.run import Validation
 
@@ -32,5 +32,5 @@ def render_validation(validation: Validation, warehouse: str, now_ms: int) -> st
         now_ms=now_ms,
         results=results,
         failed=failed,
-        style=folder.joinpath("report.css").read_text("utf-8"),
+        style=files("kafka_segments.report").joinpath("report.css").read_text("utf-8"),
     )

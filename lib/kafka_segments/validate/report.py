@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 
 from kafka_segments.console.output import console
 from kafka_segments.validate.checkpoint import CheckResult, example_text
-from kafka_segments.validate.checks import Severity
+from kafka_segments.validate.decide.checks import Severity
 from kafka_segments.validate.run import Validation
 
 _EXAMPLES_SHOWN = 3
@@ -56,7 +56,7 @@ def _print_failed(failed: list[CheckResult]) -> None:
 
 
 def row_text(example: Mapping[str, Any]) -> str:
-    """Name a failing row: its log and segment where it has them, else its key."""
+    """Return a text for a failing row: its log and segment if it has them, else its key."""
     row = dict(example)
     if "topic" not in row:
         return example_text(row)
@@ -71,7 +71,7 @@ def row_text(example: Mapping[str, Any]) -> str:
 
 
 def _counting(results: Sequence[CheckResult], fail_on: Severity) -> list[str]:
-    """Name the failed expectations of this severity and above, the gravest first."""
+    """Return a line for each failed expectation of this severity or a graver one, gravest first."""
     order = list(Severity)
     return [
         f"{one.severity} {one.table} {one.check}: {one.failed_rows} of {one.checked_rows} rows"
@@ -83,7 +83,7 @@ def _counting(results: Sequence[CheckResult], fail_on: Severity) -> list[str]:
 def summary(
     validation: Validation, warehouse: str, *, fail_on: Severity, page: str | None, dry_run: bool
 ) -> None:
-    """Say on stderr, in a few lines, what was found, what of it counts, and where it lies."""
+    """Print on stderr, in a few lines, what was found, what of it counts, and where it is."""
     failed = sum(result.failed_rows > 0 for result in validation.results)
     lines = [f"{len(validation.results)} expectations, {failed} failed"]
     if counting := _counting(validation.results, fail_on):

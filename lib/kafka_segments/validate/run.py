@@ -2,34 +2,26 @@
 
 import os
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.stores import store_of
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.checkpoint import CheckResult, example_text, run_checkpoint
-from kafka_segments.validate.checks import (
-    SUITES,
-    SUITES_VERSION,
-    Severity,
-    Suite,
-    failed_checks,
-    fails_any,
-)
-from kafka_segments.validate.measure_migrations import (
+from kafka_segments.validate.decide.checks import Severity
+from kafka_segments.validate.decide.measure_migrations import (
     measure_events,
     measure_plans,
     measure_proofs,
 )
-from kafka_segments.validate.measure_others import (
+from kafka_segments.validate.decide.measure_others import (
     last_run,
     measure_log_dirs,
     measure_logs,
@@ -37,18 +29,20 @@ from kafka_segments.validate.measure_others import (
     measure_rolls,
     measure_runs,
 )
-from kafka_segments.validate.measure_segments import (
+from kafka_segments.validate.decide.measure_segments import (
     measure_offset_entries,
     measure_segments,
     measure_time_entries,
 )
+from kafka_segments.validate.decide.quarantine import failing_segments, with_whole_rows
+from kafka_segments.validate.decide.suites import SUITES, SUITES_VERSION
 
 _DOCS = "_data_docs"
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What a validation found; ``docs_folder``: the Data Docs, None: not written."""
+    """What a validation found; ``docs_folder`` is None if no Data Docs were written."""
 
     run_id: str
     results: tuple[CheckResult, ...]
@@ -56,7 +50,7 @@ class Validation:
     docs_folder: str | None
 
     def worst(self) -> Severity | None:
-        """Give the worst severity that failed; None: all holds."""
+        """Return the worst severity of a failed check; None if all checks hold."""
         failed = {result.severity for result in self.results if result.failed_rows}
         return next((severity for severity in Severity if severity in failed), None)
 
@@ -71,10 +65,10 @@ def run_validation(
 ) -> Validation:
     """Check every table of a warehouse.
 
-    1. Tables are measured; what checks need of them is cached, by name, until the end.
-    2. Great Expectations asks every suite and writes the Data Docs.
-    3. The results are appended to ``validation_results``; the segments that fail a fatal
-       expectation take the place of all rows of ``quarantined_segments``.
+    1. The tables are measured. The measured columns are kept in memory until the end.
+    2. Great Expectations holds them against every suite and writes the Data Docs.
+    3. The results are appended to ``validation_results``. The segments that fail a fatal
+       expectation replace all rows of ``quarantined_segments``.
 
     Raises:
         UsageError: the warehouse has no segments, or ``docs_folder`` is not local.
@@ -88,7 +82,7 @@ def run_validation(
             caches.callback(rows.persist().unpersist)
         suites = [suite for suite in SUITES if suite.table in measured]
         results = run_checkpoint(measured, suites, docs_folder=folder)
-        failing = _failing(measured, suites).persist()
+        failing = failing_segments(measured, suites).persist()
         caches.callback(failing.unpersist)
         quarantined = failing.count()
         if not dry_run:
@@ -97,7 +91,7 @@ def run_validation(
 
 
 def _docs_folder(warehouse: str, docs_folder: str | None, *, dry_run: bool) -> str | None:
-    """Give the folder for Data Docs: as told, else below a local warehouse."""
+    """Return the folder for Data Docs: the given one, else one below a local warehouse."""
     if docs_folder is None:
         return (
             None if dry_run or not store_of(warehouse).is_local else os.path.join(warehouse, _DOCS)
@@ -108,7 +102,7 @@ def _docs_folder(warehouse: str, docs_folder: str | None, *, dry_run: bool) -> s
 
 
 def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
-    """Measure the tables that there are, by name."""
+    """Return the measured rows of every existing table, by its name."""
     segments, logs = root.read(tables.SEGMENTS), root.read(tables.LOGS)
     found = segments.where(F.col("vanished_at").isNull())
     measures = {
@@ -138,54 +132,27 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
     }
 
 
-def _failing(measured: dict[str, DataFrame], suites: list[Suite]) -> DataFrame:
-    """Give the keys of segments that fail a fatal check, with the names of those."""
-    parts = []
-    for suite in suites:
-        if suite.keys == SEGMENT_KEYS:
-            failing = measured[suite.table].where(fails_any(suite.checks, Severity.FATAL))
-            names = F.explode(failed_checks(suite.checks, Severity.FATAL))
-            named = failing.select(*SEGMENT_KEYS, names.alias("_name"))
-            expectation = F.concat_ws(".", F.lit(suite.table), "_name")
-            parts.append(named.select(*SEGMENT_KEYS, expectation.alias("expectation")))
-    together = reduce(DataFrame.unionByName, parts)
-    return together.groupBy(*SEGMENT_KEYS).agg(
-        F.sort_array(F.collect_set("expectation")).alias("expectations")
-    )
-
-
 def _write(
-    root: Warehouse, failing: DataFrame, results: list[CheckResult], run_id: str, now_ms: int
+    root: Warehouse, failing: DataFrame, results: Sequence[CheckResult], run_id: str, now_ms: int
 ) -> None:
     stamp = {"run_id": F.lit(run_id), "decided_at": F.timestamp_millis(F.lit(now_ms))}
     for table in (tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
         root.create(table)
-    keys = list(SEGMENT_KEYS)
-    rows = root.read(tables.SEGMENTS).join(failing.select(*keys), keys, how="left_semi")
-    whole = rows.groupBy(*keys).agg(
-        F.to_json(F.collect_list(F.struct(*rows.columns))).alias("segment")
-    )
-    # By its size alone Spark would broadcast what may be the whole table, as text.
-    set_aside = failing.join(whole.hint("merge"), keys, how="left").withColumns(stamp)
-    root.replace(tables.QUARANTINED_SEGMENTS, set_aside, where="true")
-    root.append(tables.VALIDATION_RESULTS, _result_rows(root.spark, results).withColumns(stamp))
+    quarantined = failing.transform(with_whole_rows(root.read(tables.SEGMENTS)))
+    root.replace(tables.QUARANTINED_SEGMENTS, quarantined.withColumns(stamp), where="true")
+    root.append_values(tables.VALIDATION_RESULTS, list(map(_result_values, results)), stamp)
 
 
-def _result_rows(spark: SparkSession, results: list[CheckResult]) -> DataFrame:
-    published = schema("validation_results.v1")
-    kept = [field for field in published if field.name not in ("run_id", "decided_at")]
-    rows = [
-        (
-            result.table,
-            result.check,
-            result.severity.value,
-            result.failed_rows == 0,
-            result.checked_rows,
-            result.failed_rows,
-            result.why,
-            [example_text(example) for example in result.examples],
-            SUITES_VERSION,
-        )
-        for result in results
-    ]
-    return spark.createDataFrame(rows, type(published)(kept))
+def _result_values(result: CheckResult) -> dict[str, Any]:
+    """Return the row of ``validation_results``, without the run's id and time."""
+    return {
+        "table_name": result.table,
+        "expectation": result.check,
+        "severity": result.severity.value,
+        "is_success": result.failed_rows == 0,
+        "checked_rows": result.checked_rows,
+        "failed_rows": result.failed_rows,
+        "why": result.why,
+        "examples": [example_text(example) for example in result.examples],
+        "suites_version": SUITES_VERSION,
+    }

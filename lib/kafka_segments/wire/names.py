@@ -10,6 +10,10 @@ from typing import NamedTuple
 LOG_SUFFIX = ".log"
 METADATA_TOPIC = "__cluster_metadata"
 SNAPSHOT_SUFFIX = ".snapshot"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _MOVED = re.compile(r"(\S+-\S+)\.\S+-(delete|stray|future)", re.ASCII)
 _LIVE = re.compile(r"(.+)-([0-9]{1,10})", re.ASCII | re.DOTALL)

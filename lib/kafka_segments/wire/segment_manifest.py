@@ -15,17 +15,18 @@ from typing import Any, NamedTuple
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.chunk_index import ChunkIndex, parse_chunk_sizes
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
 MOST_MANIFEST_BYTES = 32 * 1024 * 1024
 _VERSION = "1"
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _MOST_EPOCHS = 1_000_000
 _PARTS = {
-    "offset": ".index",
-    "timestamp": ".timeindex",
+    "offset": OFFSET_INDEX_SUFFIX,
+    "timestamp": TIME_INDEX_SUFFIX,
     "producerSnapshot": ".snapshot",
     "leaderEpoch": "leader-epoch-checkpoint",
-    "transaction": ".txnindex",
+    "transaction": TXN_INDEX_SUFFIX,
 }
 
 

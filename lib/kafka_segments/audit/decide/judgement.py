@@ -23,8 +23,9 @@ from kafka_segments.index.offset_index import check_offset_index, decode_offset_
 from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import check_time_index
 from kafka_segments.wire.batches import Batches
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
-OFFSET_INDEX, TIME_INDEX, TXN_INDEX = ".index", ".timeindex", ".txnindex"
+OFFSET_INDEX, TIME_INDEX, TXN_INDEX = OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 LOG, SNAPSHOT = ".log", ".snapshot"
 V2_0, V2_3 = (2, 0), (2, 3)
 EVERY_VERSION = (2**31,)

@@ -1,26 +1,25 @@
-"""Decide which logs are folded anew, and give the segments what the fold says of them.
+"""Decide which logs are folded again, and put the verdicts of the fold into the segments' rows.
 
-Rows of ``scanned`` are what a scan gives, rows of ``known`` are of table ``segments``.
+Rows of ``scanned`` come from ``scan_segments``, rows of ``known`` from table ``segments``.
 """
 
-from kafka_segments.tables.keys import Transform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.build.decide.plan import SCAN
 from kafka_segments.index.segment import DamageKind
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 _CHECK = 0  # the step of a producer without transactions
 
 
 def has_transactions() -> Column:
-    """Tell whether the segment can matter to others even if each is recovered on its own.
+    """Tell whether a segment can matter to others even if each is recovered on its own.
 
-    A transaction begins or ends in it, it ends at a marker that cannot be parsed, or a leader epoch
-    begins below offset 0 in it.
+    So it is if a transaction begins or ends in the segment, if the segment ends at a marker that
+    cannot be parsed, or if a leader epoch begins below offset 0 in it.
     """
     steps = F.coalesce(F.col("transaction_steps"), F.array())
     epochs = F.coalesce(F.col("leader_epochs"), F.array())
@@ -29,6 +28,17 @@ def has_transactions() -> Column:
         | F.coalesce(F.col("damage.kind") == DamageKind.BAD_MARKER.value, F.lit(False))
         | F.exists(epochs, lambda entry: entry["start_offset"] < 0)
     )
+
+
+def needs_fold(
+    *, has_changed: bool, is_load: bool, has_transactions: bool, has_known: bool
+) -> bool:
+    """Tell whether logs are folded at all.
+
+    A fold matters if something changed, and if segments can matter to each other: in every load
+    of a log, and where there are transactions. Known segments may have some.
+    """
+    return has_changed and (is_load or has_transactions or has_known)
 
 
 def segments_to_fold(
@@ -62,9 +72,9 @@ def only_logs_with_transactions(segments: DataFrame) -> DataFrame:
 
 
 def with_log_start(log_starts: DataFrame) -> Transform:
-    """Add ``log_start_offset``, 0 where the log directory's checkpoint has none.
+    """Add ``log_start_offset``; it is 0 if the log directory's checkpoint has none.
 
-    Needs ``log_starts``: log_dir, topic, partition, log_start_offset.
+    Needs: log_dir, topic, partition; ``log_starts``: the same, and log_start_offset.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -76,10 +86,14 @@ def with_log_start(log_starts: DataFrame) -> Transform:
 
 
 def with_verdicts(verdicts: DataFrame | None) -> Transform:
-    """Give segments what the fold says: damage, entries of the transaction index.
+    """Put the verdicts of the fold into segments: damage, entries of the transaction index.
 
-    A segment with damage that only the log shows has no index files; it is read again by the
-    next run, as what comes before it may change.
+    A segment with damage that only its log shows has no index files. The next run reads it again,
+    because the segments before it may change.
+
+    Needs: ``SEGMENT_KEYS``, damage, index_entries, time_index_entries, fingerprint; ``verdicts``:
+        rows of ``fold_logs``, None if nothing was folded.
+    Gives: the same columns and txn_index_entries.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -106,7 +120,7 @@ def with_verdicts(verdicts: DataFrame | None) -> Transform:
 
 
 def with_new_verdicts(verdicts: DataFrame) -> Transform:
-    """As ``with_verdicts``, for known segments: those of logs not folded stay as they are."""
+    """Do as ``with_verdicts`` for known segments; those of logs not folded stay as they are."""
     said = verdicts.select(*SEGMENT_KEYS)
 
     def transform(known: DataFrame) -> DataFrame:
@@ -118,7 +132,7 @@ def with_new_verdicts(verdicts: DataFrame) -> Transform:
 
 
 def rejudged(verdicts: DataFrame) -> Transform:
-    """Give the known rows of unchanged segments of which the fold says something new."""
+    """Give the known rows of segments that were not read, but have another verdict now."""
     said = verdicts.where(~F.col("is_scanned")).select(
         *SEGMENT_KEYS, F.col("txn_index_entries").alias("_aborted"), "log_damage"
     )

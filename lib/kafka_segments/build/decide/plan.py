@@ -1,27 +1,15 @@
-"""Decide which segments a build reads: new ones, changed ones, none that are known.
+"""Decide which segments a build reads: those that are new or have changed.
 
 Every function takes rows of a listing (``sources.listed.Listed``) or of table ``segments``.
 """
 
-from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.tables.keys import Transform
-from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.tables.keys import LOG_KEYS
-from collections.abc import Callable, Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
-
-
-
-
-
-
-
-
 
 
 def plan_scan(
@@ -29,10 +17,12 @@ def plan_scan(
 ) -> Transform:
     """Mark what a build does with each segment found.
 
-    1. ``scan``: not known, or its size, mtime or the options differ, or ``full``; with
-       ``needs_next`` also where the next segment's base offset differs.
-    2. ``retouch``: known and unchanged, but it became or ceased to be the active segment.
-    3. ``same``: nothing to do.
+    1. ``scan``: the segment is not known; or its size, its mtime or the options differ from what
+       is known; or ``full`` is set. With ``needs_next`` the next segment's base offset counts
+       like the size.
+    2. ``retouch``: the segment is known and unchanged, but it became or ceased to be the active
+       one, or it had vanished.
+    3. ``same``: there is nothing to do.
 
     Needs: rows of kind segment with cluster and broker_id; ``known``: rows of ``segments``.
     Gives: the same with ``fingerprint``, ``is_known``, ``index_format_before`` and ``plan``.
@@ -73,7 +63,11 @@ def plan_scan(
 
 
 def retouched(planned: DataFrame) -> Transform:
-    """Give the known rows of segments to retouch, with what is true of them now."""
+    """Give the known rows of the segments to retouch, as they are now: active or not, and found.
+
+    Needs: rows of ``segments``; ``planned``: rows of ``plan_scan``.
+    Gives: the columns of ``segments``.
+    """
     now = planned.where(F.col("plan") == RETOUCH).select(
         *SEGMENT_KEYS, F.col("is_active").alias("_is_active")
     )
@@ -90,10 +84,14 @@ def retouched(planned: DataFrame) -> Transform:
 
 
 def vanished(found: DataFrame, unseen: DataFrame, *, now: Column) -> Transform:
-    """Give the known rows of segments that are gone, marked.
+    """Give the known rows of the segments that are gone, with ``vanished_at`` set.
 
-    What lies below a folder that could not be listed, or at a link that was not followed, has not
-    vanished, as far as one can tell.
+    Segments below a folder that could not be listed, or at a link that was not followed, have not
+    vanished: nobody looked there.
+
+    Needs: rows of ``segments``; ``found``: the segments of the listing; ``unseen``: its rows of
+        the kinds ``UNSEEN``.
+    Gives: the columns of ``segments``.
     """
     hidden = unseen.select(F.concat(file_path(), F.lit("/")).alias("_unseen"))
     is_hidden = F.concat("path", F.lit("/")).startswith(F.col("_unseen"))
@@ -107,3 +105,16 @@ def vanished(found: DataFrame, unseen: DataFrame, *, now: Column) -> Transform:
         )
 
     return transform
+
+
+def count_plans(planned: DataFrame) -> DataFrame:
+    """Count the segments by what a build does with them.
+
+    Needs: rows of ``plan_scan``.
+    Gives: ``plan``, ``segments``, ``bytes``, ``known`` (how many of them are known).
+    """
+    return planned.groupBy("plan").agg(
+        F.count("*").alias("segments"),
+        F.sum("size_bytes").alias("bytes"),
+        F.count_if("is_known").alias("known"),
+    )

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 NOW, LATER, NEVER = "now", "later", "never"
 
@@ -132,8 +133,8 @@ def _codes(holds: dict[str, Column]) -> Column:
 
 
 def _obstacles() -> dict[str, Column]:
-    has_index = F.array_contains("_suffixes", ".index")
-    has_time_index = F.array_contains("_suffixes", ".timeindex")
+    has_index = F.array_contains("_suffixes", OFFSET_INDEX_SUFFIX)
+    has_time_index = F.array_contains("_suffixes", TIME_INDEX_SUFFIX)
     kind = F.col("damage.kind")
     is_torn_end = F.col("is_active") & kind.isin(*_TORN)
     return {

@@ -1,14 +1,10 @@
 """Measure logs, log directories, runs and decisions: numbers that checks bound."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.keys import LOG_KEYS
-
-Transform = Callable[[DataFrame], DataFrame]
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 
 def measure_logs(segments: DataFrame) -> Transform:

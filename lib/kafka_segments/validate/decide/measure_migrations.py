@@ -1,23 +1,14 @@
 """Measure a migration's plans, proofs and events: numbers that checks bound."""
 
-from collections.abc import Callable
-
-from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide.actions import Action, Step
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.outcomes import Outcome
+from kafka_segments.tables.windows import whole_log
 
-Transform = Callable[[DataFrame], DataFrame]
-
-
-def _log_of_plan() -> WindowSpec:
-    return Window.partitionBy("plan_id", *LOG_KEYS)
-
-
-def _whole_log() -> WindowSpec:
-    return _log_of_plan().rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+_LOG_OF_PLAN = ("plan_id", *LOG_KEYS)
 
 
 def measure_plans(plans: DataFrame) -> DataFrame:
@@ -25,10 +16,16 @@ def measure_plans(plans: DataFrame) -> DataFrame:
 
     Gives: plan_id, the key, and one column a check.
     """
-    behind = _log_of_plan().orderBy("base_offset").rangeBetween(1, Window.unboundedFollowing)
-    is_refused = F.max(F.col("action") == Action.REFUSE).over(_whole_log())
+    behind = (
+        Window.partitionBy(*_LOG_OF_PLAN)
+        .orderBy("base_offset")
+        .rangeBetween(1, Window.unboundedFollowing)
+    )
+    is_refused = F.max(F.col("action") == Action.REFUSE).over(whole_log(_LOG_OF_PLAN))
     is_migrated = F.col("is_migrated")
-    is_mixed = F.min(is_migrated).over(_whole_log()) != F.max(is_migrated).over(_whole_log())
+    is_mixed = F.min(is_migrated).over(whole_log(_LOG_OF_PLAN)) != F.max(is_migrated).over(
+        whole_log(_LOG_OF_PLAN)
+    )
     is_kept = ~F.col("action").isin(Action.CONVERT, Action.CUT)
     resized = F.abs(F.col("expected_bytes") - F.col("size_bytes"))
     is_next = F.col("next_base_offset").eqNullSafe(F.min("base_offset").over(behind))
@@ -63,12 +60,12 @@ def measure_proofs(plans: DataFrame) -> Transform:
 
 def measure_events(events: DataFrame) -> DataFrame:
     """Measure rows of ``migration_events``."""
-    in_order = _log_of_plan().orderBy("sequence")
+    in_order = Window.partitionBy(*_LOG_OF_PLAN).orderBy("sequence")
     earlier = in_order.rangeBetween(Window.unboundedPreceding, -1)
     is_done = F.col("status") == Outcome.DONE
     was_verified = F.max((F.col("step") == Step.VERIFY) & is_done).over(earlier)
     is_applied = (F.col("step") == Step.APPLY) & is_done
-    is_last = F.col("sequence") == F.max("sequence").over(_whole_log())
+    is_last = F.col("sequence") == F.max("sequence").over(whole_log(_LOG_OF_PLAN))
     return events.select(
         "run_id",
         *LOG_KEYS,

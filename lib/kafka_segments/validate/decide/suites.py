@@ -1,62 +1,15 @@
-"""What must hold of every table: bounds on measured columns, with a severity each.
+"""What must hold of every table: the checks of each, by table.
 
-``SUITES_VERSION`` goes up with every change of what is checked, so that results compare.
+``SUITES_VERSION`` goes up with every change of what is checked: only results of the same version
+compare.
 """
 
-from enum import StrEnum
-from functools import reduce
-from typing import NamedTuple
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
-from kafka_segments.tables import delta as tables
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.validate.decide.checks import Check, Severity, Suite
 
 SUITES_VERSION = 2
-KEYS_UNIQUE = "keys_unique"
 _CLOCK_SKEW_MS = 3_600_000  # as log.message.timestamp.after.max.ms
-
-
-class Severity(StrEnum):
-    """How bad a failed expectation is: rows that fail a fatal one are not published."""
-
-    FATAL = "fatal"
-    WARNING = "warning"
-    INFO = "info"
-
-
-class Check(NamedTuple):
-    """Values of a measured column lie between two bounds, both included; None: no bound.
-
-    Null values pass: there is nothing to measure.
-    """
-
-    name: str
-    column: str
-    severity: Severity
-    why: str
-    least: int | None = None
-    most: int | None = 0
-
-    def fails(self) -> Column:
-        """Tell the rows that fail."""
-        value = F.col(self.column)
-        below = F.lit(False) if self.least is None else value < self.least
-        above = F.lit(False) if self.most is None else value > self.most
-        return F.coalesce(below | above, F.lit(False))
-
-
-class Suite(NamedTuple):
-    """The checks of one table; ``keys`` name a row of what is measured."""
-
-    table: str
-    keys: tuple[str, ...]
-    checks: tuple[Check, ...] = ()
-    has_measured_keys: bool = False
-    """One of the checks tells whether keys are unique."""
-
-
 _FATAL, _WARNING, _INFO = Severity
 SEGMENT_CHECKS = (
     Check("segment_keys_unique", "rows_of_key", _FATAL, "a segment has one row", most=1),
@@ -278,15 +231,3 @@ SUITES = (
     ),
     Suite("index_audits", tables.INDEX_AUDITS.keys),
 )
-
-
-def failed_checks(checks: tuple[Check, ...], severity: Severity) -> Column:
-    """Give the names of the checks of a severity that a row fails, as an array."""
-    failed = [F.when(c.fails(), F.lit(c.name)) for c in checks if c.severity is severity]
-    return F.array_compact(F.array(*failed))
-
-
-def fails_any(checks: tuple[Check, ...], severity: Severity) -> Column:
-    """Tell the rows that fail any check of a severity."""
-    failing = [check.fails() for check in checks if check.severity is severity]
-    return reduce(Column.__or__, failing, F.lit(False))

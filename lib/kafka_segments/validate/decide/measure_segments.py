@@ -1,15 +1,13 @@
 """Measure segments and their index entries: one row a segment, numbers that checks bound."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.findings import is_finding
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.tables.windows import whole_log
 
-Transform = Callable[[DataFrame], DataFrame]
 _COUNTS = ("size_bytes", "valid_bytes", "truncated_bytes", "batch_count", "record_count")
 
 
@@ -23,9 +21,7 @@ def measure_segments(logs: DataFrame, *, now_ms: int) -> Transform:
         list(LOG_KEYS)
     )
     before = _earlier_segments()
-    same_key = Window.partitionBy(*SEGMENT_KEYS).rowsBetween(
-        Window.unboundedPreceding, Window.unboundedFollowing
-    )
+    same_key = whole_log(SEGMENT_KEYS)
 
     def transform(segments: DataFrame) -> DataFrame:
         return (

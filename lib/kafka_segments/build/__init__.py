@@ -1,0 +1,1 @@
+"""Build: segments read, index files written, tables merged."""

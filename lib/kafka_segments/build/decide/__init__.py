@@ -1,0 +1,1 @@
+"""What a build reads, and what a fold over whole logs says of their segments."""

@@ -1,0 +1,136 @@
+"""The first step of a build: list the sources and hold them against table ``segments``."""
+
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.build.decide import plan as decide
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.errors import SourceError
+from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import lies_below, with_broker
+from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.packing import Load
+from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.upgrades import with_new_columns
+
+
+class BuildWork(NamedTuple):
+    """What a build has to do.
+
+    Attributes:
+        listed: the rows of the listing, with cluster and broker_id.
+        listed_loads: how many rows and bytes the listing has, by kind.
+        known: the rows of ``segments`` below the sources; None if there are none.
+        planned: the segments of the listing, as ``plan_scan`` marks them.
+        load: the segments to be read, and their bytes.
+        rescanned: how many of these are known.
+        retouched: how many segments became or ceased to be the active one.
+        vanished: the rows of ``segments`` that were not found again; None if none are known.
+        vanished_count: how many these are.
+    """
+
+    listed: DataFrame
+    listed_loads: dict[str, Load]
+    known: DataFrame | None
+    planned: DataFrame
+    load: Load
+    rescanned: int
+    retouched: int
+    vanished: DataFrame | None
+    vanished_count: int
+
+    @property
+    def to_scan(self) -> int:
+        """The number of segments to be read."""
+        return self.load.segments
+
+    def listed_count(self, *of_kinds: str) -> int:
+        """Return how many rows of some kinds the listing has."""
+        return sum(self.listed_loads.get(kind, Load()).segments for kind in of_kinds)
+
+
+def plan_build(
+    warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
+) -> BuildWork:
+    """List the sources, and decide which segments are read.
+
+    Args:
+        warehouse: has table ``segments``, or has no tables yet.
+        options: what is asked for.
+        now: the run's clock, as a timestamp.
+        caches: unpersists at its end what is kept in memory.
+
+    Raises:
+        SourceError: a source cannot be listed.
+    """
+    listed, listed_loads = list_sources(
+        warehouse.spark, options.sources, caches, follow_links=options.follow_links
+    )
+    if kinds.UNLISTED in listed_loads:
+        _refuse_missing_sources(listed)
+    known = _known(warehouse, options)
+    identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
+    found = listed.where(F.col("kind") == kinds.SEGMENT).transform(identify)
+    planned = found.transform(
+        decide.plan_scan(
+            known,
+            options=options.fingerprint_of_options(),
+            full=options.full,
+            needs_next=options.index_format.needs_next,
+        )
+    )
+    vanished = None
+    load, rescanned, retouched = listed_loads.get(kinds.SEGMENT, Load()), 0, 0
+    if known is not None:
+        planned = _kept(planned, caches)
+        load, rescanned, retouched = _counts(planned)
+        unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
+        vanished = _kept(known.transform(decide.vanished(found, unseen, now=now)), caches)
+    return BuildWork(
+        listed=listed.transform(identify),
+        listed_loads=listed_loads,
+        known=known,
+        planned=planned,
+        load=load,
+        rescanned=rescanned,
+        retouched=retouched,
+        vanished=vanished,
+        vanished_count=0 if vanished is None else vanished.count(),
+    )
+
+
+def _refuse_missing_sources(listed: DataFrame) -> None:
+    is_source = (F.col("kind") == kinds.UNLISTED) & (F.col("relative_path") == "")
+    missing = listed.where(is_source).first()
+    if missing is not None:
+        raise SourceError(missing["source"], missing["reason"])
+
+
+def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
+    if not warehouse.version(SEGMENTS):
+        return None
+    rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
+    known = rows.where(lies_below(F.col("path"), options.sources))
+    return None if known.isEmpty() else known
+
+
+def _counts(planned: DataFrame) -> tuple[Load, int, int]:
+    """Return what is to be read, how much of it is known, and how much is retouched."""
+    counted = {row["plan"]: row for row in planned.transform(decide.count_plans).collect()}
+    load, rescanned, retouched = Load(), 0, 0
+    if decide.SCAN in counted:
+        scan = counted[decide.SCAN]
+        load, rescanned = Load(scan["segments"], scan["bytes"]), scan["known"]
+    if decide.RETOUCH in counted:
+        retouched = counted[decide.RETOUCH]["segments"]
+    return load, rescanned, retouched
+
+
+def _kept(frame: DataFrame, caches: ExitStack) -> DataFrame:
+    kept = frame.persist()
+    caches.callback(kept.unpersist)
+    return kept

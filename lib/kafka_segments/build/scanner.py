@@ -1,0 +1,111 @@
+"""Recover one segment after another, and publish their index files."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.formats import KAFKAS_OWN
+from kafka_segments.index.index_format import IndexFormat
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
+from kafka_segments.segments.format_files import Around, Files, FormatFiles
+from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
+from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.wire.names import TXN_INDEX_SUFFIX
+from kafka_segments.wire.tiered_names import tiered_log_of
+
+
+class ScanOptions(NamedTuple):
+    """How segments are scanned; the options cross to the executors.
+
+    ``output`` is None if no index files are written. ``entries`` is the folder that the index
+    entries go to (``entry_files``); None if they go nowhere.
+    """
+
+    recovery: RecoveryOptions
+    output: IndexOutput | None
+    index_format: IndexFormat = KAFKAS_OWN
+    entries: str | None = None
+
+
+class Scanned(NamedTuple):
+    """A scanned segment; ``recovery`` is None if it could not be read.
+
+    ``size_bytes`` is the size of the log in an object of tiered storage; None: the file's size.
+    ``fallback_ms`` is what a broker takes for the largest timestamp of a log without timestamps;
+    None: the file's mtime.
+    """
+
+    recovery: SegmentRecovery | None
+    damage: Damage | None
+    size_bytes: int | None = None
+    fallback_ms: int | None = None
+
+
+class SegmentScanner:
+    """Scans segments one after another; its buffers are made once a task."""
+
+    def __init__(self, options: ScanOptions) -> None:
+        self._recoverer = SegmentRecoverer(options.recovery)
+        self._publisher = None if options.output is None else IndexPublisher(options.output)
+        self._format = FormatFiles(options.index_format)
+
+    def scan(
+        self,
+        source: str,
+        relative_path: str,
+        name: str,
+        base_offset: int,
+        *,
+        around: Around | None = None,
+        gone: Sequence[str] = (),
+    ) -> Scanned:
+        """Recover a segment and publish its index files.
+
+        A file that cannot be read is a ``Scanned`` with damage, not an exception. ``gone`` has
+        the suffixes of index files of another format, which are removed.
+        """
+        file = place(source).child(relative_path, name)
+        try:
+            with open_segment(file) as segment:
+                recovery, files, damage = self._recover(segment, base_offset, around or Around())
+                segment.check_unchanged()
+        except FileNotFoundError:
+            damage = Damage(DamageKind.VANISHED, 0, "listed, but gone when it was to be read")
+            return Scanned(None, damage)
+        except FileChangedError as error:
+            damage = Damage(DamageKind.CHANGED, error.position, str(error))
+            return Scanned(None, damage)
+        except OSError as error:
+            damage = Damage(DamageKind.UNREADABLE, 0, first_line(error))
+            return Scanned(None, damage)
+        publisher = self._publisher
+        if publisher is not None and not publisher.leaves_alone(
+            truncated_bytes=recovery.truncated_bytes
+        ):
+            removed: Files = dict.fromkeys(gone)
+            if not recovery.producers.has_transactions():  # else the fold over its log decides
+                removed[TXN_INDEX_SUFFIX] = None
+            publisher.publish(source, relative_path, base_offset, removed | files)
+        is_unread = damage is not None and damage.kind == DamageKind.TOO_LARGE
+        return Scanned(
+            None if is_unread else recovery,
+            damage,
+            size_bytes=segment.size_bytes if tiered_log_of(file.path) else None,
+            fallback_ms=segment.tiered_timestamp_ms,
+        )
+
+    def _recover(
+        self, segment: OpenSegment, base_offset: int, around: Around
+    ) -> tuple[SegmentRecovery, Files, Damage | None]:
+        recovery = self._recoverer.recover(
+            segment.read_into, size_bytes=segment.size_bytes, base_offset=base_offset
+        )
+        if self._publisher is None:
+            return recovery, {}, recovery.damage
+        if segment.tiered_timestamp_ms is not None:  # the object's own mtime is the upload's
+            around = around._replace(last_modified_ms=segment.tiered_timestamp_ms)
+        files, damage = self._format.make(
+            recovery, segment.read_into, base_offset=base_offset, around=around
+        )
+        return recovery, files, damage

@@ -1,0 +1,92 @@
+"""What a scan measures of a segment, by column of table ``segments``."""
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+from pyspark.sql.types import StringType, StructField
+
+from kafka_segments.build.scanner import Scanned
+from kafka_segments.index.segment import SegmentRecovery
+from kafka_segments.tables.catalog import SEGMENTS
+
+CODECS = dict(
+    enumerate(("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7"))
+)
+TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
+_NS_A_MS = 1_000_000
+_MOST_MS = (2**63 - 1) // _NS_A_MS
+
+
+def _names(values: tuple[int, ...], names: Mapping[int, str]) -> list[str]:
+    return [names[value] for value in values]
+
+
+def _count(name: str) -> Callable[[SegmentRecovery], int | None]:
+    def count(found: SegmentRecovery) -> int | None:
+        entries = getattr(found, name)
+        return None if entries is None else len(entries)
+
+    return count
+
+
+MEASURED: Mapping[str, Callable[[SegmentRecovery], Any]] = {
+    "valid_bytes": attrgetter("valid_bytes"),
+    "truncated_bytes": attrgetter("truncated_bytes"),
+    "next_offset": attrgetter("next_offset"),
+    "producer_end_offset": attrgetter("producer_end_offset"),
+    "batch_count": attrgetter("batch_count"),
+    "record_count": attrgetter("record_count"),
+    "first_batch_timestamp_ms": attrgetter("first_batch_timestamp"),
+    "min_timestamp_ms": attrgetter("min_timestamp"),
+    "max_timestamp_ms": attrgetter("max_timestamp"),
+    "offset_of_max_timestamp": attrgetter("offset_of_max_timestamp"),
+    "producer_count": attrgetter("producer_count"),
+    "control_batch_count": attrgetter("control_batch_count"),
+    "transactional_batch_count": attrgetter("transactional_batch_count"),
+    "index_entries": _count("offset_entries"),
+    "time_index_entries": _count("time_entries"),
+    "magics": attrgetter("magics"),
+    "codecs": lambda found: _names(found.codecs, CODECS),
+    "timestamp_types": lambda found: _names(found.timestamp_types, TIMESTAMP_TYPES),
+    "leader_epochs": attrgetter("leader_epochs"),
+    "producers": attrgetter("producers.producers"),
+    "transaction_steps": attrgetter("producers.steps"),
+}
+"""How each column is had of a recovered segment; it is null if the segment was not read."""
+
+SCANNED_COLUMNS = (
+    *(StructField(name, SEGMENTS.schema[name].dataType) for name in (*MEASURED, "damage")),
+    StructField("entry_part", StringType()),
+)
+"""The columns that a scan adds. Their types are those of the published table."""
+
+
+def scanned_values(
+    scanned: Scanned, *, size_bytes: int, mtime_ns: int, entry_part: str | None
+) -> dict[str, Any]:
+    """Return the values of ``SCANNED_COLUMNS``, and ``size_bytes`` and ``mtime_ns`` of the log.
+
+    Args:
+        scanned: the segment.
+        size_bytes: the size that the listing found.
+        mtime_ns: the mtime in ns that the listing found.
+        entry_part: the part of ``entry_files`` that has the segment's index entries.
+    """
+    found, damage = scanned.recovery, scanned.damage
+    return {
+        **{name: None if found is None else value(found) for name, value in MEASURED.items()},
+        "damage": None if damage is None else {**vars(damage), "kind": damage.kind.value},
+        "entry_part": entry_part,
+        **_of_the_log(scanned, size_bytes, mtime_ns),
+    }
+
+
+def _of_the_log(scanned: Scanned, size_bytes: int, mtime_ns: int) -> dict[str, int]:
+    """Return size and mtime: the file's, or in tiered storage those of the log in the object."""
+    found, fallback_ms = scanned.recovery, scanned.fallback_ms
+    if found is not None and found.max_timestamp < 0 and fallback_ms is not None:
+        mtime_ns = fallback_ms * _NS_A_MS if 0 <= fallback_ms <= _MOST_MS else mtime_ns
+    if found is not None and scanned.size_bytes is not None:
+        size_bytes = scanned.size_bytes
+    return {"size_bytes": size_bytes, "mtime_ns": mtime_ns}

@@ -1,0 +1,98 @@
+"""What a build did, as numbers and as a row of table ``runs``."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from kafka_segments import __version__
+from kafka_segments.build.decide.totals import count_scanned
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.planning import BuildWork
+from kafka_segments.sources import kinds
+
+
+@dataclass(frozen=True)
+class BuildSummary:
+    """What a build did.
+
+    ``segments_damaged`` counts the segments with damage, ``segments_open`` those of them that end
+    as a running broker leaves them. ``files_left_over`` are those of ``files_unrecognized`` that a
+    broker resolves at its start. ``findings`` counts what someone must look at: the other damaged
+    segments and the other unrecognized files.
+    """
+
+    run_id: str
+    segments_found: int
+    segments_scanned: int
+    segments_unchanged: int
+    segments_vanished: int
+    segments_damaged: int
+    segments_open: int
+    files_unrecognized: int
+    files_left_over: int
+    bytes_scanned: int
+    findings: int
+    seconds: float
+    seconds_by_step: dict[str, float]
+
+
+class Totals(NamedTuple):
+    """Counts over what was scanned, and the parts that have its index entries."""
+
+    damaged: int = 0
+    findings: int = 0
+    bytes: int = 0
+    entry_parts: tuple[str, ...] = ()
+    has_transactions: bool = False
+
+
+def totals_of(scanned: DataFrame | None) -> Totals:
+    """Return the totals of scanned segments; None: nothing was scanned."""
+    row = None if scanned is None else scanned.transform(count_scanned).first()
+    if row is None:
+        return Totals()
+    return Totals(**{**row.asDict(), "entry_parts": tuple(row["entry_parts"])})
+
+
+def summarize(
+    work: BuildWork, totals: Totals, *, run_id: str, seconds: float, steps: dict[str, float]
+) -> BuildSummary:
+    """Return what a build did; ``steps`` has the seconds of each step."""
+    found = work.listed_count(kinds.SEGMENT)
+    not_taken = work.listed_count(*kinds.NOT_TAKEN)
+    left_over = work.listed_count(kinds.LEFT_OVER)
+    return BuildSummary(
+        run_id=run_id,
+        segments_found=found,
+        segments_scanned=work.to_scan,
+        segments_unchanged=found - work.to_scan,
+        segments_vanished=work.vanished_count,
+        segments_damaged=totals.damaged,
+        segments_open=totals.damaged - totals.findings,
+        files_unrecognized=not_taken,
+        files_left_over=left_over,
+        bytes_scanned=totals.bytes,
+        findings=totals.findings + not_taken - left_over,
+        seconds=seconds,
+        seconds_by_step=steps,
+    )
+
+
+def run_values(summary: BuildSummary, options: BuildOptions) -> dict[str, Any]:
+    """Return the row of table ``runs``, without the times."""
+    return {
+        "run_id": summary.run_id,
+        "command": "build",
+        "sources": list(options.sources),
+        "options": json.dumps(options.described(), sort_keys=True),
+        "version": __version__,
+        "segments_found": summary.segments_found,
+        "segments_scanned": summary.segments_scanned,
+        "segments_unchanged": summary.segments_unchanged,
+        "segments_vanished": summary.segments_vanished,
+        "segments_damaged": summary.segments_damaged,
+        "files_unrecognized": summary.files_unrecognized,
+        "bytes_scanned": summary.bytes_scanned,
+    }

@@ -1,0 +1,1 @@
+"""What validation measures of each table, what must hold of it, and which segments fail."""

@@ -1,0 +1,62 @@
+"""What a check is: bounds on a measured column, with a severity. ``suites`` has all checks."""
+
+from enum import StrEnum
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+KEYS_UNIQUE = "keys_unique"
+"""The check that a key has one row, of the suites whose keys are not measured."""
+
+
+class Severity(StrEnum):
+    """How bad a failed check is; rows that fail a fatal one are not published."""
+
+    FATAL = "fatal"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Check(NamedTuple):
+    """A check: the values of a measured column lie between two bounds, both included.
+
+    A bound that is None does not count. Null passes: there is nothing to measure.
+    """
+
+    name: str
+    column: str
+    severity: Severity
+    why: str
+    least: int | None = None
+    most: int | None = 0
+
+    def fails(self) -> Column:
+        """Tell whether a row fails the check; never null."""
+        value = F.col(self.column)
+        below = F.lit(False) if self.least is None else value < self.least
+        above = F.lit(False) if self.most is None else value > self.most
+        return F.coalesce(below | above, F.lit(False))
+
+
+class Suite(NamedTuple):
+    """The checks of one table; ``keys`` are the columns that name a measured row."""
+
+    table: str
+    keys: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+    has_measured_keys: bool = False
+    """One of the checks tells whether keys are unique."""
+
+
+def failed_checks(checks: tuple[Check, ...], severity: Severity) -> Column:
+    """Return the names of the checks of a severity that a row fails, as an array."""
+    failed = [F.when(c.fails(), F.lit(c.name)) for c in checks if c.severity is severity]
+    return F.array_compact(F.array(*failed))
+
+
+def fails_any(checks: tuple[Check, ...], severity: Severity) -> Column:
+    """Tell whether a row fails any check of a severity."""
+    failing = [check.fails() for check in checks if check.severity is severity]
+    return reduce(Column.__or__, failing, F.lit(False))
