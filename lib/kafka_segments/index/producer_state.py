@@ -107,7 +107,7 @@ class ProducerState:
         return ProducerState(kept, opened, ongoing)
 
     def first_unstable_offset(self) -> int | None:
-        """Return the first offset that readers must wait for, None where no transaction is open."""
+        """Return the first offset that readers must wait for, None where there is none."""
         return min((*self.ongoing, *self.unreplicated), default=None)
 
 

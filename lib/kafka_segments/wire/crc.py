@@ -177,13 +177,13 @@ def crc32c_update(data: Any, start: Any, end: Any, crc: Any, by_instruction: Any
     return crc
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(inline="always")  # type: ignore[untyped-decorator]
 def crc32_by_tables(data: Any, start: Any, end: Any, crc: Any) -> Any:
     """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``, on any CPU."""
     return _by_tables(_TABLES_Z, _AFTER_SHORT_Z, data, start, end, crc)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(inline="always")  # type: ignore[untyped-decorator]
 def crc32_update(data: Any, start: Any, end: Any, crc: Any) -> Any:
     """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``."""
     if HAS_CPU_MULTIPLICATION and end - start >= _LEAST_FOLDED:
