@@ -6,11 +6,28 @@ A new format is a class in a module of its own, registered in ``index.formats``.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from kafka_segments.index.segment import Entries
-from kafka_segments.wire.batches import Batches
-from kafka_segments.wire.record_times import RecordTimes
+
+if TYPE_CHECKING:  # `build --help` asks the formats for their options, and needs no compiled code
+    from kafka_segments.wire.record_times import RecordTimes
+
+Int64s = npt.NDArray[np.int64]
+
+
+class BatchTimes(NamedTuple):
+    """Some batches, in the order of the log: a row each.
+
+    ``position`` is the first byte of the batch in the file, ``max_timestamp`` is in ms.
+    """
+
+    position: Int64s
+    last_offset: Int64s
+    max_timestamp: Int64s
 
 
 class SegmentToIndex(Protocol):
@@ -28,11 +45,11 @@ class SegmentToIndex(Protocol):
     next_base_offset: int | None
     last_modified_ms: int
 
-    def records(self) -> Iterator[RecordTimes]:
+    def records(self) -> Iterator["RecordTimes"]:
         """Yield the records, some at a time; a batch that cannot be decoded is damage."""
 
-    def batches(self) -> Iterator[Batches]:
-        """Yield the headers of the batches, some at a time."""
+    def batches(self) -> Iterator[BatchTimes]:
+        """Yield what the headers of the batches say, some batches at a time."""
 
     def first_offset(self) -> int | None:
         """Return the offset of the first record; None if there is no record."""

@@ -17,7 +17,6 @@ from kafka_segments.index.index_format import IndexFormat, SegmentToIndex
 from kafka_segments.index.relative import check_relative_offsets
 from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import encode_time_index
-from kafka_segments.wire import batches as wire
 from kafka_segments.wire.names import TIME_INDEX_SUFFIX
 
 MINUTE_MS = 60_000
@@ -133,9 +132,9 @@ def _map_entries(segment: SegmentToIndex) -> Entries:
 
 
 def _derived_entries(segment: SegmentToIndex) -> Entries:
-    parts = [np.empty((2, 0), dtype=np.int64)]
+    offsets, timestamps = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for batches in segment.batches():
-        is_indexed = np.isin(batches[wire.POSITION], segment.offset_entries[:, 1])
-        parts.append(batches[:, is_indexed][[wire.LAST_OFFSET, wire.MAX_TIMESTAMP]])
-    offsets, timestamps = np.concatenate(parts, axis=1)
-    return derived_minute_entries(offsets, timestamps)
+        is_indexed = np.isin(batches.position, segment.offset_entries[:, 1])
+        offsets.append(batches.last_offset[is_indexed])
+        timestamps.append(batches.max_timestamp[is_indexed])
+    return derived_minute_entries(np.concatenate(offsets), np.concatenate(timestamps))

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from kafka_segments.errors import OffsetGoesBackError, OffsetOverflowError
 from kafka_segments.index.formats import KAFKAS_OWN
-from kafka_segments.index.index_format import IndexFormat
+from kafka_segments.index.index_format import BatchTimes, IndexFormat
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.segment import Damage, DamageKind, Entries, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.wire.batches import Batches
+from kafka_segments.wire import batches as wire
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.record_times import RecordTimes, RecordTimesReader, Undecodable
@@ -117,9 +117,12 @@ class _Segment:
         yield from self._read()
         self.undecodable = self.readers.records.undecodable
 
-    def batches(self) -> Iterator[Batches]:
+    def batches(self) -> Iterator[BatchTimes]:
         for chunk in self.readers.headers.read(self.read_into, size_bytes=self.valid_bytes):
-            yield chunk.batches
+            found = chunk.batches
+            yield BatchTimes(
+                found[wire.POSITION], found[wire.LAST_OFFSET], found[wire.MAX_TIMESTAMP]
+            )
 
     def first_offset(self) -> int | None:
         first = next(self._read(), None)
