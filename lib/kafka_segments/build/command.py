@@ -20,7 +20,7 @@ from kafka_segments.console.options import (
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, may_spare_spark=("dry_run",))
 @source_option
 @follow_links_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")

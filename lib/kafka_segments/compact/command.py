@@ -14,7 +14,7 @@ from kafka_segments.settings import Settings
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, may_spare_spark=("undo",))
 @click.option("--index-dir", metavar="DIR", help="Index files that builds of the warehouse wrote.")
 @click.option(
     "--source",

@@ -1,9 +1,12 @@
 """What holds for the options of every verb: nothing is given twice, each number has its range."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from kafka_segments.console.early import check_before_session
 from kafka_segments.wire.moments import END_OF_TIME_MS
 
 INT = click.IntRange(min=0, max=2**31 - 1)
@@ -40,7 +43,29 @@ def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) 
 
 
 class Command(click.Command):
-    """A verb: an option that is not repeatable is refused where it is given twice."""
+    """A verb: an option that is not repeatable is refused where it is given twice.
+
+    ``reads``: the tables that it cannot do without. They are looked for before the verb starts,
+    as are its sources, its settings and a Java. ``may_spare_spark``: parameters with which it can
+    do without Spark; then Java is looked for only where a session is to start.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        reads: Sequence[str] = (),
+        may_spare_spark: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.reads = reads
+        self.may_spare_spark = may_spare_spark
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Refuse what is wrong with paths, settings and Java, then run the verb."""
+        needs_spark = not any(ctx.params.get(name) for name in self.may_spare_spark)
+        check_before_session(ctx.params, reads=self.reads, needs_spark=needs_spark)
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse repeats, then parse."""

@@ -11,7 +11,7 @@ from kafka_segments.search.command import log_options
 from kafka_segments.wire.moments import parse_point
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option(
     "--at",
     metavar="T",

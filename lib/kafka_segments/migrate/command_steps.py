@@ -117,7 +117,7 @@ def plan(**options: Any) -> None:
     run(lambda: _plan(**options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 def stage(**options: Any) -> None:
     """Write the migrated folders of a plan beside the log directories, each whole or not at all.
@@ -128,7 +128,7 @@ def stage(**options: Any) -> None:
     run(lambda: _step("stage", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 def verify(**options: Any) -> None:
     """Prove that staged segments hold the same records and fit their index files.
@@ -138,7 +138,7 @@ def verify(**options: Any) -> None:
     run(lambda: _step("verify", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 @_by_mtime_option
 @_execute_option
@@ -153,7 +153,7 @@ def apply(**options: Any) -> None:
     run(lambda: _step("apply", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 @click.option(
     "--discard-appended",
@@ -168,7 +168,7 @@ def rollback(**options: Any) -> None:
     run(lambda: _step("roll_back", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",), may_spare_spark=("plan_id",))
 @_step_options
 def status(**options: Any) -> None:
     """Say of every log how far it is, and which folder is in place.

@@ -36,7 +36,7 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option(
     "--digests",
     "has_digests",
@@ -53,7 +53,7 @@ def plan(**options: Any) -> None:
     run(lambda: _plan(**options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("retention_plans",))
 @_plan_options
 def apply(**options: Any) -> None:
     """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
@@ -65,7 +65,7 @@ def apply(**options: Any) -> None:
     run(lambda: _move("apply_plan", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("retention_plans",))
 @_plan_options
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""

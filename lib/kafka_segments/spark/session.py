@@ -11,6 +11,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kafka_segments.errors import SparkEndedError, UsageError
+from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -131,7 +132,7 @@ def spark_session(
     ``dump_classes``: where its JVM writes an archive of the classes it loaded, when it ends.
 
     Raises:
-        UsageError: SPARK_REMOTE names a Spark Connect server.
+        UsageError: SPARK_REMOTE names a Spark Connect server, or there is no Java for Spark.
         SparkEndedError: Spark's JVM did not start, or ended while the session was in use.
     """
     if os.environ.get("SPARK_REMOTE"):
@@ -143,6 +144,7 @@ def spark_session(
     if running is not None:
         yield running
         return
+    require_java()
     builder = SparkSession.builder.appName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     settings: dict[str, bool | float | int | str | None] = {**_ALWAYS}
