@@ -125,6 +125,7 @@ def _build(
     from kafka_segments.build.run import Build  # noqa: PLC0415
     from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
     from kafka_segments.build import report  # noqa: PLC0415
+    from kafka_segments.build.dry_run import plan_without_spark  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
@@ -158,6 +159,10 @@ def _build(
         set_aside=None if set_aside is None else absolute_uri(set_aside),
         **options,
     )
+    planned = plan_without_spark(build_options) if dry_run else None
+    if planned is not None:
+        report.summary(planned, build_options, dry_run=True)
+        return FINDINGS if planned.findings else DONE
     with spark_session("kafka-segments build", root=ROOT) as spark:
         job = Build(spark, build_options)
         with progress(spark):

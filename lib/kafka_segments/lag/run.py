@@ -6,12 +6,13 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.errors import UsageError
-from kafka_segments.lag.commits import OFFSETS_TOPIC, read_commits
+from kafka_segments.lag.commits import read_commits
 from kafka_segments.lag.decide import decide_commits, decide_lag
+from kafka_segments.lag.offsets_there import no_offsets
 from kafka_segments.search.decide import locate
 from kafka_segments.search.run import LogChoice, LogTables, search
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.wire.names import OFFSETS_TOPIC
 
 
 def one_replica(logs: DataFrame) -> DataFrame:
@@ -39,10 +40,7 @@ def committed_offsets(
     logs = one_replica(tables.logs).select(*LOG_KEYS)
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="left_semi")
     if segments.isEmpty():
-        raise UsageError(
-            f"{warehouse} has no segments of {OFFSETS_TOPIC}: give `kafka-segments build` the"
-            " log directories of the brokers that hold it"
-        )
+        raise no_offsets(warehouse)
     clusters = segments.select("path", "cluster")
     commits = segments.transform(read_commits).join(clusters, "path", how="inner")
     return commits.transform(decide_commits(at_ms=at_ms))

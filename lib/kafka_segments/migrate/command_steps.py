@@ -268,12 +268,16 @@ def _step(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
     from kafka_segments.migrate.run import Migration  # noqa: PLC0415
+    from kafka_segments.migrate.status import status_without_spark  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    moment = clock() if now_ms is None else now_ms
+    moment, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
+    told = status_without_spark(root, plan_id) if step == "status" else None
+    if told is not None:
+        return exit_status(print_steps(told, output))
     with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
-        migration = Migration(spark, absolute_uri(warehouse), plan_id, now_ms=moment)
+        migration = Migration(spark, root, plan_id, now_ms=moment)
         with progress(spark):
             steps = getattr(migration, step)(**options)
         counts = print_steps(steps, output)

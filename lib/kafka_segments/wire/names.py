@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 LOG_SUFFIX = ".log"
 METADATA_TOPIC = "__cluster_metadata"
+OFFSETS_TOPIC = "__consumer_offsets"
 SNAPSHOT_SUFFIX = ".snapshot"
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _MOVED = re.compile(r"(\S+-\S+)\.\S+-(delete|stray|future)", re.ASCII)
