@@ -23,6 +23,7 @@ from kafka_segments.spark.archive import (
     is_switched_off,
     make_archive_later,
     put_in_place,
+    usable_archive,
 )
 from kafka_segments.spark.session import jars_of, spark_session
 
@@ -41,11 +42,12 @@ def make_class_archive(root: Path) -> bool:
 
     Another process that makes it is waited for by nobody: then there is none yet.
     """
-    archive = class_archive(root, jars_of(root))
+    jars = jars_of(root)
+    archive = class_archive(root, jars)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with _alone(archive.with_suffix(".lock")) as is_alone:
-        if archive.exists() or not is_alone:
-            return archive.exists()
+        if usable_archive(root, jars) or not is_alone:
+            return usable_archive(root, jars) is not None
         written = archive.with_suffix(f".{os.getpid()}.new")
         try:
             _write(root, written)
@@ -53,7 +55,7 @@ def make_class_archive(root: Path) -> bool:
                 put_in_place(written, archive)
         finally:
             written.unlink(missing_ok=True)
-    return archive.exists()
+    return usable_archive(root, jars) is not None
 
 
 def _write(root: Path, written: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kafka_segments import class_archive as making
+from kafka_segments.errors import SparkEndedError
 from kafka_segments.settings import Settings
-from kafka_segments.spark import archive
+from kafka_segments.spark import archive, session
 from kafka_segments.spark.session import _LOCAL, DELTA_PACKAGE, _jar_settings, _java_options
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -20,8 +21,10 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation with two JARs, and a cache folder of its own."""
+    monkeypatch.setattr(making, "jars_of", _jars)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(archive.SWITCH)
+    monkeypatch.delenv("CI", raising=False)
     for name in ("a", "b"):
         (tmp_path / f"{name}.jar").write_text(name, "utf-8")
     return tmp_path
@@ -41,14 +44,21 @@ def _jars(root: Path) -> list[Path]:
     return sorted(root.glob("*.jar"))
 
 
+def _made(root: Path) -> Path:
+    """Put an archive in its place."""
+    file = archive.class_archive(root, _jars(root))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    (file.parent / "written").write_text("new", "utf-8")
+    archive.put_in_place(file.parent / "written", file)
+    return file
+
+
 def test_it_is_used_where_there_is_one_and_not_switched_off(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jars = _jars(root)
     assert archive.usable_archive(root, jars) is None
-    file = archive.class_archive(root, jars)
-    file.parent.mkdir(parents=True)
-    file.touch()
+    file = _made(root)
 
     assert file.is_relative_to(root / "cache" / "kafka-segments")
     assert archive.usable_archive(root, jars) == file
@@ -101,12 +111,46 @@ def test_a_new_one_takes_the_place_of_its_installations_older_ones_alone(root: P
     older, other = folder / f"{file.name[:8]}-0123.jsa", folder / "fedcba98-0123.jsa"
     for path in (older, other, file.with_suffix(".tried")):
         path.touch()
-    (folder / "written").write_text("new", "utf-8")
 
-    archive.put_in_place(folder / "written", file)
+    assert _made(root) == file
 
     assert file.read_text("utf-8") == "new"
-    assert sorted(folder.iterdir()) == sorted((file, other))
+    assert sorted(folder.iterdir()) == sorted((file, file.with_suffix(".bytes"), other))
+
+
+def test_one_that_was_cut_off_is_not_given_to_a_jvm_which_would_crash(root: Path) -> None:
+    file = _made(root)
+    assert archive.usable_archive(root, _jars(root)) == file
+
+    file.write_text("ne", "utf-8")
+
+    assert archive.usable_archive(root, _jars(root)) is None
+    archive.discard(file)
+    archive.discard(file)
+    assert not file.exists()
+
+
+def test_where_the_jvm_does_not_start_with_it_it_is_deleted_and_spark_starts_without(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _made(root)
+    starts: list[bool] = []
+
+    def start(*_: Any) -> str:
+        starts.append(file.exists())
+        if file.exists():
+            raise SparkEndedError("Spark's JVM did not start", "see above")
+        return "a session"
+
+    monkeypatch.setattr(session, "_start", start)
+    monkeypatch.setattr(session, "jars_of", _jars)
+
+    assert session._start_own("x", root, dict, None) == "a session"  # type: ignore[arg-type]
+    assert starts == [True, False]
+    monkeypatch.setattr(session, "usable_archive", lambda *_: None)
+    file.touch()
+    with pytest.raises(SparkEndedError):
+        session._start_own("x", root, dict, None)  # type: ignore[arg-type]
 
 
 def test_it_is_made_by_a_process_of_its_own_and_tried_once_a_day(
@@ -128,11 +172,12 @@ def test_it_is_made_by_a_process_of_its_own_and_tried_once_a_day(
 def test_none_is_made_where_there_is_one_or_none_is_wanted_or_there_is_no_room(
     root: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = archive.class_archive(root, _jars(root))
-    file.parent.mkdir(parents=True)
-    file.touch()
+    file = _made(root)
     archive.make_archive_later(root, _jars(root))
     file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setenv("CI", "true")
+        archive.make_archive_later(root, _jars(root))
     with monkeypatch.context() as patch:
         patch.setenv(archive.SWITCH, "off")
         archive.make_archive_later(root, _jars(root))
@@ -166,8 +211,8 @@ def test_it_appears_whole_and_once(root: Path, monkeypatch: pytest.MonkeyPatch) 
     assert making.make_class_archive(root)
     assert making.make_class_archive(root)
     assert len(written) == 1
-    (file,) = (root / "cache" / "kafka-segments").iterdir()
-    assert file.suffix == ".jsa"
+    left = (root / "cache" / "kafka-segments").iterdir()
+    assert sorted(file.suffix for file in left) == [".bytes", ".jsa"]
 
 
 def test_a_failure_leaves_nothing_and_is_said_in_one_line(

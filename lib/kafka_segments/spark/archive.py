@@ -2,8 +2,9 @@
 
 It lies in the user's cache folder, one an installation, and is made after a command has ended, by
 a process that nobody waits for. It fits one Spark, one Java and one set of JARs: its name says
-which, so another one is made where these change. Without one, or with a broken one, all runs as
-before: the JVM looks itself whether an archive fits.
+which, so another one is made where these change. Without one all runs as before. The JVM looks
+itself whether an archive fits, but not whether it is whole: a file beside it says how long it is,
+and one with which the JVM does not start is deleted.
 """
 
 import contextlib
@@ -67,23 +68,35 @@ def usable_archive(root: Path, jars: Sequence[Path]) -> Path | None:
         return None
     try:
         archive = class_archive(root, jars)
-        return archive if archive.is_file() else None
-    except (OSError, RuntimeError):  # no home folder, or none that may be read
+        size_bytes = int(_length_of(archive).read_text("ascii"))
+        return archive if archive.stat().st_size == size_bytes else None
+    except (OSError, RuntimeError, ValueError):  # none, one that was cut off, no home folder
         return None
+
+
+def discard(archive: Path) -> None:
+    """Delete an archive, where that can be done: the JVM did not start with it."""
+    with contextlib.suppress(OSError):
+        archive.unlink()
+
+
+def _length_of(archive: Path) -> Path:
+    """Give the file that says how many bytes an archive has."""
+    return archive.with_suffix(".bytes")
 
 
 def make_archive_later(root: Path, jars: Sequence[Path]) -> None:
     """Start making the archive where there is none, in a process of its own; return at once.
 
     The process has no terminal, the least priority and a time limit, and ends by itself. One that
-    left no archive is not followed by another for a day. What stands against all that is no error:
-    the archive only saves time.
+    left no archive is not followed by another for a day, and on machines of CI there is none. What
+    stands against all that is no error: the archive only saves time.
     """
-    if is_switched_off():
+    if is_switched_off() or os.environ.get("CI"):
         return
     with contextlib.suppress(OSError, RuntimeError):
         archive = class_archive(root, jars)
-        if archive.exists() or not _may_try(archive.with_suffix(".tried")):
+        if usable_archive(root, jars) or not _may_try(archive.with_suffix(".tried")):
             return
         subprocess.Popen(  # noqa: S603  our own module
             [sys.executable, "-m", _MODULE, str(root), "--in-background"],
@@ -116,6 +129,7 @@ def _may_try(note: Path) -> bool:
 
 def put_in_place(written: Path, archive: Path) -> None:
     """Give a whole archive its name; the installation's older ones go, as nothing takes them."""
+    _length_of(archive).write_text(str(written.stat().st_size), "ascii")
     written.replace(archive)
     installation = archive.name.partition("-")[0]
     for other in archive.parent.glob(f"{installation}-*"):

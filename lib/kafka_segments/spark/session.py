@@ -3,15 +3,16 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kafka_segments.errors import SparkEndedError, UsageError
-from kafka_segments.spark.archive import make_archive_later, usable_archive
+from kafka_segments.spark.archive import discard, make_archive_later, usable_archive
 from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
@@ -164,11 +165,12 @@ def spark_session(
         return
     require_java()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    settings: Settings = {**_ALWAYS}
-    if not submitted:
-        settings |= _own_settings(root, master, dump_classes, is_long=is_long)
     with closing(JvmLines()) as jvm_lines:
-        spark = _start(name, settings, jvm_lines)
+        if submitted:
+            spark = _start(name, {**_ALWAYS}, jvm_lines)
+        else:
+            own = partial(_own_settings, root, master, dump_classes, is_long=is_long)
+            spark = _start_own(name, root, own, jvm_lines)
         with _stopped_at_its_end(spark, jvm_lines):
             if submitted:
                 suit_small_data(spark)
@@ -187,12 +189,27 @@ def _own_settings(
         _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
     archive = None if dump_classes else usable_archive(root, jars)
     return {
+        **_ALWAYS,
         "spark.master": master or "local[*]",
         **_LOCAL,
         **s3_settings(),
         **_jar_settings(jars, dump_classes or archive),
         _JAVA_OPTIONS: _java_options(archive, dump_classes, is_long=is_long),
     }
+
+
+def _start_own(
+    name: str, root: Path, own_settings: Callable[[], Settings], jvm_lines: JvmLines
+) -> SparkSession:
+    """Start a session of our own; where the JVM does not start with its archive, without one."""
+    try:
+        return _start(name, own_settings(), jvm_lines)
+    except SparkEndedError:
+        archive = usable_archive(root, jars_of(root))
+        if archive is None:
+            raise
+        discard(archive)
+    return _start(name, own_settings(), jvm_lines)
 
 
 def _start(name: str, settings: Settings, jvm_lines: JvmLines) -> SparkSession:
