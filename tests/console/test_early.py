@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from deltalake import write_deltalake
 
 from kafka_segments.cli import cli
 from kafka_segments.console.early import local_path, require_source
@@ -251,3 +253,15 @@ def test_every_verb_is_of_the_class_that_looks_first() -> None:
         return found
 
     assert all(type(verb).__name__ == "Command" for verb in commands(cli))
+
+
+@pytest.mark.parametrize("verb", PLANNED, ids=" ".join)
+def test_an_unknown_plan_is_refused_and_what_to_do_is_said(verb: list[str], tmp_path: Path) -> None:
+    tables = {"retention": "retention_plans", "migrate": "migration_plans"}
+    rows = pa.table({"plan_id": ["p", "q"], "topic": ["t", "t"]})
+    write_deltalake(str(tmp_path / tables[verb[0]]), rows)
+
+    line = _line(*verb, "--plan", "x", "--warehouse", tmp_path)
+
+    what = "see table retention_plans" if verb[0] == "retention" else "run `kafka-segments migrate"
+    assert line.startswith(f"kafka-segments: {tmp_path} has no plan x: {what}")

@@ -20,6 +20,11 @@ from kafka_segments.spark.java import require_java
 ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
 _LOG = "_delta_log"
+_MOST_PLAN_BYTES = 64 * 1024 * 1024
+_TO_DO_WITHOUT_PLAN = {
+    "migration_plans": "run `kafka-segments migrate plan`",
+    "retention_plans": "see table retention_plans",
+}
 
 
 class Refused(click.ClickException):
@@ -111,6 +116,22 @@ def missing_table(warehouse: str, name: str) -> str:
     if name == "migration_plans":
         return f"{warehouse} has no plans: run `kafka-segments migrate plan`"
     return f"{warehouse} has no table {name}: run `kafka-segments build`"
+
+
+def require_plan(warehouse: str, table: str, plan_id: str) -> None:
+    """Refuse a plan that its table has no row of; a large table is left to the run.
+
+    Raises:
+        UsageError: there is no such plan.
+    """
+    from kafka_segments.storage.delta_rows import read_small_table  # noqa: PLC0415
+    from kafka_segments.storage.uris import join_uri  # noqa: PLC0415
+
+    rows = read_small_table(
+        join_uri(warehouse, table), (), most_bytes=_MOST_PLAN_BYTES, where=("plan_id", plan_id)
+    )
+    if rows == []:
+        raise UsageError(f"{warehouse} has no plan {plan_id}: {_TO_DO_WITHOUT_PLAN[table]}")
 
 
 def _require_stored_tables(text: str, names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
     DONE,
     FAILED,
@@ -175,7 +176,7 @@ def status(**options: Any) -> None:
 
     Exit status 1: the plan refuses some.
     """
-    run(lambda: _step("status", **options), verbose=options["verbose"])
+    run(lambda: _status(**options), verbose=options["verbose"])
 
 
 COMMANDS = (plan, stage, verify, apply, rollback, status)
@@ -265,23 +266,33 @@ def _step(
     verbose: bool,
     **options: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
-    from kafka_segments.migrate.run import Migration  # noqa: PLC0415
-    from kafka_segments.migrate.status import status_without_spark  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     moment, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
-    told = status_without_spark(root, plan_id) if step == "status" else None
-    if told is not None:
-        return exit_status(print_steps(told, output))
+    require_plan(root, "migration_plans", plan_id)
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
+    from kafka_segments.migrate.run import Migration  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
     with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
         migration = Migration(spark, root, plan_id, now_ms=moment)
         with progress(spark):
             steps = getattr(migration, step)(**options)
         counts = print_steps(steps, output)
     return exit_status(counts)
+
+
+def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int:
+    """Say how far a migration is, with Spark only where nothing else can tell."""
+    from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
+    from kafka_segments.migrate.status import status_without_spark  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    told = status_without_spark(absolute_uri(warehouse), plan_id)
+    if told is None:
+        return _step("status", warehouse=warehouse, plan_id=plan_id, output=output, **options)
+    return exit_status(print_steps(told, output))
 
 
 def exit_status(logs: Counter[str]) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.retention.options import decision_options, retention_options
@@ -94,13 +95,16 @@ def _move(
     output: str,
     **_: Any,
 ) -> int:
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    root = absolute_uri(warehouse)
+    require_plan(root, "retention_plans", plan_id)
     from kafka_segments.retention import run_plan as retention_plan  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_moves  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     act = getattr(retention_plan, action)
     with spark_session("kafka-segments retention", root=ROOT) as spark:
-        moves = act(spark, absolute_uri(warehouse), plan_id, aside=aside, execute=execute)
+        moves = act(spark, root, plan_id, aside=aside, execute=execute)
         refused = print_moves(moves, output, execute=execute)
     return FINDINGS if refused else DONE
