@@ -167,6 +167,8 @@ def test_files_are_completed_where_an_option_takes_one(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
 
     assert _completed(f"roll --conf {tmp_path}/con") == ["f.toml", "figs"]
+    for verb in ("roll", "search --time now", "sql 'SHOW TABLES'"):
+        assert _completed(f"{verb} --warehouse {tmp_path}/con") == ["figs"]
 
 
 def test_history_lies_in_the_users_state_folder_for_his_eyes_alone(

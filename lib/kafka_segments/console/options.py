@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.strict_options import INT, MOMENT_MS, is_quiet
+from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.settings import Settings
 
@@ -28,6 +28,7 @@ source_option = click.option(
     multiple=True,
     required=True,
     metavar="URI",
+    shell_complete=complete_folder,
     help="A log directory, a folder of several, or one partition's folder; repeatable.",
 )
 
@@ -68,6 +69,7 @@ def shared_options(
                 "--warehouse",
                 required=needs_warehouse,
                 metavar="URI",
+                shell_complete=complete_folder,
                 help="Root of the Delta tables; made where it is not there.",
             ),
             click.option(

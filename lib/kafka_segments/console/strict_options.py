@@ -17,6 +17,14 @@ _QUIET = "kafka_segments.quiet"
 MOMENT_MS = click.IntRange(min=0, max=END_OF_TIME_MS)
 
 
+def complete_folder(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Let a shell complete folders, where an option takes a path or a URI."""
+    del ctx, param
+    return [CompletionItem(incomplete, type="dir")]
+
+
 def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) -> None:
     """Refuse an option that is given more often than it counts: click takes the last in silence.
 

@@ -9,7 +9,7 @@ import click
 
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
-from kafka_segments.console.strict_options import INT, MOMENT_MS, Group
+from kafka_segments.console.strict_options import INT, MOMENT_MS, Group, complete_folder
 from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_moment, parse_span
 
@@ -37,7 +37,11 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     """Add the options that say which logs are asked, and how the answer looks."""
     options = [
         click.option(
-            "--warehouse", required=True, metavar="URI", help="Root of the tables of `build`."
+            "--warehouse",
+            required=True,
+            metavar="URI",
+            shell_complete=complete_folder,
+            help="Root of the tables of `build`.",
         ),
         click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable."),
         click.option(

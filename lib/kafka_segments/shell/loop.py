@@ -41,7 +41,11 @@ class Shell:
                 continue
             if words[0] in _LEAVE:
                 break
-            highest = max(highest, self._run_verb(words))
+            try:
+                status = self._run_verb(words)
+            except KeyboardInterrupt:  # after the verb, while its traces are removed
+                status = INTERRUPTED
+            highest = max(highest, status)
             self._refuse_dead_session()
         return highest
 

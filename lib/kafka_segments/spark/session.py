@@ -186,7 +186,11 @@ def _own_settings(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = jars_of(root)
     if not jars:
-        _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
+        _LOG.warning(
+            "no JARs under %s: Spark fetches %s, which takes a while the first time",
+            root / "jars",
+            DELTA_PACKAGE,
+        )
     archive = None if dump_classes else usable_archive(root, jars)
     return {
         **_ALWAYS,
