@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.spark.archive import (
     class_archive,
@@ -143,7 +146,7 @@ def main() -> int:
     signal.alarm(_MOST_SECONDS)
     try:
         is_there = make_class_archive(asked.root)
-    except (KafkaSegmentsError, OSError, TimeoutError) as error:
+    except (KafkaSegmentsError, OSError, Py4JError, PySparkException) as error:
         sys.stderr.write(f"no archive of classes: {error}\n")
         return 0
     if not is_there:
