@@ -11,12 +11,13 @@ AIRFLOW_DEMO := build/airflow
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment class-archive test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.done jars ## make .venv with the locked packages, fetch Delta's JARs
+	@[[ -n "$$CI" || ! -d jars/delta ]] || $(BIN)/python -m kafka_segments.class_archive --later
 
 demo: setup ## build the sample segments' indexes and tables, show them and what retention decides
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -55,11 +56,6 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 	@mkdir -p $(AIRFLOW_DEMO) && $(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(AIRFLOW_DEMO)
 	@echo "tables: $(AIRFLOW_DEMO)/warehouse"
 	@airflow_dags/local.sh start kafka_segments_rebuild kafka_segments_retention
-
-class-archive: setup ## archive what Spark's JVM loads (200 MB): local commands start some seconds sooner
-	@rm -rf build/archive && mkdir -p build/archive
-	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz build/archive
-	@$(BIN)/python -m kafka_segments.class_archive $(CURDIR) build/archive/broker/logs
 
 test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of test-slow
 	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow"

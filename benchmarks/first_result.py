@@ -12,7 +12,9 @@ from pathlib import Path
 
 from sections import ROOT, Section
 
-from kafka_segments.spark.session import class_archive
+from kafka_segments.class_archive import make_class_archive
+from kafka_segments.spark.archive import class_archive
+from kafka_segments.spark.session import jars_of
 
 _ROUNDS = 3
 _STEPS = re.compile(r"in [0-9.]+ s \(.*\)")
@@ -33,20 +35,22 @@ def bench_first_result(*, quick: bool) -> Section:
         "`kafka-segments build` of the repository's sample, 24 segments, from the shell's prompt"
         f" back to it, compiled code cached; the quickest of {_ROUNDS}. The lines above it are what"
         " such a build cannot do without, each in a new process too.",
-        "*Archive*: with the classes that `make class-archive` keeps for the JVM.",
+        "*Archive*: with the classes that commands keep for later ones' JVMs.",
         "",
     ]
+    archive = class_archive(ROOT, jars_of(ROOT))
+    make_class_archive(ROOT)
     section.table("process", "s", "s with archive")
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
-        with tarfile.open(ROOT / "tests" / "golden" / "broker.tar.xz") as archive:
-            archive.extractall(folder)
+        with tarfile.open(ROOT / "tests" / "golden" / "broker.tar.xz") as sample:
+            sample.extractall(folder)
         rounds = range(1 if quick else _ROUNDS)
         for name, program in _programs(folder).items():
-            with _without(class_archive(ROOT)):
+            with _without(archive):
                 plain, told = min(_timed(program, folder) for _ in rounds)
             archived, _ = min(_timed(program, folder) for _ in rounds)
-            has_archive = class_archive(ROOT).exists()
+            has_archive = archive.exists()
             section.row(name, f"{plain:.1f}", f"{archived:.1f}" if has_archive else "-")
             section.figures[name] = plain
     steps = _STEPS.search(told)

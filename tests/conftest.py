@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
 os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
+os.environ.setdefault("KAFKA_SEGMENTS_CLASS_ARCHIVE", "off")  # no process of ours outlives a test
 # PySpark ends a process whose main module has no file, as those of pytest-xdist: it takes it for
 # one of its doctests.
 if not hasattr(sys.modules["__main__"], "__file__"):

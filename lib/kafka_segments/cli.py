@@ -1,11 +1,15 @@
 """The command line: the group of all verbs."""
 
+import sys
+from typing import Any
+
 import click
 
 from kafka_segments import __version__
 from kafka_segments.audit.command import audit
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
+from kafka_segments.console.options import INTERRUPTED
 from kafka_segments.failover.command import failover, restore
 from kafka_segments.forensics.command import forensics
 from kafka_segments.lag.command import lag
@@ -15,17 +19,29 @@ from kafka_segments.report.command import report
 from kafka_segments.retention.command import retention
 from kafka_segments.roll.command import roll
 from kafka_segments.search.command import search
+from kafka_segments.shell.command import shell
 from kafka_segments.sql.command import sql
 from kafka_segments.validate.command import validate
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Verbs(click.Group):
+    """The group of all verbs; Ctrl-C ends one with the status that shells have for it."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb; it says itself that it was interrupted, if it had begun."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kafka-segments")
 def cli() -> None:
     """Rebuild, check and query the indexes of raw Kafka log segments.
 
     Exit status: 0 done, nothing found; 1 done, with findings; 2 wrong usage or configuration;
-    3 failed.
+    3 failed; 130 interrupted.
     """
 
 
@@ -41,14 +57,10 @@ for verb in (
     retention,
     roll,
     search,
+    shell,
     sql,
     validate,
 ):
     cli.add_command(verb)
 for plan in (failover, restore):
     search.add_command(plan)
-
-
-def main() -> None:
-    """Run the command line."""
-    cli()

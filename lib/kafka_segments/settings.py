@@ -21,6 +21,7 @@ from pydantic_settings import (
 from kafka_segments.errors import UsageError
 
 _ENVIRONMENT = "KAFKA_SEGMENTS_"
+_OTHERS = ("CLASS_ARCHIVE",)  # variables of ours that are no settings of a log
 _MOST_COMBINATIONS = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -140,7 +141,7 @@ class Settings(TopicConfig, BaseSettings):
 
 
 def _refuse_unknown_variables(settings: Iterable[str]) -> None:
-    known = [name.upper() for name in settings]
+    known = [*(name.upper() for name in settings), *_OTHERS]
     for variable in os.environ:
         name = variable.upper().removeprefix(_ENVIRONMENT)
         if variable.upper().startswith(_ENVIRONMENT) and name not in known:

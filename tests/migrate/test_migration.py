@@ -18,6 +18,7 @@ from kafka_segments.migrate.log_step import LogStep
 from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration
 from kafka_segments.migrate.run_steps import Migration
+from kafka_segments.migrate.status import status_without_spark
 from plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789
@@ -76,6 +77,13 @@ def _migration(spark: SparkSession, logs: Path) -> Migration:
     return Migration(spark, str(logs.parent / "wh"), "p", now_ms=NOW_MS)
 
 
+def _told(logs: Path) -> list[LogStep]:
+    """Give what `migrate status` says without Spark."""
+    told = status_without_spark(str(logs.parent / "wh"), "p")
+    assert told is not None
+    return list(told)
+
+
 def _said(steps: Iterable[LogStep]) -> dict[str, tuple[str, str]]:
     return {Path(step.log).name.removesuffix("-0"): (step.status, step.in_place) for step in steps}
 
@@ -126,6 +134,7 @@ def test_from_plan_to_rollback_with_conversion(
         patch.setattr(Migration, "_note_swaps", _die)
         with pytest.raises(KeyboardInterrupt):
             list(migration.apply(execute=True))
+    assert _told(logs) == list(migration.status())
     assert _said(migration.status()) == {
         **dict.fromkeys(names, ("applied", "after")),
         WHOLE: ("left alone", "before"),
@@ -145,6 +154,7 @@ def test_from_plan_to_rollback_with_conversion(
     back = _said(migration.roll_back(execute=True, discard=False))
     assert back == dict.fromkeys(names, ("done", "before"))
     assert _tree(logs) == before
+    assert _told(logs) == list(migration.status())
     assert _said(migration.status())[CASES[0]] == ("rolled back", "before")
 
 
@@ -224,6 +234,7 @@ def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
     why = "`migrate stage` refused: "
     assert why in locked[str(other / "changes-0")]
     assert "plan again" in locked[str(other / "changes-0")]
+    assert _told(logs) == list(migration.status())
     said = {step.log: step.message for step in migration.status()}
     assert said[str(other / "changes-0")].startswith(why)
     assert "its .lock is held: stop its broker first" in locked[str(logs / f"{CASES[1]}-0")]

@@ -304,8 +304,14 @@ def test_a_search_leaves_nothing_in_the_session(spark: SparkSession, broker_ware
         ),
     ],
 )
-def test_what_cannot_be_meant_is_one_line_and_status_2(arguments: list[str], reason: str) -> None:
-    done = CliRunner().invoke(cli, ["search", *arguments, "--warehouse", "wh"])
+def test_what_cannot_be_meant_is_one_line_and_status_2(
+    arguments: list[str], reason: str, tmp_path: Path
+) -> None:
+    for table in ("segments", "logs"):
+        (tmp_path / table / "_delta_log").mkdir(parents=True)
+        (tmp_path / table / "_delta_log" / f"{0:020d}.json").touch()
+
+    done = CliRunner().invoke(cli, ["search", *arguments, "--warehouse", str(tmp_path)])
 
     assert done.exit_code == 2
     assert reason in done.stderr

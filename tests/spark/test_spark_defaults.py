@@ -10,8 +10,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.spark.jvm_end import told_by_status
 from kafka_segments.spark.session import (
     _LOCAL,
-    _jar_settings,
-    class_archive,
     spark_session,
     suit_small_data,
 )
@@ -107,18 +105,3 @@ def test_a_failure_of_spark_is_told_by_its_last_cause() -> None:
     told = describe_failure(RuntimeError("\n".join(lines)))
 
     assert told == "java.io.IOException: No space left on device (--verbose shows all)"
-
-
-def test_an_archive_of_classes_is_used_where_there_is_one(tmp_path: Path) -> None:
-    jars = [tmp_path / "a.jar", tmp_path / "b.jar"]
-
-    without = _jar_settings(tmp_path, jars, None)
-    class_archive(tmp_path).parent.mkdir()
-    class_archive(tmp_path).touch()
-    given = _jar_settings(tmp_path, jars, None)
-
-    assert without == {"spark.jars": f"{jars[0]},{jars[1]}"}
-    assert given["spark.driver.extraClassPath"] == f"{jars[0]}:{jars[1]}"
-    options = given["spark.driver.extraJavaOptions"]
-    assert options.startswith(str(_LOCAL["spark.driver.extraJavaOptions"]))
-    assert f'-XX:SharedArchiveFile="{class_archive(tmp_path)}"' in options

@@ -21,7 +21,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT
 
 
-@click.command(cls=BuildCommand)
+@click.command(cls=BuildCommand, may_spare_spark=("dry_run",))
 @source_option
 @follow_links_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
@@ -78,6 +78,7 @@ def _build(
     **options: Any,
 ) -> int:
     from kafka_segments.build import report  # noqa: PLC0415
+    from kafka_segments.build.dry_run import plan_without_spark  # noqa: PLC0415
     from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
     from kafka_segments.build.run import Build  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
@@ -109,6 +110,10 @@ def _build(
         set_aside=None if set_aside is None else absolute_uri(set_aside),
         **options,
     )
+    planned = plan_without_spark(build_options) if dry_run else None
+    if planned is not None:
+        report.summary(planned, build_options, dry_run=True)
+        return FINDINGS if planned.findings else DONE
     with spark_session("kafka-segments build", root=ROOT) as spark:
         job = Build(spark, build_options)
         with progress(spark):

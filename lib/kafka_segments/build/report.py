@@ -108,6 +108,14 @@ def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
+def _would_write(options: BuildOptions) -> Iterator[str]:
+    if options.in_place:
+        yield "would write index files beside the segments"
+    elif options.index_dir is not None:
+        yield f"would write index files below {options.index_dir}, format {options.index_format}"
+    yield f"would write the tables of {options.warehouse}"
+
+
 def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
     """Print on stderr, in a few lines, what a build did and where its files are."""
     verb = "would read" if dry_run else "read"
@@ -129,4 +137,6 @@ def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None
                 note = options.index_format.note
                 lines.append(f"their format: {options.index_format}{note and f', {note}'}")
         lines.append(f"tables: {options.warehouse}")
+    elif done.segments_scanned:
+        lines += _would_write(options)
     sys.stderr.write("\n".join(lines) + "\n")

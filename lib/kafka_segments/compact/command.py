@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, may_spare_spark=("undo",))
 @click.option("--index-dir", metavar="DIR", help="Index files that builds of the warehouse wrote.")
 @click.option(
     "--source",

@@ -1,19 +1,22 @@
 """What the verbs share: options, the clock, errors as one line and an exit status."""
 
 import logging
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kafka_segments.console.strict_options import INT, MOMENT_MS
+from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.settings import Settings
 
 DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 ROOT = Path(__file__).resolve().parents[3]
 _CAUSE = "Caused by: "
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
@@ -25,6 +28,7 @@ source_option = click.option(
     multiple=True,
     required=True,
     metavar="URI",
+    shell_complete=complete_folder,
     help="A log directory, a folder of several, or one partition's folder; repeatable.",
 )
 
@@ -65,6 +69,7 @@ def shared_options(
                 "--warehouse",
                 required=needs_warehouse,
                 metavar="URI",
+                shell_complete=complete_folder,
                 help="Root of the Delta tables; made where it is not there.",
             ),
             click.option(
@@ -107,16 +112,21 @@ def clock() -> int:
 
 
 def run(command: Callable[[], int], *, verbose: bool) -> None:
-    """Run a command and leave with its exit status; errors become one line on stderr."""
+    """Run a command and leave with its exit status; errors become one line on stderr.
+
+    With ``--quiet`` nothing else is said there.
+    """
+    quiet = is_quiet()
     logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
+        level=logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
     # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone.
     logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
     try:
-        status = command()
+        with _silence(quiet):
+            status = command()
     except UsageError as error:
         click.echo(f"kafka-segments: {error}", err=True)
         status = USAGE
@@ -125,13 +135,23 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         status = FAILED
     except KeyboardInterrupt:
         click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
-        status = FAILED
+        status = INTERRUPTED
     except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
         if verbose:
             _LOG.exception("failed")
         click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
         status = FAILED
     sys.exit(status)
+
+
+@contextmanager
+def _silence(quiet: bool) -> Iterator[None]:
+    """Let progress and summaries go nowhere, where that is asked for."""
+    if not quiet:
+        yield
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+        yield
 
 
 def describe_failure(error: Exception) -> str:

@@ -1,15 +1,28 @@
 """What holds for the options of every verb: nothing is given twice, each number has its range."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from kafka_segments.console.early import check_before_session
 from kafka_segments.wire.moments import END_OF_TIME_MS
 
 INT = click.IntRange(min=0, max=2**31 - 1)
 POSITIVE_INT = click.IntRange(min=1, max=2**31 - 1)
 LONG = click.IntRange(min=0, max=2**63 - 1)
+_QUIET = "kafka_segments.quiet"
 MOMENT_MS = click.IntRange(min=0, max=END_OF_TIME_MS)
+
+
+def complete_folder(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Let a shell complete folders, where an option takes a path or a URI."""
+    del ctx, param
+    return [CompletionItem(incomplete, type="dir")]
 
 
 def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) -> None:
@@ -39,8 +52,54 @@ def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) 
             )
 
 
+def _quiet_option() -> click.Option:
+    """Make the option that every verb has."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[_QUIET] = value
+
+    return click.Option(
+        ["--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help="Nothing on stderr but errors: no progress, no summary.",
+    )
+
+
+def is_quiet() -> bool:
+    """Tell whether the verb that runs was given ``--quiet``."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(_QUIET))
+
+
 class Command(click.Command):
-    """A verb: an option that is not repeatable is refused where it is given twice."""
+    """A verb: an option that is not repeatable is refused where it is given twice.
+
+    ``reads``: the tables that it cannot do without. They are looked for before the verb starts,
+    as are its sources, its settings and a Java. ``may_spare_spark``: parameters with which it can
+    do without Spark; then Java is looked for only where a session is to start.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        reads: Sequence[str] = (),
+        may_spare_spark: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.params.append(_quiet_option())
+        self.reads = reads
+        self.may_spare_spark = may_spare_spark
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Refuse what is wrong with paths, settings and Java, then run the verb."""
+        if is_quiet() and ctx.params.get("verbose"):
+            ctx.fail("--quiet and --verbose are opposites: leave only the one that is meant")
+        needs_spark = not any(ctx.params.get(name) for name in self.may_spare_spark)
+        check_before_session(ctx.params, reads=self.reads, needs_spark=needs_spark)
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse repeats, then parse."""
@@ -55,8 +114,18 @@ class Group(click.Group):
     default: str | None = None
     """The subcommand that need not be named."""
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete subcommands, and the options of the one that need not be named."""
+        found = super().shell_complete(ctx, incomplete)
+        default = None if self.default is None else self.get_command(ctx, self.default)
+        if default is None or not incomplete.startswith("-"):
+            return found
+        return [*found, *default.shell_complete(ctx, incomplete)]
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default's name before options that no subcommand precedes, then parse."""
+        if ctx.resilient_parsing and not args:  # completion: any subcommand can follow
+            return super().parse_args(ctx, args)
         named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
         if self.default is not None and not named:
             args = [self.default, *args]

@@ -12,7 +12,7 @@ from kafka_segments.search.command_options import RESET_OFFSETS, log_options
 from kafka_segments.wire.moments import parse_point, parse_span
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option("--group", required=True, help="The group that moves to the other cluster.")
 @click.option(
     "--max-latency",
@@ -34,7 +34,7 @@ def failover(**options: Any) -> None:
     run(lambda: _failover(**options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option("--at", required=True, metavar="T", help="The moment, as --time takes it.")
 @log_options()
 def restore(**options: Any) -> None:

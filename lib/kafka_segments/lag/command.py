@@ -11,7 +11,7 @@ from kafka_segments.search.command_options import log_options
 from kafka_segments.wire.moments import parse_point
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option(
     "--at",
     metavar="T",
@@ -37,19 +37,24 @@ def _lag(
     warehouse: str,
     **choice: Any,
 ) -> int:
+    from kafka_segments.lag.offsets_there import refuse_without_offsets  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    root = absolute_uri(warehouse)
+    now = clock() if now_ms is None else now_ms
+    at_ms = None if at is None else parse_point("--at", at, now_ms=now)
+    refuse_without_offsets(root, cluster=choice["cluster"])
     from kafka_segments.lag.report import print_lag  # noqa: PLC0415
     from kafka_segments.lag.run import LagOptions, run_lag  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    now = clock() if now_ms is None else now_ms
     asked = LagOptions(
-        warehouse=absolute_uri(warehouse),
+        warehouse=root,
         choice=LogChoice(**choice),
         now_ms=now,
-        at_ms=None if at is None else parse_point("--at", at, now_ms=now),
+        at_ms=at_ms,
         groups=groups,
     )
     with spark_session("kafka-segments lag", root=ROOT) as spark, ExitStack() as caches:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.errors import UsageError
 from kafka_segments.lag.decide import (
     ask_for_unread,
     decide_commits,
@@ -14,10 +13,12 @@ from kafka_segments.lag.decide import (
     first_unread,
     of_groups,
 )
-from kafka_segments.lag.tasks import OFFSETS_TOPIC, read_commits
+from kafka_segments.lag.offsets_there import no_offsets
+from kafka_segments.lag.tasks import read_commits
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import search_times
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.wire.names import OFFSETS_TOPIC
 
 _LATEST_KAFKA = (4, 3)
 
@@ -82,10 +83,7 @@ def committed_offsets(
     logs = tables.replicas().select(*LOG_KEYS)
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="left_semi")
     if segments.isEmpty():
-        raise UsageError(
-            f"{warehouse} has no segments of {OFFSETS_TOPIC}: give `kafka-segments build` the"
-            " log directories of the brokers that hold it"
-        )
+        raise no_offsets(warehouse)
     clusters = segments.select("path", "cluster")
     commits = segments.transform(read_commits).join(clusters, "path", how="inner")
     return commits.transform(decide_commits(at_ms=at_ms))

@@ -15,8 +15,8 @@ from kafka_segments.wire.consumer_offsets import (
     parse_commit_key,
     parse_commit_value,
 )
+from kafka_segments.wire.names import OFFSETS_TOPIC
 
-OFFSETS_TOPIC = "__consumer_offsets"
 _COLUMNS = (
     *("path", "partition", "offset", "timestamp_ms", "key", "value"),
     *("is_transactional", "is_control", "producer_id", "error"),

@@ -10,7 +10,7 @@ from kafka_segments.console.strict_options import Command
 from kafka_segments.search.command_options import log_options
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @log_options()
 def latency(**options: Any) -> None:
     """Measure LAT - CT, append time less create time, by topic and hour.

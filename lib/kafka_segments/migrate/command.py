@@ -21,7 +21,7 @@ def migrate() -> None:
     """Bring log directories of old clusters to what a Kafka 4 broker should find."""
 
 
-@migrate.command()
+@migrate.command(reads=("segments", "logs"))
 @click.option(
     "--by",
     type=click.Choice(["cluster", "topic", "partition", "segment"]),

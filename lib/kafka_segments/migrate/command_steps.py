@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import DONE, FAILED, FINDINGS, ROOT, clock, run
 from kafka_segments.console.strict_options import MOMENT_MS, Command
 from kafka_segments.tables.outcomes import Outcome
@@ -47,7 +48,7 @@ _by_mtime_option = click.option(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 def stage(**options: Any) -> None:
     """Write the migrated folders of a plan beside the log directories, each whole or not at all.
@@ -58,7 +59,7 @@ def stage(**options: Any) -> None:
     run(lambda: _step("stage", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 def verify(**options: Any) -> None:
     """Prove that staged segments hold the same records and fit their index files.
@@ -68,7 +69,7 @@ def verify(**options: Any) -> None:
     run(lambda: _step("verify", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 @_by_mtime_option
 @_execute_option
@@ -83,7 +84,7 @@ def apply(**options: Any) -> None:
     run(lambda: _step("apply", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",))
 @_step_options
 @click.option(
     "--discard-appended",
@@ -98,14 +99,14 @@ def rollback(**options: Any) -> None:
     run(lambda: _step("roll_back", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("migration_plans",), may_spare_spark=("plan_id",))
 @_step_options
 def status(**options: Any) -> None:
     """Say of every log how far it is, and which folder is in place.
 
     Exit status 1: the plan refuses some.
     """
-    run(lambda: _step("status", **options), verbose=options["verbose"])
+    run(lambda: _status(**options), verbose=options["verbose"])
 
 
 def _step(
@@ -118,19 +119,33 @@ def _step(
     verbose: bool,
     **options: Any,
 ) -> int:
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    moment, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
+    require_plan(root, "migration_plans", plan_id)
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
     from kafka_segments.migrate.run_steps import Migration  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    moment = clock() if now_ms is None else now_ms
     with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
-        migration = Migration(spark, absolute_uri(warehouse), plan_id, now_ms=moment)
+        migration = Migration(spark, root, plan_id, now_ms=moment)
         with progress(spark):
             steps = getattr(migration, step)(**options)
         counts = print_steps(steps, output)
     return exit_status(counts)
+
+
+def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int:
+    """Say how far a migration is, with Spark only where nothing else can tell."""
+    from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
+    from kafka_segments.migrate.status import status_without_spark  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    told = status_without_spark(absolute_uri(warehouse), plan_id)
+    if told is None:
+        return _step("status", warehouse=warehouse, plan_id=plan_id, output=output, **options)
+    return exit_status(print_steps(told, output))
 
 
 def exit_status(logs: Counter[str]) -> int:

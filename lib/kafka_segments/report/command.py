@@ -8,7 +8,7 @@ from kafka_segments.console.options import DONE, ROOT, clock, run
 from kafka_segments.console.strict_options import MOMENT_MS, Command
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "runs"))
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
 @click.option(

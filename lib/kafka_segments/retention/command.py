@@ -25,7 +25,7 @@ def retention() -> None:
     """
 
 
-@retention.command()
+@retention.command(reads=("segments", "logs"))
 @click.option(
     "--what-if",
     "what_if",
@@ -44,7 +44,7 @@ def decide(**options: Any) -> None:
     run(lambda: _decide(**options), verbose=options["verbose"])
 
 
-@retention.command()
+@retention.command(reads=("segments", "logs"))
 @click.argument("log", metavar="TOPIC-PARTITION")
 @decision_options
 def explain(**options: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.retention.command_options import decision_options, retention_options
@@ -36,7 +37,7 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option(
     "--digests",
     "has_digests",
@@ -53,7 +54,7 @@ def plan(**options: Any) -> None:
     run(lambda: _plan(**options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("retention_plans",))
 @_plan_options
 def apply(**options: Any) -> None:
     """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
@@ -65,7 +66,7 @@ def apply(**options: Any) -> None:
     run(lambda: _move("run_apply", **options), verbose=options["verbose"])
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("retention_plans",))
 @_plan_options
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""
@@ -94,12 +95,15 @@ def _move(
     output: str,
     **_: Any,
 ) -> int:
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    root = absolute_uri(warehouse)
+    require_plan(root, "retention_plans", plan_id)
     from kafka_segments.retention import run_plan as steps  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_moves  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    asked = steps.MoveOptions(absolute_uri(warehouse), plan_id, aside=aside, execute=execute)
+    asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
     with spark_session("kafka-segments retention", root=ROOT) as spark:
         moves = getattr(steps, run_step)(spark, asked)
         refused = print_moves(moves, output, execute=execute)

@@ -11,7 +11,7 @@ from kafka_segments.retention.command_options import config_file_options, load_c
 from kafka_segments.settings import CutConfig, Settings, settings_grid
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments",))
 @click.option(
     "--kafka-version", default="4.3", show_default=True, metavar="RELEASE", help="Whose rules hold."
 )

@@ -32,7 +32,7 @@ def search() -> None:
     """
 
 
-@search.command()
+@search.command(reads=("segments", "logs"))
 @click.option(
     "--time",
     "times",
@@ -75,7 +75,7 @@ def offsets(**options: Any) -> None:
     run(lambda: _offsets(**options), verbose=options["verbose"])
 
 
-@search.command()
+@search.command(reads=("segments", "logs"))
 @click.option("--last", required=True, metavar="SPAN", help="How far back: 90m, 6h, 3d, 2w.")
 @log_options(RESET_OFFSETS)
 def bootstrap(*, last: str, **options: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.strict_options import INT, MOMENT_MS
+from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder
 
 RESET_OFFSETS = "reset-offsets"
 
@@ -17,7 +17,11 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     """
     options = [
         click.option(
-            "--warehouse", required=True, metavar="URI", help="Root of the tables of `build`."
+            "--warehouse",
+            required=True,
+            metavar="URI",
+            shell_complete=complete_folder,
+            help="Root of the tables of `build`.",
         ),
         click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable."),
         click.option(

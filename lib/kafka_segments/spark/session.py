@@ -3,17 +3,22 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kafka_segments.errors import SparkEndedError, UsageError
+from kafka_segments.spark.archive import discard, make_archive_later, usable_archive
+from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
+from kafka_segments.spark.jvm_lines import JvmLines
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+Settings = dict[str, bool | float | int | str | None]
 _LOG = logging.getLogger(__name__)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _ALWAYS = {
@@ -80,25 +85,33 @@ def s3_settings() -> dict[str, str]:
     return settings
 
 
-def class_archive(root: Path) -> Path:
-    """Give where `make class-archive` puts the classes that a local session's JVM loads (CDS)."""
-    return root / "jars" / "spark.jsa"
+def jars_of(root: Path) -> list[Path]:
+    """List the JARs that a local session takes from a checkout; empty: Spark resolves Delta's."""
+    jars = delta_jars(root)
+    return [*jars, *s3_jars(root)] if jars else []
 
 
-def _jar_settings(root: Path, jars: list[Path], dump_classes: Path | None) -> dict[str, str]:
-    """Give the JARs; with an archive on the JVM's own class path, as it has no others' classes.
+def _jar_settings(jars: Sequence[Path], archive: Path | None) -> dict[str, str]:
+    """Give the JARs; with an archive on the JVM's own class path, as it has no others' classes."""
+    if not jars:
+        return {"spark.jars.packages": DELTA_PACKAGE}
+    if archive is None:
+        return {"spark.jars": ",".join(map(str, jars))}
+    return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+
+
+def _java_options(archive: Path | None, dumped: Path | None, *, is_long: bool) -> str:
+    """Give the JVM's options: what it compiles with, what it says, where its classes are.
 
     The JVM itself looks whether an archive fits its release and class path.
     """
-    archive = class_archive(root)
-    if dump_classes is None and not archive.exists():
-        return {"spark.jars": ",".join(map(str, jars))}
-    use = "ArchiveClassesAtExit" if dump_classes else "SharedArchiveFile"
-    option = f'-XX:{use}="{dump_classes or archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-    return {
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
-        _JAVA_OPTIONS: f"{_LOCAL[_JAVA_OPTIONS]} {option}",
-    }
+    options = _LOCAL[_JAVA_OPTIONS]
+    if is_long:
+        options = options.replace(SHORT_RUN_OPTIONS, "").strip()
+    if dumped is None and archive is None:
+        return options
+    use = "SharedArchiveFile" if dumped is None else "ArchiveClassesAtExit"
+    return f'{options} -XX:{use}="{dumped or archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
 
 
 def suit_small_data(spark: SparkSession) -> None:
@@ -121,17 +134,24 @@ def suit_small_data(spark: SparkSession) -> None:
 
 @contextmanager
 def spark_session(
-    name: str, *, root: Path, master: str | None = None, dump_classes: Path | None = None
+    name: str,
+    *,
+    root: Path,
+    master: str | None = None,
+    dump_classes: Path | None = None,
+    is_long: bool = False,
 ) -> Iterator[SparkSession]:
     """Give the running session (spark-submit's, a notebook's) or one of our own.
 
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
     ``root``, else with those that Spark's Ivy resolves; it is stopped at the end. spark-submit's
     has its own settings, and ours for small data where they do not say.
-    ``dump_classes``: where its JVM writes an archive of the classes it loaded, when it ends.
+    Where there is no archive of its classes, one is made once the session has ended.
+    ``dump_classes``: where its JVM writes such an archive when it ends. ``is_long``: the session
+    lives for minutes, so that the JVM's second compiler pays.
 
     Raises:
-        UsageError: SPARK_REMOTE names a Spark Connect server.
+        UsageError: SPARK_REMOTE names a Spark Connect server, or there is no Java for Spark.
         SparkEndedError: Spark's JVM did not start, or ended while the session was in use.
     """
     if os.environ.get("SPARK_REMOTE"):
@@ -143,53 +163,87 @@ def spark_session(
     if running is not None:
         yield running
         return
-    builder = SparkSession.builder.appName(name)
+    require_java()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    settings: dict[str, bool | float | int | str | None] = {**_ALWAYS}
-    if not submitted:
-        settings["spark.master"] = master or "local[*]"
-        settings |= _LOCAL | s3_settings()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        jars = delta_jars(root)
-        if jars:
-            settings |= _jar_settings(root, [*jars, *s3_jars(root)], dump_classes)
+    with closing(JvmLines()) as jvm_lines:
+        if submitted:
+            spark = _start(name, {**_ALWAYS}, jvm_lines)
         else:
-            _LOG.info("no JARs under %s, Spark resolves %s", root / "jars", DELTA_PACKAGE)
-            settings["spark.jars.packages"] = DELTA_PACKAGE
+            own = partial(_own_settings, root, master, dump_classes, is_long=is_long)
+            spark = _start_own(name, root, own, jvm_lines)
+        with _stopped_at_its_end(spark, jvm_lines):
+            if submitted:
+                suit_small_data(spark)
+            yield spark
+    if not submitted and dump_classes is None:
+        make_archive_later(root, jars_of(root))
+
+
+def _own_settings(
+    root: Path, master: str | None, dump_classes: Path | None, *, is_long: bool
+) -> Settings:
+    """Give the settings of a session that nobody else has set anything for."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    jars = jars_of(root)
+    if not jars:
+        _LOG.warning(
+            "no JARs under %s: Spark fetches %s, which takes a while the first time",
+            root / "jars",
+            DELTA_PACKAGE,
+        )
+    archive = None if dump_classes else usable_archive(root, jars)
+    return {
+        **_ALWAYS,
+        "spark.master": master or "local[*]",
+        **_LOCAL,
+        **s3_settings(),
+        **_jar_settings(jars, dump_classes or archive),
+        _JAVA_OPTIONS: _java_options(archive, dump_classes, is_long=is_long),
+    }
+
+
+def _start_own(
+    name: str, root: Path, own_settings: Callable[[], Settings], jvm_lines: JvmLines
+) -> SparkSession:
+    """Start a session of our own; where the JVM does not start with its archive, without one."""
     try:
-        with _stdout_to_stderr():
-            spark = builder.config(map=settings).getOrCreate()
+        return _start(name, own_settings(), jvm_lines)
+    except SparkEndedError:
+        archive = usable_archive(root, jars_of(root))
+        if archive is None:
+            raise
+        discard(archive)
+    return _start(name, own_settings(), jvm_lines)
+
+
+def _start(name: str, settings: Settings, jvm_lines: JvmLines) -> SparkSession:
+    try:
+        with jvm_lines.kept():
+            return SparkSession.builder.appName(name).config(map=settings).getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
+        jvm_lines.show()
         raise SparkEndedError(
             "Spark's JVM did not start",
             "the lines above say why; it needs Java 17 or later, in JAVA_HOME or in PATH",
         ) from None
+
+
+@contextmanager
+def _stopped_at_its_end(spark: SparkSession, jvm_lines: JvmLines) -> Iterator[None]:
+    """Stop a session at its end; where its JVM ended before it, say so."""
     try:
-        if submitted:
-            suit_small_data(spark)
-        yield spark
+        yield
     except Exception as error:
         ended = jvm_end(spark, error)
         if ended is None:
             spark.stop()
             raise
+        jvm_lines.show()
         raise ended from error
     except BaseException:
         spark.stop()
         raise
     else:
         spark.stop()
-
-
-@contextmanager
-def _stdout_to_stderr() -> Iterator[None]:
-    """Let the JVM inherit stderr as its stdout: Delta prints there, where the result goes."""
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)

@@ -5,13 +5,20 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import ANY_TABLE
 from kafka_segments.console.options import DONE, ROOT, clock, run
-from kafka_segments.console.strict_options import MOMENT_MS, Command
+from kafka_segments.console.strict_options import MOMENT_MS, Command, complete_folder
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=(ANY_TABLE,))
 @click.argument("query")
-@click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
+@click.option(
+    "--warehouse",
+    required=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Root of the Delta tables.",
+)
 @click.option(
     "--now-ms",
     type=MOMENT_MS,

@@ -13,7 +13,7 @@ from kafka_segments.settings import Settings
 _SEVERITIES = ("fatal", "warning", "info")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("segments", "logs"))
 @click.option(
     "--docs-dir",
     metavar="DIR",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 LOG_SUFFIX = ".log"
 METADATA_TOPIC = "__cluster_metadata"
+OFFSETS_TOPIC = "__consumer_offsets"
 SNAPSHOT_SUFFIX = ".snapshot"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"

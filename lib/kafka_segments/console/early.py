@@ -1,0 +1,189 @@
+"""What can be refused before Spark starts, and before anything large is imported.
+
+A session takes seconds; a path that is not there takes none.
+"""
+
+import errno
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import click
+
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.settings import Settings
+from kafka_segments.spark.java import require_java
+
+ANY_TABLE = "*"
+_FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
+_LOG = "_delta_log"
+_MOST_PLAN_BYTES = 64 * 1024 * 1024
+_TO_DO_WITHOUT_PLAN = {
+    "migration_plans": "run `kafka-segments migrate plan`",
+    "retention_plans": "see table retention_plans",
+}
+
+
+class Refused(click.ClickException):
+    """What a verb refuses before it starts: one line, in the form of its other errors."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Print the line on stderr."""
+        click.echo(f"kafka-segments: {self.message}", file=file, err=file is None)
+
+
+def check_before_session(
+    options: Mapping[str, Any], *, reads: Sequence[str], needs_spark: bool = True
+) -> None:
+    """Refuse settings, sources, a warehouse and a Java that cannot be meant or are not there.
+
+    ``options``: a verb's, by parameter. ``reads``: the tables that the verb cannot do without.
+
+    Raises:
+        Refused: one of them is wrong.
+    """
+    try:
+        if "pairs" in options:
+            flags = {flag: options.get(flag) for flag in _FLAGS_OF_SETTINGS}
+            Settings.load(options.get("conf"), options["pairs"], **flags)
+        for source in options.get("sources") or ():
+            require_source(source)
+        for name in ("warehouse", "to_warehouse"):
+            if options.get(name) is not None:
+                require_tables(options[name], reads)
+        if needs_spark and not _has_session():
+            require_java()
+    except UsageError as error:
+        raise Refused(str(error)) from None
+
+
+def require_source(text: str) -> None:
+    """Refuse a local source that cannot be listed; what lies elsewhere is not asked for here.
+
+    Raises:
+        SourceError: it is not there, is no folder or may not be read.
+    """
+    folder = local_path(text)
+    if folder is None:
+        return
+    try:
+        with os.scandir(folder) as names:
+            next(names, None)
+    except OSError as error:
+        raise SourceError(str(folder), _in_words(error, folder)) from None
+
+
+def require_tables(text: str, names: Sequence[str]) -> None:
+    """Refuse a warehouse that has not the tables that are read.
+
+    Raises:
+        UsageError: it is not there, is no folder of tables, or one of the tables is missing.
+    """
+    if not names:
+        return
+    root = local_path(text)
+    if root is None:
+        _require_stored_tables(text, names)
+        return
+    if not root.is_dir():
+        there = "is a file, no folder" if root.exists() else "is not there"
+        raise UsageError(
+            f"{root} {there}: --warehouse is the folder of the tables that `kafka-segments build`"
+            " made"
+        )
+    if _has_commit(root):
+        raise UsageError(
+            f"{root} is one table: --warehouse is the folder above it, which holds them all"
+        )
+    if ANY_TABLE in names:
+        if not any(_has_commit(folder) for folder in root.iterdir() if folder.is_dir()):
+            raise UsageError(f"{root} has no tables: run `kafka-segments build`")
+        return
+    for name in names:
+        if not _has_commit(root / name):
+            raise UsageError(missing_table(str(root), name))
+
+
+def missing_table(warehouse: str, name: str) -> str:
+    """Say that a table is missing, and which verb makes it."""
+    if name == "retention_plans":
+        return f"{warehouse} has no plans: run `kafka-segments retention plan`"
+    if name == "migration_plans":
+        return f"{warehouse} has no plans: run `kafka-segments migrate plan`"
+    return f"{warehouse} has no table {name}: run `kafka-segments build`"
+
+
+def require_plan(warehouse: str, table: str, plan_id: str) -> None:
+    """Refuse a plan that its table has no row of; a large table is left to the run.
+
+    Raises:
+        UsageError: there is no such plan.
+    """
+    from kafka_segments.storage.delta_rows import read_small_table  # noqa: PLC0415
+    from kafka_segments.storage.uris import join_uri  # noqa: PLC0415
+
+    rows = read_small_table(
+        join_uri(warehouse, table), (), most_bytes=_MOST_PLAN_BYTES, where=("plan_id", plan_id)
+    )
+    if rows == []:
+        raise UsageError(f"{warehouse} has no plan {plan_id}: {_TO_DO_WITHOUT_PLAN[table]}")
+
+
+def _require_stored_tables(text: str, names: Sequence[str]) -> None:
+    from kafka_segments.storage.delta_log import last_version  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.storage.uris import join_uri  # noqa: PLC0415
+
+    root = absolute_uri(text)
+    for name in names:
+        if name != ANY_TABLE and last_version(join_uri(root, name)) is None:
+            raise UsageError(missing_table(root, name))
+
+
+def local_path(text: str) -> Path | None:
+    """Give the absolute path that a user meant, None where it lies in a store.
+
+    What is no path at all is left to ``absolute_uri``, which says why.
+    """
+    if not text or "\0" in text:
+        return None
+    if "://" not in text:
+        return Path(os.path.abspath(os.path.expanduser(text)))
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    return Path(os.path.abspath(unquote(parts.path)))
+
+
+def _has_commit(table: Path) -> bool:
+    try:
+        with os.scandir(table / _LOG) as names:
+            return any(name.name.endswith(".json") and name.name[:20].isdigit() for name in names)
+    except OSError:
+        return False
+
+
+def _in_words(error: OSError, folder: Path) -> str:
+    if error.errno != errno.ENOENT:
+        return str(error)
+    there = folder.parent
+    while not there.exists():
+        there = there.parent
+    return f"{error}; of that path {there} is there" if there != folder.parent else str(error)
+
+
+def _has_session() -> bool:
+    """Tell whether a session runs already, as in a notebook, a test or the shell."""
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    return SparkSession.getActiveSession() is not None

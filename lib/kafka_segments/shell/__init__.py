@@ -1,0 +1,1 @@
+"""``shell``: the verbs typed one after the other, in one warm session."""

@@ -1,0 +1,91 @@
+"""The loop of the shell: a line is a verb with its options; nothing that a verb does ends it."""
+
+import logging
+import shlex
+import time
+from collections.abc import Iterable
+
+import click
+from pyspark.sql import SparkSession
+
+from kafka_segments.console.options import DONE, FAILED, INTERRUPTED, USAGE
+from kafka_segments.spark.jvm_end import jvm_end
+
+_LEAVE = ("exit", "quit")
+_HELP = ("help", "?")
+NAME = "kafka-segments"
+
+
+class Shell:
+    """Runs lines in a session that is open."""
+
+    def __init__(self, group: click.Group, spark: SparkSession) -> None:
+        self._group = group
+        self._spark = spark
+
+    def run(self, lines: Iterable[str]) -> int:
+        """Run lines until they end or one leaves; gives the highest status of a verb.
+
+        Raises:
+            SparkEndedError: Spark's JVM ended.
+        """
+        highest = DONE
+        for line in lines:
+            try:
+                words = shlex.split(line, comments=True)
+            except ValueError as error:
+                click.echo(f"{NAME}: {error}: a quote that is open?", err=True)
+                highest = max(highest, USAGE)
+                continue
+            if not words:
+                continue
+            if words[0] in _LEAVE:
+                break
+            try:
+                status = self._run_verb(words)
+            except KeyboardInterrupt:  # after the verb, while its traces are removed
+                status = INTERRUPTED
+            highest = max(highest, status)
+            self._refuse_dead_session()
+        return highest
+
+    def _run_verb(self, words: list[str]) -> int:
+        """Run one verb and say its status; a typed program name in front is passed over."""
+        if words[0] == NAME:
+            words = words[1:]
+        if not words or words[0] in _HELP:
+            words = [*words[1:], "--help"]
+        if words[0] == "shell":
+            click.echo(f"{NAME}: this is the shell already", err=True)
+            return USAGE
+        started = time.monotonic()
+        status = self._status_of(words)
+        self._tidy()
+        click.echo(f"status {status}, {time.monotonic() - started:.1f} s", err=True)
+        return status
+
+    def _status_of(self, words: list[str]) -> int:
+        try:
+            self._group.main(words, prog_name=NAME)
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else FAILED
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        return DONE
+
+    def _tidy(self) -> None:
+        """Forget what a verb left in the session: its views are of one warehouse."""
+        logging.getLogger().handlers.clear()  # the next verb says how much is logged
+        try:
+            for view in self._spark.catalog.listTables():
+                if view.isTemporary:
+                    self._spark.catalog.dropTempView(view.name)
+            self._spark.catalog.clearCache()
+        except Exception as error:
+            ended = jvm_end(self._spark, error)
+            raise (ended or error) from error
+
+    def _refuse_dead_session(self) -> None:
+        ended = jvm_end(self._spark, RuntimeError())
+        if ended is not None:
+            raise ended

@@ -1,0 +1,129 @@
+"""Rows of a small Delta table of reader version 1, without Spark.
+
+Source: delta-io/delta PROTOCOL.md, Action Reconciliation. What a plain reader cannot be sure of
+(another reader version, partitions, a log with a gap, a large table) gives None: ask Spark then.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from kafka_segments.errors import SourceError
+from kafka_segments.storage.files import Place, list_folder, place, read_whole
+
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_MOST_LOG_BYTES = 64 * 1024 * 1024
+_ACTIONS = ("add", "remove", "protocol", "metaData")
+
+
+class _Log(NamedTuple):
+    """The names in a table's log that give its last version."""
+
+    checkpoint: str | None
+    commits: list[str]
+
+
+def read_small_table(
+    uri: str,
+    columns: Sequence[str],
+    *,
+    most_bytes: int,
+    where: tuple[str, Any] | None = None,
+) -> list[dict[str, Any]] | None:
+    """Read columns of the last version of the table at a URI; one that a file has not is null.
+
+    ``where``: another column, and the value that it has in the rows that are wanted.
+    None: there is no table, its files have more than ``most_bytes``, or only Spark can tell.
+    """
+    table = place(uri)
+    try:
+        added = _files(table.child("_delta_log"))
+        if added is None or sum(add["size"] for add in added) > most_bytes:
+            return None
+        return [
+            row
+            for add in added
+            for row in _read_file(table.child(unquote(add["path"])), columns, where)
+        ]
+    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+        return None
+
+
+def _read_file(
+    file: Place, columns: Sequence[str], where: tuple[str, Any] | None
+) -> Iterator[dict[str, Any]]:
+    with file.filesystem.open_input_file(file.path) as stream:
+        there = set(parquet.read_schema(stream).names)
+        stream.seek(0)
+        wanted = [column for column in columns if column in there]
+        if where is not None:
+            wanted = [*wanted, where[0]]
+        rows = parquet.read_table(stream, columns=wanted).to_pylist()
+    missing = dict.fromkeys(column for column in columns if column not in there)
+    for row in rows:
+        if where is None or row.pop(where[0]) == where[1]:
+            yield {**row, **missing}
+
+
+def _files(log: Place) -> list[dict[str, Any]] | None:
+    """Give the ``add`` actions of the files that the last version has."""
+    names = _last_version(log)
+    if names is None:
+        return None
+    added: dict[str, dict[str, Any]] = {}
+    for kind, action in _actions(log, names):
+        if kind == "add":
+            if action.get("partitionValues") or action.get("deletionVector"):
+                return None
+            added[action["path"]] = action
+        elif kind == "remove":
+            added.pop(action["path"], None)
+        elif kind == "protocol" and action["minReaderVersion"] > 1:
+            return None
+    return list(added.values())
+
+
+def _last_version(log: Place) -> _Log | None:
+    """Find the last checkpoint and the commits after it; None: there is a gap, or no table."""
+    entries = list_folder(log)
+    commits = sorted(int(found[1]) for entry in entries if (found := _COMMIT.fullmatch(entry.name)))
+    checkpoints = [
+        int(found[1]) for entry in entries if (found := _CHECKPOINT.fullmatch(entry.name))
+    ]
+    if not commits:
+        return None
+    first = max((version + 1 for version in checkpoints if version <= commits[-1]), default=0)
+    after = [version for version in commits if version >= first]
+    if after != list(range(first, commits[-1] + 1)):
+        return None
+    sizes = {entry.name: entry.size_bytes for entry in entries}
+    checkpoint = f"{first - 1:020d}.checkpoint.parquet" if first else None
+    names = _Log(checkpoint, [f"{version:020d}.json" for version in after])
+    read_bytes = sum(sizes[name] for name in (*names.commits, checkpoint) if name)
+    return names if read_bytes <= _MOST_LOG_BYTES else None
+
+
+def _actions(log: Place, names: _Log) -> Iterator[tuple[str, dict[str, Any]]]:
+    if names.checkpoint is not None:
+        for row in _read_checkpoint(log.child(names.checkpoint)):
+            yield from ((kind, row[kind]) for kind in _ACTIONS if row.get(kind) is not None)
+    for name in names.commits:
+        text = read_whole(log.child(name), most_bytes=_MOST_LOG_BYTES).decode("utf-8")
+        for line in text.splitlines():
+            if line.strip():
+                action = json.loads(line)
+                yield from ((kind, action[kind]) for kind in _ACTIONS if action.get(kind))
+
+
+def _read_checkpoint(file: Place) -> Iterator[dict[str, Any]]:
+    with file.filesystem.open_input_file(file.path) as stream:
+        there = set(parquet.read_schema(stream).names)
+        stream.seek(0)
+        wanted = [kind for kind in ("add", "protocol") if kind in there]
+        yield from parquet.read_table(stream, columns=wanted).to_pylist()

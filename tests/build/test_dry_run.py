@@ -1,0 +1,85 @@
+"""``build --dry-run`` says without Spark what a build with Spark would read."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.build.dry_run import plan_without_spark
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.build.run import Build
+from kafka_segments.build.summary import BuildSummary
+from kafka_segments.cli import cli
+from kafka_segments.errors import SourceError
+from kafka_segments.index.kip33_index import Kip33Format
+from kafka_segments.index.recovery import RecoveryOptions
+
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.fixture
+def options(log_dir: Path, tmp_path: Path) -> BuildOptions:
+    return BuildOptions(
+        (str(log_dir),), str(tmp_path / "wh"), recovery=RecoveryOptions(), now_ms=NOW_MS
+    )
+
+
+def _plain(summary: BuildSummary | None) -> BuildSummary:
+    assert summary is not None
+    return replace(summary, run_id="", seconds=0.0, seconds_by_step={})
+
+
+def test_before_the_first_build_all_is_read_and_nothing_is_changed(
+    options: BuildOptions, log_dir: Path, tmp_path: Path
+) -> None:
+    logs = list(log_dir.rglob("*.log"))
+    arguments = ["--source", str(log_dir), "--warehouse", options.warehouse, "--dry-run"]
+
+    done = CliRunner().invoke(cli, ["build", *arguments, "--index-dir", str(tmp_path / "i")])
+
+    size_bytes = sum(log.stat().st_size for log in logs)
+    first, *rest = done.stderr.splitlines()
+    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
+    assert first.startswith(
+        f"would read {len(logs)} of {len(logs)} segments ({size_bytes} bytes), 0 unchanged"
+    )
+    assert rest == [
+        f"would write index files below {tmp_path}/i, format kafka",
+        f"would write the tables of {options.warehouse}",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["logs"]
+
+
+def test_a_source_that_is_not_there_is_an_error(options: BuildOptions) -> None:
+    with pytest.raises(SourceError):
+        plan_without_spark(replace(options, sources=("/nowhere/at/all",)))
+
+
+def test_it_is_what_a_build_with_spark_would_read(
+    spark: SparkSession, options: BuildOptions, log_dir: Path
+) -> None:
+    def both(**other: Any) -> BuildSummary:
+        asked = replace(options, **other)
+        told = _plain(plan_without_spark(asked))
+        assert told == _plain(Build(spark, asked).plan_only())
+        return told
+
+    assert both().segments_unchanged == 0
+    Build(spark, options).run()
+    assert both().segments_scanned == 0
+    assert both(full=True).segments_unchanged == 0
+    assert both(cluster="another").segments_vanished > 0
+    assert both(index_format=Kip33Format(), index_dir="/i").segments_scanned
+    one, *_, last = sorted(log_dir.rglob("*.log"))
+    os.utime(one, ns=(5, 5))
+    last.unlink()
+    (log_dir / "stray.txt").touch()
+    shutil.copytree(one.parent, log_dir / "new-7")
+    changed = both()
+    assert (changed.segments_vanished, changed.findings) == (1, 1)
+    assert changed.segments_scanned > 1

@@ -1,0 +1,81 @@
+"""Rows of Delta tables read without Spark, held against what another engine reads."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from kafka_segments.storage.delta_rows import read_small_table
+
+LARGE = 1 << 30
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A table of four commits: rows appended, some deleted, a column added."""
+    path = str(tmp_path / "a table")
+    for first in (0, 10):
+        rows = {"id": list(range(first, first + 5)), "name": ["x"] * 5}
+        write_deltalake(path, pa.table(rows), mode="append")
+    DeltaTable(path).delete("id = 11")
+    more = pa.table({"id": [20], "name": ["y"], "late": [1.5]})
+    write_deltalake(path, more, mode="append", schema_mode="merge")
+    return path
+
+
+def _rows(path: str, **options: Any) -> list[dict[str, Any]] | None:
+    asked: dict[str, Any] = {"columns": ("id", "name", "late"), "most_bytes": LARGE, **options}
+    read = read_small_table(path, **asked)
+    return None if read is None else sorted(read, key=lambda row: int(row["id"]))
+
+
+def test_the_last_version_is_read_and_a_column_that_a_file_has_not_is_null(table: str) -> None:
+    rows = DeltaTable(table).to_pyarrow_table().to_pylist()
+    expected = sorted(rows, key=lambda row: int(row["id"]))
+
+    assert _rows(table) == expected
+    assert _rows(table, columns=("id",), where=("name", "x")) == [
+        {"id": row["id"]} for row in expected if row["name"] == "x"
+    ]
+
+
+def test_a_checkpoint_stands_for_the_commits_before_it(table: str) -> None:
+    before = _rows(table)
+    DeltaTable(table).create_checkpoint()
+    for commit in Path(table, "_delta_log").glob("*[012].json"):
+        commit.unlink()
+
+    assert _rows(table) == before
+    write_deltalake(
+        table, pa.table({"id": [30], "name": ["z"]}), mode="append", schema_mode="merge"
+    )
+    assert _rows(table) == [*(before or []), {"id": 30, "name": "z", "late": None}]
+
+
+def test_no_table_a_gap_and_a_large_table_are_left_to_spark(table: str, tmp_path: Path) -> None:
+    assert _rows(str(tmp_path / "nowhere")) is None
+    assert _rows(table, most_bytes=100) is None
+    Path(table, "_delta_log", f"{1:020d}.json").unlink()
+    assert _rows(table) is None
+
+
+def test_what_a_plain_reader_does_not_understand_is_left_to_spark(
+    table: str, tmp_path: Path
+) -> None:
+    parted = str(tmp_path / "parted")
+    write_deltalake(parted, pa.table({"id": [1], "name": ["x"]}), partition_by=["name"])
+    assert _rows(parted) is None
+    commit = Path(table, "_delta_log", f"{0:020d}.json")
+    commit.write_text(
+        commit.read_text("utf-8").replace('"minReaderVersion":1', '"minReaderVersion":3')
+    )
+    assert _rows(table) is None
+
+
+def test_a_file_that_is_gone_is_left_to_spark(table: str) -> None:
+    Path(unquote(DeltaTable(table).file_uris()[0])).unlink()
+
+    assert _rows(table) is None
