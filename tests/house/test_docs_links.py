@@ -20,6 +20,8 @@ _PATH = re.compile(rf"(?<![\w/.<-])(?:{'|'.join(FOLDERS)})/[\w./*-]*[\w/*]")
 _PYTHON_FILE = re.compile(rf"(?<![\w/*.-])(?!(?:{'|'.join(FOLDERS)})/)[\w/]+\.py\b")
 _PYTHON_NAME = re.compile(r"(?<![\w/.-])kafka_segments(?:\.\w+)+")
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_STEP = re.compile(r"^\| \d+\w?\. [^|]+\|([^|]+)\|([^|]+)\|", re.MULTILINE)
+_NAME = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -100,6 +102,18 @@ def test_the_map_of_the_files_has_every_room() -> None:
     rooms = {path.parent.name for path in (LIBRARY / "kafka_segments").glob("*/*.py")}
 
     assert sorted(room for room in rooms if f"`{room}/`" not in design) == []
+
+
+def test_the_steps_of_the_journeys_are_defined_where_the_page_says() -> None:
+    missing, steps = [], _STEP.findall((ROOT / "docs" / "design.md").read_text("utf-8"))
+    for functions, files in steps:
+        paths = [LIBRARY / "kafka_segments" / name for name in _NAME.findall(files)]
+        text = "".join(path.read_text("utf-8") for path in paths)
+        names = [part for name in _NAME.findall(functions) for part in name.split(".")]
+        missing += [name for name in names if not re.search(rf"\b(?:def|class) {name}\b", text)]
+
+    assert len(steps) > 20
+    assert missing == []
 
 
 @pytest.mark.parametrize("verb", cli.commands)
