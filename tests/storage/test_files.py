@@ -275,3 +275,13 @@ def test_other_file_systems_get_the_file_by_a_rename(tmp_path, before):
 
     assert names_in(tmp_path) == ["x.index"]
     assert (tmp_path / "x.index").read_bytes() == b"12345678"
+
+
+def test_an_mtime_of_the_far_future_counts_as_the_last_that_64_bits_hold(tmp_path):
+    (tmp_path / "00.log").touch()
+    os.utime(tmp_path / "00.log", (0, 2**34 - 1))  # in 2514; ext4 takes 2446 for it
+
+    (file,) = list_folder(place(str(tmp_path)))
+
+    assert (tmp_path / "00.log").stat().st_mtime_ns > 2**63
+    assert file.mtime_ns == 2**63 - 1

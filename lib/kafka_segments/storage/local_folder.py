@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 NO_FILE = "a pipe, a socket or a device, no file"
+_MAX_INT64 = 2**63 - 1
 _NO_TEXT = "its name is no UTF-8, so nothing can be read by it; rename it"
 
 
@@ -77,10 +78,15 @@ def _entry(found: os.DirEntry[str]) -> FileEntry | None:
         found.name,
         is_folder,
         status.st_size if is_file else 0,
-        status.st_mtime_ns,
+        mtime_ns_of(status),
         None if is_folder or is_file else NO_FILE,
         None if link is None else as_text(link),
     )
+
+
+def mtime_ns_of(status: os.stat_result) -> int:
+    """Return the mtime in ns; later ones than 64 bits hold, from 2262 on, count as the last."""
+    return min(status.st_mtime_ns, _MAX_INT64)
 
 
 def why_not_followed(error: OSError, target: str) -> str:

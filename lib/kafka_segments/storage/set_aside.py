@@ -16,6 +16,7 @@ from kafka_segments.errors import SetAsideError
 from kafka_segments.storage import backups
 from kafka_segments.storage.backups import is_there, status_of
 from kafka_segments.storage.durable_files import TEMPORARY, move_durably, sha256_of
+from kafka_segments.storage.local_folder import mtime_ns_of
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX
 
 MANIFEST = "manifest.json"
@@ -47,7 +48,7 @@ def files_of_segments(folder: Path, base_offsets: Sequence[int]) -> list[Segment
                 stat = status_of(folder / name)
             except FileNotFoundError:
                 continue
-            found.append(SegmentFile(base_offset, name, stat.st_size, stat.st_mtime_ns))
+            found.append(SegmentFile(base_offset, name, stat.st_size, mtime_ns_of(stat)))
     return found
 
 
