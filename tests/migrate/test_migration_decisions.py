@@ -250,6 +250,7 @@ def test_segments_of_several_formats_or_unknown_counts_are_counted_again(
         "record_count": 3,
         "valid_bytes": 1,
     }
+    unread = {"magics": None, "codecs": None, "timestamp_types": None}
     rows = [
         {},
         {"magics": [1, 2]},
@@ -257,9 +258,9 @@ def test_segments_of_several_formats_or_unknown_counts_are_counted_again(
         {"timestamp_types": ["CreateTime", "LogAppendTime"]},
         {"record_count": None},
         {"magics": [], "codecs": [], "timestamp_types": []},
-        {"magics": None},
+        unread,
         {"magics": [1, 2], "valid_bytes": 0},
-        {"magics": None, "valid_bytes": None},
+        unread | {"valid_bytes": None},
     ]
     segments = frame(spark, columns, *(uniform | row for row in rows))
 
