@@ -78,7 +78,7 @@ def test_it_is_what_a_build_with_spark_would_read(
     os.utime(one, ns=(5, 5))
     last.unlink()
     shutil.copytree(one.parent, log_dir / "new-7")
-    (one.parent / "stray.txt").touch()
+    (one.parent / "stray.log").touch()
     changed = both()
     assert (changed.segments_vanished, changed.findings) == (1, 1)
     assert changed.segments_scanned > 1
