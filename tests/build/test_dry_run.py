@@ -78,8 +78,8 @@ def test_it_is_what_a_build_with_spark_would_read(
     one, *_, last = sorted(log_dir.rglob("*.log"))
     os.utime(one, ns=(5, 5))
     last.unlink()
-    (log_dir / "stray.txt").touch()
     shutil.copytree(one.parent, log_dir / "new-7")
+    (one.parent / "stray.log").touch()
     changed = both()
     assert (changed.segments_vanished, changed.findings) == (1, 1)
     assert changed.segments_scanned > 1
