@@ -182,6 +182,14 @@ def _has_negative_name(ours: Built, kafkas: KafkaBuild) -> bool:
     return kafkas.is_load and is_split and any(base_offset < 0 for base_offset in kafkas.facts)
 
 
+def _is_read_twice(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether Kafka has read a split segment and its pieces, and so begun a transaction twice."""
+    is_split = DamageKind.OFFSET_OVERFLOW in damaged(ours).values()
+    threw = kafkas.threw or ""
+    is_missing = kafkas.mode == RecoveryMode.LOADER_MISSING
+    return is_missing and is_split and "which was not started" in threw
+
+
 def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
     """Tell whether all that differs is what Kafka's first try left where a segment is split.
 
@@ -203,6 +211,7 @@ EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
     "a piece of a split segment has a name below 0": _has_negative_name,
     "an unclean start leaves a segment named 2^63 - 1 alone": _is_not_recovered,
     "the first try of a load that splits a segment shows": _first_try_shows,
+    "a load without index files reads a split segment and its pieces": _is_read_twice,
 }
 """Differences that docs/log-recovery.md tells of, and what shows each of them."""
 

@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 import pytest
-from kafka_segments.validate.checks import Severity
 
 from kafka_segments.validate.checkpoint import CheckResult
+from kafka_segments.validate.decide.checks import Severity
 from kafka_segments.validate.report import summary
 from kafka_segments.validate.run import Validation
 from local_airflow import ROOT

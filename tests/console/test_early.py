@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 
 from kafka_segments.cli import cli
 from kafka_segments.console.early import local_path, require_source
+from kafka_segments.console.strict_options import Command
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.spark.java import feature_release, find_java, java_version, require_java
 
@@ -252,7 +253,7 @@ def test_every_verb_is_of_the_class_that_looks_first() -> None:
             found += commands(command) if isinstance(command, click.Group) else [command]
         return found
 
-    assert all(type(verb).__name__ == "Command" for verb in commands(cli))
+    assert all(isinstance(verb, Command) for verb in commands(cli))
 
 
 @pytest.mark.parametrize("verb", PLANNED, ids=" ".join)

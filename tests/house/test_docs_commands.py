@@ -42,7 +42,7 @@ def unknown(words: list[str]) -> list[str]:
 
 def _options(command: click.Command) -> Iterator[str]:
     """Yield the options of a command; of a group those of its commands, as one is its default."""
-    for option in command.params:
+    for option in command.get_params(click.Context(command)):
         yield from option.opts
     if isinstance(command, click.Group):
         for verb in command.commands.values():
