@@ -183,7 +183,7 @@ def _has_negative_name(ours: Built, kafkas: KafkaBuild) -> bool:
 
 
 def _is_read_twice(ours: Built, kafkas: KafkaBuild) -> bool:
-    """Tell whether Kafka has read a split segment and its pieces, and so begun a transaction twice."""
+    """Tell whether Kafka has read a split segment and its pieces: transactions begin twice."""
     is_split = DamageKind.OFFSET_OVERFLOW in damaged(ours).values()
     threw = kafkas.threw or ""
     is_missing = kafkas.mode == RecoveryMode.LOADER_MISSING

@@ -25,7 +25,8 @@ _UNIT = "not spark and not airflow and not hdfs"
 # Tests of decisions by themselves, and of the commands around those that have none.
 _DECISIONS = (
     "whole/test_decisions", "retention/test_retention_rules", "roll/test_roll_rules",
-    "retention/test_retention", "roll/test_roll", "failover/test_failover", "roll/test_recut",
+    "retention/test_retention", "roll/test_roll", "failover/test_failover",
+    "failover/test_failover_decisions", "roll/test_recut",
     "lag/test_lag", "latency/test_latency", "forensics/test_forensics",
     "migrate/test_migration_inventory", "search/test_search", "build/test_build_decisions",
     "migrate/test_migration_decisions", "report/test_overview", "audit/test_tiered_ranges",
@@ -138,7 +139,7 @@ def _plain_tests() -> list[Path]:
 def _try_warm(
     workers: list[Worker], tried: list[Mutant], reach: Reach, folder: Path
 ) -> dict[Mutant, str]:
-    """Try mutants in one long session a worker: of decisions, and of functions not compiled."""
+    """Try mutants in one long session a worker: of decisions, then all that is not compiled."""
     decisions = [mutant for mutant in tried if mutant.group == "decide"]
     files = [f"tests/{name}.py" for name in _DECISIONS]
     killed = _in_warm_sessions(workers, decisions, files, reach, folder / "decide")
@@ -146,7 +147,7 @@ def _try_warm(
     plain = [
         mutant
         for mutant in tried
-        if mutant.group != "decide" and f"{mutant.path}:{mutant.function}" not in compiled
+        if mutant not in killed and f"{mutant.path}:{mutant.function}" not in compiled
     ]
     files = [path.relative_to(ROOT).as_posix() for path in _plain_tests()]
     return killed | _in_warm_sessions(workers, plain, files, reach, folder / "plain")

@@ -38,21 +38,24 @@ _SWAPPED = {a: b for pair in map(str.split, _OPPOSITES) for a, b in (pair, pair[
 Change = tuple[str, str, str, str]
 
 # What is pure, wherever its room: formats, rules over one segment or log, rules over tables.
+# A file belongs to the first group that has a pattern for it.
 GROUPS = {
     "wire": ("wire/*.py",),
     "index": (
         "index/*.py",
         "broker_rules/*.py",
-        "audit/judge*.py",
-        "audit/consequences.py",
-        "compact/thinning.py",
+        "audit/decide/*.py",
+        "compact/decide/*.py",
         "search/first_record.py",
-        "segments/conversion_hazards.py",
         "rows/freshness.py",
     ),
     "decide": (
         "*/decide.py",
-        "*/decide/*.py",
+        "build/decide/*.py",
+        "migrate/decide/*.py",
+        "retention/decide/*.py",
+        "roll/decide/*.py",
+        "search/decide/*.py",
         "tables/as_of.py",
         "tables/bounded.py",
         "tables/timestamps.py",
