@@ -1,6 +1,7 @@
 """What a scan measures of a segment, by column of table ``segments``."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -30,30 +31,23 @@ def _count(name: str) -> Callable[[SegmentRecovery], int | None]:
     return count
 
 
+_NAMED = {field.name for field in fields(SegmentRecovery)} - {"damage"}
 MEASURED: Mapping[str, Callable[[SegmentRecovery], Any]] = {
-    "valid_bytes": attrgetter("valid_bytes"),
-    "truncated_bytes": attrgetter("truncated_bytes"),
-    "next_offset": attrgetter("next_offset"),
-    "producer_end_offset": attrgetter("producer_end_offset"),
-    "batch_count": attrgetter("batch_count"),
-    "record_count": attrgetter("record_count"),
+    **{name: attrgetter(name) for name in SEGMENTS.schema.names if name in _NAMED},
     "first_batch_timestamp_ms": attrgetter("first_batch_timestamp"),
     "min_timestamp_ms": attrgetter("min_timestamp"),
     "max_timestamp_ms": attrgetter("max_timestamp"),
-    "offset_of_max_timestamp": attrgetter("offset_of_max_timestamp"),
-    "producer_count": attrgetter("producer_count"),
-    "control_batch_count": attrgetter("control_batch_count"),
-    "transactional_batch_count": attrgetter("transactional_batch_count"),
     "index_entries": _count("offset_entries"),
     "time_index_entries": _count("time_entries"),
-    "magics": attrgetter("magics"),
     "codecs": lambda found: _names(found.codecs, CODECS),
     "timestamp_types": lambda found: _names(found.timestamp_types, TIMESTAMP_TYPES),
-    "leader_epochs": attrgetter("leader_epochs"),
     "producers": attrgetter("producers.producers"),
     "transaction_steps": attrgetter("producers.steps"),
 }
-"""How each column is had of a recovered segment; it is null if the segment was not read."""
+"""How each column is had of a recovered segment: by its name, or as said here.
+
+It is null if the segment was not read.
+"""
 
 SCANNED_COLUMNS = (
     *(StructField(name, SEGMENTS.schema[name].dataType) for name in (*MEASURED, "damage")),

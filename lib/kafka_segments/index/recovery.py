@@ -22,7 +22,8 @@ Source: LogSegment.recover, FileLogInputStream.nextBatch, OffsetIndex.append,
 TimeIndex.maybeAppend (2.0 and later; the bytes have not changed since).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
 from kafka_segments.index import damages
@@ -47,6 +48,9 @@ _UNREADABLE = (
     DamageKind.UNREADABLE_CUT,
     DamageKind.UNREADABLE_END,
     DamageKind.UNREADABLE_FIRST,
+)
+_OF_THE_WALK = {field.name for field in fields(SegmentRecovery)} & set(
+    SegmentWalk.dtype.names or ()
 )
 
 
@@ -211,25 +215,19 @@ def _recovered(
 ) -> SegmentRecovery:
     kind = None if damage is None else damage.kind
     fails = kind in damages.FAILING or (kind in _UNREADABLE and not is_load)
+    of_the_walk: dict[str, Any] = {name: getattr(walk, name) for name in _OF_THE_WALK}
+    if walk.uncounted_batch_count:
+        of_the_walk["record_count"] = None
     return SegmentRecovery(
+        **of_the_walk,
         valid_bytes=walk.position,
         truncated_bytes=walk.end - walk.position,
-        next_offset=walk.next_offset,
-        batch_count=walk.batch_count,
-        record_count=None if walk.uncounted_batch_count else walk.record_count,
-        first_batch_timestamp=walk.first_batch_timestamp,
-        min_timestamp=walk.min_timestamp,
-        max_timestamp=walk.max_timestamp,
-        offset_of_max_timestamp=walk.offset_of_max_timestamp,
         magics=tuple(bit - 1 for bit in _bits(walk.magic_bits)),
         codecs=_bits(walk.codec_bits),
         timestamp_types=tuple(bit - 1 for bit in _bits(walk.timestamp_type_bits)),
         leader_epochs=walked.leader_epochs,
         producer_count=len(walked.producers.producers),
-        control_batch_count=walk.control_batch_count,
-        transactional_batch_count=walk.transactional_batch_count,
         producers=walked.producers,
-        producer_end_offset=walk.producer_end_offset,
         offset_entries=None if fails else walked.offset_entries,
         time_entries=None if fails else walked.time_entries,
         damage=damage,

@@ -72,9 +72,12 @@ class SegmentSummary(NamedTuple):
     has_wrappers: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SegmentRecovery:
     """A recovered segment.
+
+    A field with a default has it where the segment could not be read. A field with the name of one
+    of ``SegmentWalk`` is what the walk found, and a column of that name is had from it.
 
     ``offset_entries`` has rows (offset, position), ``time_entries`` (timestamp ms, offset),
     ``leader_epochs`` (epoch, start offset), all int64 and absolute. Both indexes are None
@@ -86,19 +89,19 @@ class SegmentRecovery:
     valid_bytes: int
     truncated_bytes: int
     next_offset: int
-    batch_count: int
-    record_count: int | None
-    first_batch_timestamp: int
-    min_timestamp: int
-    max_timestamp: int
+    batch_count: int = 0
+    record_count: int | None = 0
+    first_batch_timestamp: int = NO_TIMESTAMP
+    min_timestamp: int = NO_TIMESTAMP
+    max_timestamp: int = NO_TIMESTAMP
     offset_of_max_timestamp: int
-    magics: tuple[int, ...]
-    codecs: tuple[int, ...]
-    timestamp_types: tuple[int, ...]
+    magics: tuple[int, ...] = ()
+    codecs: tuple[int, ...] = ()
+    timestamp_types: tuple[int, ...] = ()
     leader_epochs: Entries
-    producer_count: int
-    control_batch_count: int
-    transactional_batch_count: int
+    producer_count: int = 0
+    control_batch_count: int = 0
+    transactional_batch_count: int = 0
     producers: ProducerSummary
     producer_end_offset: int
     offset_entries: Entries | None
@@ -131,19 +134,8 @@ def unread_segment(*, size_bytes: int, base_offset: int, damage: Damage) -> Segm
         valid_bytes=0,
         truncated_bytes=size_bytes,
         next_offset=base_offset,
-        batch_count=0,
-        record_count=0,
-        first_batch_timestamp=NO_TIMESTAMP,
-        min_timestamp=NO_TIMESTAMP,
-        max_timestamp=NO_TIMESTAMP,
         offset_of_max_timestamp=base_offset,
-        magics=(),
-        codecs=(),
-        timestamp_types=(),
         leader_epochs=joined([]),
-        producer_count=0,
-        control_batch_count=0,
-        transactional_batch_count=0,
         producers=empty_summary(),
         producer_end_offset=base_offset,
         offset_entries=None,
