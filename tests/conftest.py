@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 import socket
 import sys
 import tarfile
@@ -29,6 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
 os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
 os.environ.setdefault("KAFKA_SEGMENTS_CLASS_ARCHIVE", "off")  # no process of ours outlives a test
+# A shell starts what runs in the background without SIGINT, and so would the tests' processes.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # PySpark ends a process whose main module has no file, as those of pytest-xdist: it takes it for
 # one of its doctests.
 if not hasattr(sys.modules["__main__"], "__file__"):
