@@ -292,6 +292,8 @@ def test_brokers_files_beside_the_segments_reach_the_tables(
     (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (partition / "partition.metadata").write_text("version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ")
 
+    build(log_dir)
+
     log = table("logs").where("partition = 0").collect()[0].asDict(recursive=True)
     expected = {
         "cluster": "c1",
