@@ -194,7 +194,8 @@ def spark(
 
     # One JVM for many tests: it needs room, and keeps the code that Spark makes for a query. It
     # shares two cores with another one: what compiles and collects at the side costs too much.
-    options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
+    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace(sessions.SHORT_RUN_OPTIONS, "")
+    options += " -XX:+UseSerialGC"
     long_run = {
         "spark.driver.memory": "5g",
         sessions._JAVA_OPTIONS: options,
