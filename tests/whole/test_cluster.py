@@ -155,9 +155,11 @@ def test_submitted_jobs_give_the_brokers_files_and_the_tables_of_a_local_run(
     )
     assert f",{partition[:-2]},1," in part.ended(status=0)
     assert whole.ended(status=0).count("\n") > 24
-    decided = _submit(cluster, zipped, "decide_retention.py", *on_cluster)
-    checked = _submit(cluster, packed, "validate_tables.py", *on_cluster)
-    for verb, submitted in (("retention", decided), ("validate", checked)):
+    for verb, shipped, job in (
+        ("retention", zipped, "decide_retention.py"),
+        ("validate", packed, "validate_tables.py"),
+    ):
+        submitted = _submit(cluster, shipped, job, *on_cluster)
         with pytest.raises(SystemExit) as ended:
             cli([verb, *map(str, local)])
         submitted.ended(status=ended.value.code)
