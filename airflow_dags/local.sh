@@ -11,6 +11,8 @@ port=${AIRFLOW__API__PORT:-8080}
 export AIRFLOW_HOME=$data/home
 export AIRFLOW__CORE__DAGS_FOLDER=$root/airflow_dags
 export AIRFLOW__CORE__LOAD_EXAMPLES=False
+# SQLite has one writer at a time: the others wait for their turn, longer than its 5 s.
+export AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:///$AIRFLOW_HOME/airflow.db?timeout=60"
 export AIRFLOW__CORE__PARALLELISM=4 AIRFLOW__CORE__EXECUTOR=LocalExecutor
 # Everyone who reaches the port is an admin: so it is bound to this machine.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True

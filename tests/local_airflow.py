@@ -20,7 +20,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
 LOCAL = ROOT / "airflow_dags" / "local.sh"
 _LISTENS = "0A"
+_TURNS = 5
 _Found = TypeVar("_Found")
+
+
+class _NoTurnError(OSError):
+    """The database was locked by another process of Airflow's."""
 
 
 class LocalAirflow:
@@ -191,6 +196,14 @@ class Api:
         return None
 
     def _call(self, method: str, path: str, body: object) -> Any:
+        """Call it, again where SQLite had no turn for it: nothing of such a call is kept."""
+        for _ in range(_TURNS):
+            with contextlib.suppress(_NoTurnError):
+                return self._call_once(method, path, body)
+            time.sleep(1)
+        return self._call_once(method, path, body)
+
+    def _call_once(self, method: str, path: str, body: object) -> Any:
         request = urllib.request.Request(
             self._base + path,
             method=method,
@@ -202,7 +215,9 @@ class Api:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:
-                raise OSError(f"{error.code} {method} {path}: {error.read()!r}") from None
+                said = error.read()
+            kind = _NoTurnError if error.code == 500 and b"Database error" in said else OSError
+            raise kind(f"{error.code} {method} {path}: {said!r}") from None
 
 
 def listening_addresses(processes: Iterable[int]) -> set[str]:
