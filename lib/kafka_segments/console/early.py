@@ -16,15 +16,12 @@ import click
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.settings import Settings
 from kafka_segments.spark.java import require_java
+from kafka_segments.tables.missing import missing_plan, missing_table, missing_tables
 
 ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
 _LOG = "_delta_log"
 _MOST_PLAN_BYTES = 64 * 1024 * 1024
-_TO_DO_WITHOUT_PLAN = {
-    "migration_plans": "run `kafka-segments migrate plan`",
-    "retention_plans": "see table retention_plans",
-}
 
 
 class Refused(click.ClickException):
@@ -102,20 +99,11 @@ def require_tables(text: str, names: Sequence[str]) -> None:
         )
     if ANY_TABLE in names:
         if not any(_has_commit(folder) for folder in root.iterdir() if folder.is_dir()):
-            raise UsageError(f"{root} has no tables: run `kafka-segments build`")
+            raise UsageError(missing_tables(str(root)))
         return
     for name in names:
         if not _has_commit(root / name):
             raise UsageError(missing_table(str(root), name))
-
-
-def missing_table(warehouse: str, name: str) -> str:
-    """Say that a table is missing, and which verb makes it."""
-    if name == "retention_plans":
-        return f"{warehouse} has no plans: run `kafka-segments retention plan`"
-    if name == "migration_plans":
-        return f"{warehouse} has no plans: run `kafka-segments migrate plan`"
-    return f"{warehouse} has no table {name}: run `kafka-segments build`"
 
 
 def require_plan(warehouse: str, table: str, plan_id: str) -> None:
@@ -131,7 +119,7 @@ def require_plan(warehouse: str, table: str, plan_id: str) -> None:
         join_uri(warehouse, table), (), most_bytes=_MOST_PLAN_BYTES, where=("plan_id", plan_id)
     )
     if rows == []:
-        raise UsageError(f"{warehouse} has no plan {plan_id}: {_TO_DO_WITHOUT_PLAN[table]}")
+        raise UsageError(missing_plan(warehouse, table, plan_id))
 
 
 def _require_stored_tables(text: str, names: Sequence[str]) -> None:

@@ -40,6 +40,7 @@ from kafka_segments.storage.space import check_space
 from kafka_segments.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
 from kafka_segments.tables.delta import Warehouse, sql_text
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.wire.checkpoints import LOCK
 
@@ -63,9 +64,7 @@ class Migration:
             plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
         first = None if plans is None else plans.select("rules").first()
         if plans is None or first is None:
-            raise UsageError(
-                f"{warehouse} has no plan {plan_id}: run `kafka-segments migrate plan`"
-            )
+            raise UsageError(missing_plan(warehouse, MIGRATION_PLANS.name, plan_id))
         self._plan = plans
         self._rules = MigrationRules.of(json.loads(first["rules"]))
 

@@ -16,6 +16,7 @@ from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -38,7 +39,7 @@ def status_without_spark(warehouse: str, plan_id: str) -> Iterator[LogStep] | No
     if planned is None or events is None:
         return None
     if not planned:
-        raise UsageError(f"{warehouse} has no plan {plan_id}: run `kafka-segments migrate plan`")
+        raise UsageError(missing_plan(warehouse, "migration_plans", plan_id))
     return _steps(_logs(planned), _newest(events))
 
 

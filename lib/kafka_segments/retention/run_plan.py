@@ -24,6 +24,7 @@ from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.storage.uris import LOCAL_ROOT
 from kafka_segments.tables.catalog import RETENTION_PLANS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.missing import missing_plan, missing_table
 from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -167,7 +168,7 @@ def _each_log(
     warehouse, plan_id, aside = options.warehouse, options.plan_id, options.aside
     planned = _read_plan(spark, warehouse, plan_id)
     if planned.isEmpty():
-        raise UsageError(f"{warehouse} has no plan {plan_id}: table retention_plans has their ids")
+        raise UsageError(missing_plan(warehouse, RETENTION_PLANS.name, plan_id))
     rows = stream_rows(planned.orderBy("log_dir", "path"))
     logs = (_planned_log(list(group), aside) for _, group in itertools.groupby(rows, key=_folder))
     for log_dir, group in itertools.groupby(logs, key=lambda log: log.log_dir):
@@ -198,7 +199,7 @@ def _tried(log: _PlannedLog, act: Callable[[_PlannedLog], LogMove]) -> LogMove:
 def _read_plan(spark: SparkSession, warehouse: str, plan_id: str) -> DataFrame:
     tables = Warehouse(spark, warehouse)
     if tables.version(RETENTION_PLANS) is None:
-        raise UsageError(f"{warehouse} has no plans: run `kafka-segments retention plan`")
+        raise UsageError(missing_table(warehouse, RETENTION_PLANS.name))
     plans = tables.read(RETENTION_PLANS)
     if "digests" not in plans.columns:  # version 1
         plans = plans.withColumn("digests", F.lit(None).cast("map<string, string>"))

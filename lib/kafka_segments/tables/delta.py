@@ -16,6 +16,7 @@ from kafka_segments.storage.stores import hadoop_uri
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.missing import missing_table
 from kafka_segments.tables.upgrades import change_schema, renew_constraints, upgraded
 
 _LOG = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Warehouse:
             UsageError: the table does not exist.
         """
         if self.version(table) is None:
-            raise UsageError(f"{self.root} has no table {table.name}: run `kafka-segments build`")
+            raise UsageError(missing_table(self.root, table.name))
         return self.spark.read.format("delta").load(self.uri(table))
 
     def read_published(self, table: Table) -> DataFrame:

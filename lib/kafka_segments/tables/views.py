@@ -10,6 +10,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.tables.catalog import SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.missing import missing_tables
 
 HISTORY = f"{SEGMENTS.name}_history"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -37,7 +38,7 @@ def register_views(spark: SparkSession, warehouse: str) -> list[str]:
         and tables.version(Table(entry.name, 1, ())) is not None
     )
     if not names:
-        raise UsageError(f"{warehouse} has no tables: run `kafka-segments build`")
+        raise UsageError(missing_tables(warehouse))
     views = {name: with_timestamps(published(tables, name)) for name in names}
     if SEGMENTS.name in views:
         views[HISTORY] = views[SEGMENTS.name]

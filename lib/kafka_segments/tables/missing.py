@@ -1,0 +1,24 @@
+"""What is said where a table, or the plan that a verb is to carry out, is not there."""
+
+_MAKES_PLANS = {"migration_plans": "migrate plan", "retention_plans": "retention plan"}
+_WITHOUT_PLAN = {
+    "migration_plans": "run `kafka-segments migrate plan`",
+    "retention_plans": "see table retention_plans",
+}
+
+
+def missing_table(warehouse: str, name: str) -> str:
+    """Say that a table is missing, and which verb makes it."""
+    if name in _MAKES_PLANS:
+        return f"{warehouse} has no plans: run `kafka-segments {_MAKES_PLANS[name]}`"
+    return f"{warehouse} has no table {name}: run `kafka-segments build`"
+
+
+def missing_tables(warehouse: str) -> str:
+    """Say that a warehouse is empty."""
+    return f"{warehouse} has no tables: run `kafka-segments build`"
+
+
+def missing_plan(warehouse: str, table: str, plan_id: str) -> str:
+    """Say that no row of a table of plans has the id."""
+    return f"{warehouse} has no plan {plan_id}: {_WITHOUT_PLAN[table]}"
