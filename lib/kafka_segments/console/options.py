@@ -39,6 +39,25 @@ follow_links_option = click.option(
     " says where it leads.",
 )
 
+verbose_option = click.option("--verbose", is_flag=True, help="More messages on stderr.")
+now_ms_option = click.option(
+    "--now-ms",
+    type=MOMENT_MS,
+    metavar="MS",
+    help="The moment to take as now, in ms since 1970; default: the clock.",
+)
+
+
+def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option for the form of the result; ``forms`` are allowed besides the usual."""
+    return click.option(
+        "--output",
+        type=click.Choice(["table", "json", "csv", *forms]),
+        default="table",
+        show_default=True,
+        help="Form of the result on stdout; json is one object a line.",
+    )
+
 
 def index_size_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the settings that the bytes of index files depend on."""
@@ -63,45 +82,33 @@ def shared_options(
     command: Callable[..., Any], *, needs_warehouse: bool = True
 ) -> Callable[..., Any]:
     """Add the options that every verb shares."""
-    for option in reversed(
-        [
-            click.option(
-                "--warehouse",
-                required=needs_warehouse,
-                metavar="URI",
-                shell_complete=complete_folder,
-                help="Root of the Delta tables; made where it is not there.",
-            ),
-            click.option(
-                "--conf",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                metavar="FILE",
-                help="TOML file of settings: Kafka's own keys with _ for '.'.",
-            ),
-            click.option(
-                "--set",
-                "pairs",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="One setting, over --conf and the environment; repeatable.",
-            ),
-            click.option(
-                "--now-ms",
-                type=MOMENT_MS,
-                metavar="MS",
-                help="The moment to take as now, in ms since 1970; default: the clock.",
-            ),
-            click.option(
-                "--output",
-                type=click.Choice(["table", "json", "csv"]),
-                default="table",
-                show_default=True,
-                help="Form of the result on stdout; json is one object a line.",
-            ),
-            click.option("--dry-run", is_flag=True, help="Say what would be done, change nothing."),
-            click.option("--verbose", is_flag=True, help="More messages on stderr."),
-        ]
-    ):
+    options: list[Callable[..., Any]] = [
+        click.option(
+            "--warehouse",
+            required=needs_warehouse,
+            metavar="URI",
+            shell_complete=complete_folder,
+            help="Root of the Delta tables; made where it is not there.",
+        ),
+        click.option(
+            "--conf",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="TOML file of settings: Kafka's own keys with _ for '.'.",
+        ),
+        click.option(
+            "--set",
+            "pairs",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="One setting, over --conf and the environment; repeatable.",
+        ),
+        now_ms_option,
+        output_option(),
+        click.option("--dry-run", is_flag=True, help="Say what would be done, change nothing."),
+        verbose_option,
+    ]
+    for option in reversed(options):
         command = option(command)
     return command
 

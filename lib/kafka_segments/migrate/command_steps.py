@@ -7,8 +7,18 @@ from typing import Any
 import click
 
 from kafka_segments.console.early import require_plan
-from kafka_segments.console.options import DONE, FAILED, FINDINGS, ROOT, clock, run
-from kafka_segments.console.strict_options import MOMENT_MS, Command
+from kafka_segments.console.options import (
+    DONE,
+    FAILED,
+    FINDINGS,
+    ROOT,
+    clock,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command
 from kafka_segments.tables.outcomes import Outcome
 
 _Command = Callable[..., Any]
@@ -16,20 +26,9 @@ _Command = Callable[..., Any]
 
 def _step_options(command: _Command) -> _Command:
     for option in (
-        click.option("--verbose", is_flag=True, help="More messages on stderr."),
-        click.option(
-            "--output",
-            type=click.Choice(["table", "json", "csv"]),
-            default="table",
-            show_default=True,
-            help="Form of the result on stdout; json is one object a line.",
-        ),
-        click.option(
-            "--now-ms",
-            type=MOMENT_MS,
-            metavar="MS",
-            help="The moment to take as now, in ms since 1970; default: the clock.",
-        ),
+        verbose_option,
+        output_option(),
+        now_ms_option,
         click.option("--plan", "plan_id", required=True, metavar="ID", help="The plan's id."),
         click.option("--warehouse", required=True, metavar="URI", help="Where the plan is."),
     ):

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, clock, run
+from kafka_segments.console.options import DONE, ROOT, clock, run, verbose_option
 from kafka_segments.console.strict_options import MOMENT_MS, Command
 
 
@@ -17,7 +17,7 @@ from kafka_segments.console.strict_options import MOMENT_MS, Command
     metavar="MS",
     help="The moment to take as now, in ms since 1970; default: the clock.",
 )
-@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+@verbose_option
 def report(**options: Any) -> None:
     """Write one self-contained HTML page: spans, disk, damage, timestamps, indexes, retention.
 

@@ -7,21 +7,22 @@ from typing import Any
 import click
 
 from kafka_segments.console.early import require_plan
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    output_option,
+    run,
+    verbose_option,
+)
 from kafka_segments.console.strict_options import Command
 from kafka_segments.retention.command_options import decision_options, retention_options
 
 
 def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--verbose", is_flag=True, help="More messages on stderr."),
-        click.option(
-            "--output",
-            type=click.Choice(["table", "json", "csv"]),
-            default="table",
-            show_default=True,
-            help="Form of the result on stdout; json is one object a line.",
-        ),
+        verbose_option,
+        output_option(),
         click.option("--execute", is_flag=True, help="Move the files; without it nothing moves."),
         click.option(
             "--set-aside",

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder
+from kafka_segments.console.options import now_ms_option, output_option, verbose_option
+from kafka_segments.console.strict_options import INT, complete_folder
 
 RESET_OFFSETS = "reset-offsets"
 
@@ -15,7 +16,7 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 
     ``forms`` are allowed for ``--output`` besides table, json and csv.
     """
-    options = [
+    options: list[Callable[..., Any]] = [
         click.option(
             "--warehouse",
             required=True,
@@ -29,20 +30,9 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
         ),
         click.option("--cluster", help="Only this cluster's logs."),
         click.option("--broker-id", type=INT, help="Only this broker's logs."),
-        click.option(
-            "--now-ms",
-            type=MOMENT_MS,
-            metavar="MS",
-            help="The moment to take as now, in ms since 1970; default: the clock.",
-        ),
-        click.option(
-            "--output",
-            type=click.Choice(["table", "json", "csv", *forms]),
-            default="table",
-            show_default=True,
-            help="Form of the result on stdout; json is one object a line.",
-        ),
-        click.option("--verbose", is_flag=True, help="More messages on stderr."),
+        now_ms_option,
+        output_option(*forms),
+        verbose_option,
     ]
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:

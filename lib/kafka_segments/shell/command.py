@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, run
+from kafka_segments.console.options import DONE, ROOT, run, verbose_option
 from kafka_segments.console.strict_options import Command
 
 
 @click.command(cls=Command)
-@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+@verbose_option
 def shell(**options: Any) -> None:
     """Type verbs without the program's name, in one session of Spark that stays warm.
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.early import ANY_TABLE
-from kafka_segments.console.options import DONE, ROOT, clock, run
+from kafka_segments.console.options import DONE, ROOT, clock, output_option, run, verbose_option
 from kafka_segments.console.strict_options import MOMENT_MS, Command, complete_folder
 
 
@@ -25,14 +25,8 @@ from kafka_segments.console.strict_options import MOMENT_MS, Command, complete_f
     metavar="MS",
     help="What now_ms in the query stands for, in ms since 1970; default: the clock.",
 )
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="Form of the result on stdout; json is one object a line.",
-)
-@click.option("--verbose", is_flag=True, help="More messages on stderr.")
+@output_option()
+@verbose_option
 def sql(**options: Any) -> None:
     """Run one query over the warehouse's tables, and no others; nothing is changed.
 
