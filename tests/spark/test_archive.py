@@ -191,7 +191,7 @@ def test_none_is_made_where_there_is_one_or_none_is_wanted_or_there_is_no_room(
 def test_a_relative_cache_folder_counts_as_none_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
 
-    assert archive.archive_folder() == Path.home() / ".cache" / "kafka-segments"
+    assert archive.cache_folder() == Path.home() / ".cache" / "kafka-segments"
 
 
 def _write(_: Path, written: Path) -> None:

@@ -14,6 +14,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from kafka_segments.storage.user_folders import state_folder
+
 _PROMPT = "kafka-segments> "
 _LEAVE = ("exit", "help", "quit")
 
@@ -39,10 +41,8 @@ def lines_of_stdin() -> Iterator[str]:
 
 
 def history_file() -> Path:
-    """Give where typed lines are kept: the user's state folder, as XDG's base directories say."""
-    state = Path(os.environ.get("XDG_STATE_HOME", ""))
-    home = state if state.is_absolute() else Path.home() / ".local" / "state"
-    return home / "kafka-segments" / "history"
+    """Return where typed lines are kept."""
+    return state_folder() / "history"
 
 
 def _history() -> History:

@@ -21,6 +21,7 @@ import pyspark
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.java import find_java, java_version
+from kafka_segments.storage.user_folders import cache_folder
 
 SWITCH = "KAFKA_SEGMENTS_CLASS_ARCHIVE"
 _OFF = ("off", "0", "false", "no")
@@ -33,16 +34,9 @@ def is_switched_off() -> bool:
     return os.environ.get(SWITCH, "").strip().lower() in _OFF
 
 
-def archive_folder() -> Path:
-    """Give the user's cache folder, as XDG's base directories say."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    return home / "kafka-segments"
-
-
 def class_archive(root: Path, jars: Sequence[Path]) -> Path:
     """Give where the archive lies that fits this installation's Spark, Java and JARs."""
-    return archive_folder() / f"{_installation(root)}-{_fits(jars)}.jsa"
+    return cache_folder() / f"{_installation(root)}-{_fits(jars)}.jsa"
 
 
 def _installation(root: Path) -> str:
