@@ -4,19 +4,25 @@ import csv
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kafka_segments.spark.row_stream import stream_rows
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 MOST_ROWS_SHOWN = 50
+_Record = TypeVar("_Record", bound="DataclassInstance")
 _POLL_SECONDS = 0.3
 _WIDE = 160
 
@@ -55,6 +61,30 @@ def _watch(spark: SparkSession, bars: Progress, ended: threading.Event) -> None:
             done = sum(stage.numCompletedTasks for stage in known)
             total = sum(stage.numTasks for stage in known)
             bars.update(bar, description=f"{done} of {total} tasks", completed=done, total=total)
+
+
+def print_records(
+    records: Iterable[_Record], form: type[_Record], output: str, text: Callable[[_Record], str]
+) -> Iterator[_Record]:
+    """Print records as they come, and yield each: as JSON or CSV by their fields, else as text.
+
+    Args:
+        records: records.
+        form: their class, a dataclass.
+        output: json, csv or any other.
+        text: gives the line of a record.
+    """
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if output == "csv":
+        writer.writerow([field.name for field in fields(form)])
+    for record in records:
+        if output == "json":
+            sys.stdout.write(json.dumps(asdict(record)) + "\n")
+        elif output == "csv":
+            writer.writerow(asdict(record).values())
+        else:
+            console().print(escape(text(record)))
+        yield record
 
 
 def print_rows(rows: DataFrame, output: str) -> None:

@@ -1,16 +1,12 @@
 """What ``retention plan``, ``apply`` and ``rollback`` print."""
 
-import csv
-import json
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, fields
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from rich.markup import escape
 
-from kafka_segments.console.output import console
+from kafka_segments.console.output import print_records
 from kafka_segments.console.tables import print_result
 from kafka_segments.retention.run_plan import LogMove, MoveStatus
 
@@ -51,19 +47,13 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def print_moves(moves: Iterable[LogMove], output: str, *, execute: bool) -> int:
     """Print what became of each log; return how many were refused."""
-    refused = 0
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    if output == "csv":
-        writer.writerow([field.name for field in fields(LogMove)])
-    for move in moves:
-        refused += move.status is MoveStatus.REFUSED
-        if output == "json":
-            sys.stdout.write(json.dumps(asdict(move)) + "\n")
-        elif output == "csv":
-            writer.writerow(asdict(move).values())
-        else:
-            what = f"{move.segments} segments, {move.files} files, {move.bytes} bytes"
-            console().print(escape(f"{move.log}: {move.status}, {what}; {move.reason}"))
+    printed = print_records(moves, LogMove, output, _line)
+    refused = sum(move.status is MoveStatus.REFUSED for move in printed)
     if not execute:
         sys.stderr.write("nothing was moved: --execute moves\n")
     return refused
+
+
+def _line(move: LogMove) -> str:
+    what = f"{move.segments} segments, {move.files} files, {move.bytes} bytes"
+    return f"{move.log}: {move.status}, {what}; {move.reason}"
