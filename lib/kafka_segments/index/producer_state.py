@@ -154,37 +154,35 @@ def _computed_order(rows: dict[int, list[int]]) -> list[tuple[int, list[int]]]:
     takes eight in a bucket for too many. Whether a batch follows the one that brought the last
     producer is told by the greatest last offset.
     """
-    buckets = _FIRST_BUCKETS
-    hashes: list[int] = []
-    for producer_id in rows:
-        buckets *= 2 if 4 * len(hashes) > 3 * buckets else 1
-        added = _hash(producer_id)
-        shared = sum(1 for other in hashes if (other ^ added) & (buckets - 1) == 0)
-        hashes.append(added)
-        if shared >= _MOST_IN_BUCKET - 1 and buckets < _LEAST_OF_TREES:
-            buckets *= 2
     last_offsets = [row[summary_of.LAST_OFFSET] for row in rows.values()]
-    if 4 * len(hashes) > 3 * buckets and last_offsets[-1] < max(last_offsets):
-        buckets *= 2
+    goes_on = bool(rows) and last_offsets[-1] < max(last_offsets)
+    buckets = _buckets(rows, most_in_bucket=_MOST_IN_BUCKET - 1, is_counted_at_end=goes_on)
     return _by_bucket(dict(reversed(rows.items())), buckets)
 
 
-def _buckets(producer_ids: Iterable[int]) -> int:
-    """Count the buckets: twice as many where three quarters are full, or a small one holds 8.
+def _buckets(
+    producer_ids: Iterable[int],
+    *,
+    most_in_bucket: int = _MOST_IN_BUCKET,
+    is_counted_at_end: bool = True,
+) -> int:
+    """Count the buckets: twice as many where more than three quarters are full, or one is.
 
-    Source: HashMap.putVal, treeifyBin.
+    One of few buckets is full with ``most_in_bucket``. ``is_counted_at_end``: keys are counted
+    after the last one, too. Source: HashMap.putVal, computeIfAbsent, treeifyBin.
     """
     buckets = _FIRST_BUCKETS
     hashes: list[int] = []
     for producer_id in producer_ids:
+        buckets *= 2 if 4 * len(hashes) > 3 * buckets else 1
         added = _hash(producer_id)
         hashes.append(added)
         if buckets < _LEAST_OF_TREES:
             mask = buckets - 1
             shared = sum(1 for other in hashes if (other ^ added) & mask == 0)
-            buckets *= 2 if shared > _MOST_IN_BUCKET else 1
-        buckets *= 2 if 4 * len(hashes) > 3 * buckets else 1
-    return buckets
+            buckets *= 2 if shared > most_in_bucket else 1
+    is_grown = is_counted_at_end and 4 * len(hashes) > 3 * buckets
+    return 2 * buckets if is_grown else buckets
 
 
 def _hash(producer_id: int) -> int:
