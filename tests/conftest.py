@@ -194,8 +194,7 @@ def spark(
 
     # One JVM for many tests: it needs room, and keeps the code that Spark makes for a query. It
     # shares two cores with another one: what compiles and collects at the side costs too much.
-    options = sessions._LOCAL[sessions._JAVA_OPTIONS].replace(sessions.SHORT_RUN_OPTIONS, "")
-    options += " -XX:+UseSerialGC"
+    options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
     long_run = {
         "spark.driver.memory": "5g",
         sessions._JAVA_OPTIONS: options,
@@ -211,7 +210,7 @@ def spark(
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
                 session = stack.enter_context(
-                    sessions.spark_session("tests", root=ROOT, master="local[2]")
+                    sessions.spark_session("tests", root=ROOT, master="local[2]", is_long=True)
                 )
             yield session
     finally:

@@ -18,6 +18,7 @@ from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import AbortedTransaction
 from kafka_segments.wire.crc import HAS_CPU_CRC
+from log_reading import reader_of
 from strategies import (
     CONTROL,
     DELETE_HORIZON,
@@ -169,15 +170,6 @@ def plain_recovery(
 
 
 # --- the thing under test, asked the same ---
-
-
-def reader_of(log: bytes):
-    def read_into(position: int, view: memoryview) -> int:
-        piece = log[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
-    return read_into
 
 
 def recover(

@@ -4,6 +4,7 @@ import pytest
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.migrate.format_counter import FormatCount, FormatCounter
+from log_reading import reader_of
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
 
 PLAIN = v0_message(0, None, b"a")
@@ -17,13 +18,8 @@ LARGE = v0_message(8, None, bytes(4 * 1024 * 1024), attributes=GZIP)
 
 
 def _counted(log: bytes, *, decompresses: bool, size_bytes: int | None = None) -> list[FormatCount]:
-    def read_into(position: int, view: memoryview) -> int:
-        piece = log[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
     counter = FormatCounter(decompresses=decompresses, max_batch_bytes=4 * 1024 * 1024)
-    return counter.count(read_into, valid_bytes=len(log) if size_bytes is None else size_bytes)
+    return counter.count(reader_of(log), valid_bytes=len(log) if size_bytes is None else size_bytes)
 
 
 @pytest.mark.parametrize("decompresses", [False, True])

@@ -133,13 +133,16 @@ class Worker:
             from kafka_segments.spark import session
 
             jars = ",".join(map(str, session.delta_jars(self.folder)))
-            settings = session._ALWAYS | session._LOCAL | {"spark.jars": jars}
-            options = settings["spark.driver.extraJavaOptions"]
-            settings |= {
-                "spark.master": "local[2]",
-                "spark.sql.shuffle.partitions": "2",
-                "spark.driver.extraJavaOptions": options.replace(session.SHORT_RUN_OPTIONS, ""),
-            }
+            settings = (
+                session._ALWAYS
+                | session._LOCAL
+                | {
+                    "spark.jars": jars,
+                    "spark.master": "local[2]",
+                    "spark.sql.shuffle.partitions": "2",
+                    session._JAVA_OPTIONS: session._java_options(None, None, is_long=True),
+                }
+            )
             self._jvm = launch_gateway(SparkConf(loadDefaults=False).setAll(settings.items()))
         parameters = self._jvm.gateway_parameters
         return {

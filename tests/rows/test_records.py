@@ -19,6 +19,7 @@ from kafka_segments.segments.bounds import Bounds
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.wire import record_filling
+from log_reading import reader_of
 from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
 from strategies import (
     CONTROL,
@@ -54,14 +55,9 @@ def decode(
         ChunkOptions(needs_body=True, max_batch_bytes=max_batch_bytes, bounds=bounds)
     )
 
-    def read_into(position: int, view: memoryview) -> int:
-        piece = log[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
     found = [
         batch
-        for chunk in reader.read(read_into, size_bytes=len(log))
+        for chunk in reader.read(reader_of(log), size_bytes=len(log))
         for batch in rows.rows(chunk, SEGMENT)
     ]
     table = pa.Table.from_batches(found, schema=schema)

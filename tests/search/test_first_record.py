@@ -13,7 +13,7 @@ from kafka_segments.index.offset_index import lookup_offset
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.wire.codecs import DecompressionError
-from kafka_segments.wire.reading import ReadInto
+from log_reading import reader_of
 from plain_decoder import plain_records, positions
 
 FROM_THE_START = -(2**63)
@@ -25,15 +25,6 @@ SOUND = (
     "fuzz-00",
     "v0-lz4",
 )
-
-
-def reader(data: bytes) -> ReadInto:
-    def read_into(position: int, view: memoryview) -> int:
-        piece = data[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
-    return read_into
 
 
 @settings(max_examples=150)
@@ -50,7 +41,7 @@ def test_it_is_the_one_that_a_loop_over_all_records_finds(
     starts = [start for start, _ in positions(log) if start <= near.batch_position]
 
     found = FirstRecordFinder().find(
-        reader(log),
+        reader_of(log),
         start=(start := data.draw(st.sampled_from(starts))),
         end=len(log),
         least_timestamp_ms=least_timestamp_ms,
@@ -75,7 +66,7 @@ def test_a_search_reads_the_batches_it_passes_and_no_further(synthetic: Path) ->
     finder = FirstRecordFinder()
 
     finder.find(
-        reader(log), start=0, end=len(log), least_timestamp_ms=FROM_THE_START, least_offset=0
+        reader_of(log), start=0, end=len(log), least_timestamp_ms=FROM_THE_START, least_offset=0
     )
 
     first_end = next(end for _, end in positions(log))
@@ -85,7 +76,7 @@ def test_a_search_reads_the_batches_it_passes_and_no_further(synthetic: Path) ->
 def test_nothing_is_found_past_the_end(synthetic: Path) -> None:
     finder = FirstRecordFinder()
 
-    found = finder.find(reader(b""), start=10, end=0, least_timestamp_ms=0, least_offset=0)
+    found = finder.find(reader_of(b""), start=10, end=0, least_timestamp_ms=0, least_offset=0)
 
     assert (found, finder.bytes_read) == (None, 0)
 
@@ -95,7 +86,7 @@ def test_a_file_shorter_than_the_table_says_is_named(synthetic: Path) -> None:
 
     with pytest.raises(FileChangedError, match=f"ends at byte {len(log)}, it had {len(log) + 50}"):
         FirstRecordFinder().find(
-            reader(log), start=0, end=len(log) + 50, least_timestamp_ms=2**62, least_offset=0
+            reader_of(log), start=0, end=len(log) + 50, least_timestamp_ms=2**62, least_offset=0
         )
 
 
@@ -108,7 +99,7 @@ def test_records_that_cannot_be_decoded_are_said() -> None:
 
     with pytest.raises(DecompressionError, match="varint"):
         FirstRecordFinder().find(
-            reader(bytes(batch)), start=0, end=70, least_timestamp_ms=0, least_offset=0
+            reader_of(bytes(batch)), start=0, end=70, least_timestamp_ms=0, least_offset=0
         )
 
 
@@ -121,7 +112,7 @@ def test_a_search_by_kip33s_index_finds_the_same_record(
     file = data.draw(st.sampled_from(sorted((synthetic / case / "t-0").glob("*.log"))))
     log, base_offset = file.read_bytes(), int(file.stem)
     recovered = SegmentRecoverer(RecoveryOptions(index_interval_bytes=512)).recover(
-        reader(log), size_bytes=len(log), base_offset=base_offset
+        reader_of(log), size_bytes=len(log), base_offset=base_offset
     )
     offsets, times = recovered.offset_entries, recovered.time_entries
     assert offsets is not None and times is not None
@@ -136,7 +127,7 @@ def test_a_search_by_kip33s_index_finds_the_same_record(
 
     found = [
         FirstRecordFinder().find(
-            reader(log),
+            reader_of(log),
             start=lookup_offset(offsets, offset, base_offset=base_offset).position,
             end=len(log),
             least_timestamp_ms=target,
@@ -162,12 +153,12 @@ def test_searches_in_one_segment_share_what_they_read(synthetic: Path, case: str
             "least_offset": record.offset,
         }
         alone = FirstRecordFinder()
-        assert shared.find(reader(log), **search) == alone.find(reader(log), **search)
+        assert shared.find(reader_of(log), **search) == alone.find(reader_of(log), **search)
     search["start"] = record.batch_position
-    shared.find(reader(log), **search)
+    shared.find(reader_of(log), **search)
     before = shared.bytes_read
-    shared.find(reader(log), **search)
+    shared.find(reader_of(log), **search)
     assert shared.bytes_read == before
     shared.forget()
-    shared.find(reader(log), **search)
+    shared.find(reader_of(log), **search)
     assert shared.bytes_read > before

@@ -19,6 +19,7 @@ from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.segments.conversion import Conversion, ConversionOptions, HazardKind
 from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
+from log_reading import reader_of
 from plain_decoder import decompress, plain_records, positions
 from strategies import (
     LOG_APPEND_TIME,
@@ -42,29 +43,20 @@ _CONVERTER = SegmentConverter(SMALL)
 _DIGESTER = RecordDigester(max_batch_bytes=SMALL.max_batch_bytes)
 
 
-def _reader(log: bytes):
-    def read_into(position: int, view: memoryview) -> int:
-        piece = log[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
-    return read_into
-
-
 def _convert(
     log: bytes, *, timestamp_ms: int = -1, options: ConversionOptions | None = None
 ) -> tuple[bytes, Conversion]:
     out = io.BytesIO()
     converter = _CONVERTER if options is None else SegmentConverter(options)
     made = converter.convert(
-        _reader(log), out.write, size_bytes=len(log), timestamp_ms=timestamp_ms
+        reader_of(log), out.write, size_bytes=len(log), timestamp_ms=timestamp_ms
     )
     assert made.converted_bytes == len(out.getvalue())
     return out.getvalue(), made
 
 
 def _digest(log: bytes) -> RecordDigest:
-    return _DIGESTER.digest(_reader(log), size_bytes=len(log))
+    return _DIGESTER.digest(reader_of(log), size_bytes=len(log))
 
 
 def _hazards(made: Conversion) -> dict[HazardKind, tuple[int, int]]:
@@ -140,7 +132,7 @@ def test_the_converted_segment_recovers_like_the_first(referee: Referee, tmp_pat
             after, _ = _convert(before)
 
             first, second = (
-                recoverer.recover(_reader(data), size_bytes=len(data), base_offset=base)
+                recoverer.recover(reader_of(data), size_bytes=len(data), base_offset=base)
                 for data in (before, after)
             )
 
@@ -281,7 +273,7 @@ def test_a_damaged_segment_is_converted_up_to_where_recovery_cuts_it(data: st.Da
     if made.refusal is not None:
         assert made.refusal.position < len(log)
         return
-    walk = ChunkReader(ChunkOptions(needs_body=False)).read(_reader(log), size_bytes=len(log))
+    walk = ChunkReader(ChunkOptions(needs_body=False)).read(reader_of(log), size_bytes=len(log))
     batches = sum(chunk.batches.shape[1] for chunk in walk)
     assert made.converted_batch_count + made.kept_batch_count == batches
     assert made.valid_bytes <= len(log)
@@ -339,7 +331,7 @@ def test_a_batch_too_large_for_memory_refuses_the_segment() -> None:
 
     _, made = _convert(log, options=small)
     digest = RecordDigester(max_batch_bytes=4 * 1024 * 1024).digest(
-        _reader(log), size_bytes=len(log)
+        reader_of(log), size_bytes=len(log)
     )
 
     assert made.refusal is not None
@@ -403,6 +395,6 @@ def test_a_file_that_shrinks_and_a_full_disk_are_errors() -> None:
         raise OSError("no space left on device")
 
     with pytest.raises(FileChangedError):
-        _CONVERTER.convert(_reader(log), io.BytesIO().write, size_bytes=len(log) + 1)
+        _CONVERTER.convert(reader_of(log), io.BytesIO().write, size_bytes=len(log) + 1)
     with pytest.raises(OSError, match="no space"):
-        _CONVERTER.convert(_reader(log), full, size_bytes=len(log))
+        _CONVERTER.convert(reader_of(log), full, size_bytes=len(log))

@@ -4,49 +4,30 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from kafka_segments.audit.decide.consequences import Consequence, is_finding
 from kafka_segments.audit.decide.judgement import Judgement
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.catalog import INDEX_AUDITS
 
 Row = dict[str, Any]
 LOG_COLUMNS = ("cluster", "broker_id", "log_dir", "topic", "partition", "source", "relative_path")
+_OF_THE_RUN = ("kafka_version", "run_id", "decided_at")
 AUDITED = StructType(
     [
-        StructField("cluster", StringType()),
-        StructField("broker_id", IntegerType()),
-        StructField("log_dir", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("base_offset", LongType()),
-        StructField("path", StringType()),
-        StructField("suffix", StringType()),
-        StructField("size_bytes", LongType()),
-        StructField("verdict", StringType()),
-        StructField("kind", StringType()),
-        StructField("message", StringType()),
-        StructField("entries", LongType()),
-        StructField("rebuilt_entries", LongType()),
-        StructField("effect", StringType()),
-        StructField("consequence", StringType()),
-        StructField("action", StringType()),
-        StructField("is_finding", BooleanType()),
+        *(
+            StructField(column.name, column.dataType)
+            for column in INDEX_AUDITS.schema
+            if column.name not in _OF_THE_RUN
+        ),
         StructField("source", StringType()),
         StructField("relative_path", StringType()),
         StructField("unfolded", BinaryType()),
         StructField("end_offset", LongType()),
     ]
 )
-"""The columns of the rows.
+"""The columns of the rows: those of ``index_audits`` but for the run's, and some for the way there.
 
 ``unfolded``: a ``.txnindex`` that is judged when the segments before it are; null in all other
 rows. ``end_offset``: the last offset in the manifest of a tiered segment; null in all other rows.

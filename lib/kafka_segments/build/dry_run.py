@@ -17,11 +17,11 @@ from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.keys import SEGMENT_KEYS
 
 _MOST_ROWS = 200_000
 _MOST_BYTES = 64 * 1024 * 1024
-_KEYS = ("cluster", "broker_id", "log_dir", "topic", "partition", "base_offset")
-_READ = (*_KEYS, "path", "fingerprint", "vanished_at")
+_READ = (*SEGMENT_KEYS, "path", "fingerprint", "vanished_at")
 
 
 class _Known(NamedTuple):
@@ -87,7 +87,7 @@ def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
     if rows is None:
         return None
     return {
-        tuple(row[key] for key in _KEYS): _Known(
+        tuple(row[key] for key in SEGMENT_KEYS): _Known(
             row["path"], row["fingerprint"], row["vanished_at"] is not None
         )
         for row in rows

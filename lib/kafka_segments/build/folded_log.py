@@ -1,6 +1,7 @@
 """The fold over one log: what crosses its segments is decided in order, its files are published."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
@@ -26,6 +27,7 @@ from kafka_segments.wire.names import (
     TXN_INDEX_SUFFIX,
     file_name,
 )
+from kafka_segments.wire.reading import ReadInto
 
 _MAX_OFFSET = 2**63 - 1
 
@@ -181,6 +183,13 @@ class FoldedLog:
         self._recoverer = self._recoverer or SegmentRecoverer(self._recovery)
         return self._recoverer
 
+    @contextmanager
+    def _opened(self, segment: SegmentSummary) -> Iterator[ReadInto]:
+        """Open the file that has a segment; a piece of a split one begins behind its start."""
+        name, position = self._places[segment.base_offset]
+        with open_segment(place(self._folder[0]).child(self._folder[1], name)) as opened:
+            yield shifted(opened.read_into, position)
+
     def _read_again(
         self, segment: SegmentSummary, start_offset: int, end_offset: int | None
     ) -> ProducerSummary:
@@ -188,13 +197,11 @@ class FoldedLog:
 
         If the file is gone, the summary of the whole segment stands for it.
         """
-        name, position = self._places[segment.base_offset]
-        file = place(self._folder[0]).child(self._folder[1], name)
         try:
-            with open_segment(file) as opened:
+            with self._opened(segment) as read_into:
                 return producers_between(
                     self._its_recoverer(),
-                    shifted(opened.read_into, position),
+                    read_into,
                     size_bytes=segment.valid_bytes,
                     base_offset=segment.base_offset,
                     start_offset=start_offset,
@@ -205,13 +212,11 @@ class FoldedLog:
 
     def _reaches(self, segment: SegmentSummary, offset: int) -> bool:
         """Look up an offset as a load does at its end; if the file is gone, it counts as found."""
-        name, position = self._places[segment.base_offset]
-        file = place(self._folder[0]).child(self._folder[1], name)
         try:
-            with open_segment(file) as opened:
+            with self._opened(segment) as read_into:
                 return reaches(
                     self._its_recoverer(),
-                    shifted(opened.read_into, position),
+                    read_into,
                     size_bytes=segment.valid_bytes,
                     base_offset=segment.base_offset,
                     offset=offset,

@@ -10,11 +10,10 @@ from pyspark.sql.types import StringType, StructField
 from kafka_segments.build.scanner import Scanned
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.wire import batches
 
-CODECS = dict(
-    enumerate(("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7"))
-)
-TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
+CODECS = dict(enumerate(batches.CODECS))
+TIMESTAMP_TYPES = dict(enumerate(batches.TIMESTAMP_TYPES, start=-1))
 _NS_A_MS = 1_000_000
 _MOST_MS = (2**63 - 1) // _NS_A_MS
 

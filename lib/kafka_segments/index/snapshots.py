@@ -28,7 +28,6 @@ from kafka_segments.wire.crc import crc32c
 SNAPSHOT_HEADER_BYTES = 10
 SNAPSHOT_ENTRY_BYTES = 46
 _VERSION = 1
-_CRC_AT = 2
 _CRC_FROM = 6
 _ENTRY = np.dtype(
     [

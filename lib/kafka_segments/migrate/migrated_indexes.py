@@ -1,8 +1,13 @@
 """Make the index files that a migrated segment gets."""
 
+from pathlib import Path
+
 from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
+from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.segment import SegmentRecovery
+from kafka_segments.migrate.planned_segment import PlannedSegment
 from kafka_segments.segments.format_files import Around, FormatFiles
+from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire.reading import ReadInto
 
 
@@ -18,6 +23,27 @@ class MigratedIndexes:
         self._by_mtime = None
         if rule is not WithoutTimestamps.EMPTY:
             self._by_mtime = FormatFiles(Kip33Format(without_timestamps=rule))
+
+    def make_of_log(
+        self, recoverer: SegmentRecoverer, segment: PlannedSegment, log: Path
+    ) -> tuple[SegmentRecovery, dict[str, bytes]]:
+        """Recover a log of a segment; return its recovery and its index files.
+
+        Raises:
+            FileChangedError: the file ended before its size.
+            OSError: it cannot be read.
+        """
+        with open_segment(place(str(log))) as opened:
+            recovery = recoverer.recover(
+                opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
+            )
+            files = self.make(
+                recovery,
+                opened.read_into,
+                base_offset=segment.base_offset,
+                around=segment.around,
+            )
+        return recovery, files
 
     def make(
         self, recovery: SegmentRecovery, read_into: ReadInto, *, base_offset: int, around: Around

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from kafka_segments.errors import CorruptIndexError, FileChangedError, SetAsideError
 from kafka_segments.index.offset_index import check_offset_index
 from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.index.time_index import check_time_index
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
@@ -72,7 +71,10 @@ class SegmentProver:
                 f"its mtime is {migrated.mtime_ns} ns, that of the first log {first.mtime_ns}:"
                 " plan again",
             )
-        recoveries = [self._check_indexes(segment, folder / name) for folder in (before, after)]
+        recoveries = [
+            self._indexes.make_of_log(self._recoverer, segment, folder / name)
+            for folder in (before, after)
+        ]
         behind = recoveries[1][0].truncated_bytes
         if behind:
             raise SetAsideError(after / name, f"recovery would cut off its last {behind} bytes")
@@ -111,22 +113,6 @@ class SegmentProver:
     def _digest(self, log: Path) -> RecordDigest:
         with open_segment(place(str(log))) as opened:
             return self._digester.digest(opened.read_into, size_bytes=opened.size_bytes)
-
-    def _check_indexes(
-        self, segment: PlannedSegment, log: Path
-    ) -> tuple[SegmentRecovery, dict[str, bytes]]:
-        """Recover a log; return its recovery and index files."""
-        with open_segment(place(str(log))) as opened:
-            recovery = self._recoverer.recover(
-                opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
-            )
-            files = self._indexes.make(
-                recovery,
-                opened.read_into,
-                base_offset=segment.base_offset,
-                around=segment.around,
-            )
-        return recovery, files
 
 
 def _folders(log: StagedLog) -> _Folders:

@@ -55,16 +55,7 @@ class SegmentStager:
             log = self._convert(segment)
         elif segment.action is Action.CUT:
             log = _cut(segment)
-        with open_segment(place(str(log))) as opened:
-            recovery = self._recoverer.recover(
-                opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
-            )
-            files = self._indexes.make(
-                recovery,
-                opened.read_into,
-                base_offset=segment.base_offset,
-                around=segment.around,
-            )
+        recovery, files = self._indexes.make_of_log(self._recoverer, segment, log)
         if recovery.truncated_bytes:
             raise other_end(segment, recovery.valid_bytes)
         for suffix, data in files.items():

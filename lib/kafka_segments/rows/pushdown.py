@@ -27,7 +27,6 @@ from kafka_segments.sources.walk import SegmentFile
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 _OFFSETS = ("offset", "base_offset", "last_offset")
-_TIMESTAMPS = ("timestamp_ms", "max_timestamp_ms")
 
 
 def may_hold(filters: Iterable[Filter], segment: SegmentFile) -> bool:

@@ -14,7 +14,6 @@ from kafka_segments.wire.names import parse_segment_name
 
 LOG, INDEXES, MANIFEST = ".log", ".indexes", ".rsm-manifest"
 TIERED_SUFFIXES = (LOG, INDEXES, MANIFEST)
-_ID_CHARACTERS = 22
 _ID = r"[A-Za-z0-9_-]{22}"
 _OBJECT = re.compile(rf"([0-9]{{20}})-({_ID})(\.[a-z-]+)", re.ASCII)
 _WITH_UUID = re.compile(
