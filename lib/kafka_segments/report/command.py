@@ -4,19 +4,14 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, clock, run, verbose_option
-from kafka_segments.console.strict_options import MOMENT_MS, Command
+from kafka_segments.console.options import DONE, ROOT, clock, now_ms_option, run, verbose_option
+from kafka_segments.console.strict_options import Command
 
 
 @click.command(cls=Command, reads=("segments", "runs"))
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
-@click.option(
-    "--now-ms",
-    type=MOMENT_MS,
-    metavar="MS",
-    help="The moment to take as now, in ms since 1970; default: the clock.",
-)
+@now_ms_option
 @verbose_option
 def report(**options: Any) -> None:
     """Write one self-contained HTML page: spans, disk, damage, timestamps, indexes, retention.
