@@ -1,7 +1,7 @@
 """Configurations as Kafka's files and tools write them: server.properties, kafka-configs.
 
-Values stay text here; keys are turned into the topic's own, with ``_`` for ``.``. Sources:
-ServerTopicConfigSynonyms, AbstractKafkaConfig.logRetentionTimeMillis, ConfigCommand.
+Values stay text. A broker's key becomes the topic's key that it is the default of, with ``_`` for
+``.``. Source: ServerTopicConfigSynonyms, AbstractKafkaConfig.logRetentionTimeMillis, ConfigCommand.
 """
 
 import re
@@ -51,7 +51,7 @@ GONE_KEYS = (
     "inter.broker.protocol.version",
     "zookeeper.connect",
 )
-"""Settings of clusters before 4.0 that a 4.x broker does not know or does not heed."""
+"""Settings of clusters before 4.0 that a 4.x broker ignores."""
 _MS_OF = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _ROLL_MS_OF = {
     "segment_ms": {"log.roll.ms": 1, "log.roll.hours": 3_600_000},
@@ -68,10 +68,10 @@ _UNSET = "null"
 
 
 class DescribedConfigs(NamedTuple):
-    """What ``kafka-configs --describe`` prints of a topic or a broker.
+    """The settings that ``kafka-configs --describe`` prints for one topic or broker.
 
     ``topic`` is None for brokers; ``broker_id`` is None for the defaults of the whole cluster.
-    ``line`` is the one that names it.
+    ``line`` is the number of the line that names the topic or broker.
     """
 
     topic: str | None
@@ -81,7 +81,10 @@ class DescribedConfigs(NamedTuple):
 
 
 class GoneSetting(NamedTuple):
-    """One of ``GONE_KEYS`` that is set; topic and broker_id are None in server.properties."""
+    """A setting of ``GONE_KEYS`` that is set.
+
+    ``topic`` and ``broker_id`` are None if it comes from server.properties.
+    """
 
     topic: str | None
     broker_id: int | None
@@ -90,20 +93,20 @@ class GoneSetting(NamedTuple):
 
 
 def find_gone_in_properties(name: str, text: str) -> list[GoneSetting]:
-    """Find settings of before 4.0 in a server.properties file.
+    """Return the settings of ``GONE_KEYS`` in a server.properties file.
 
     Raises:
-        CorruptTextError: no Java properties.
+        CorruptTextError: the text is not Java properties.
     """
     properties = _properties(name, text)
     return [GoneSetting(None, None, key, properties[key]) for key in GONE_KEYS if key in properties]
 
 
 def find_gone_in_described(name: str, text: str) -> list[GoneSetting]:
-    """Find settings of before 4.0 in what ``kafka-configs --describe`` printed.
+    """Return the settings of ``GONE_KEYS`` in the output of ``kafka-configs --describe``.
 
     Raises:
-        CorruptTextError: not that tool's output.
+        CorruptTextError: the text is not that tool's output.
     """
     found = []
     for _, header, entries in _blocks(name, text):
@@ -118,10 +121,10 @@ def find_gone_in_described(name: str, text: str) -> list[GoneSetting]:
 
 
 def parse_server_properties(name: str, text: str) -> dict[str, str]:
-    """Read the topic defaults of a server.properties file, as text; other keys are left out.
+    """Return the topics' defaults in a server.properties file, as text; other keys are left out.
 
     Raises:
-        CorruptTextError: no Java properties, or a retention that a broker refuses at start.
+        CorruptTextError: the text is not Java properties, or a broker refuses its retention.
     """
     return _topic_defaults(name, _properties(name, text))
 
@@ -134,10 +137,10 @@ def _properties(name: str, text: str) -> dict[str, str]:
 
 
 def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
-    """Read what ``kafka-configs --describe`` printed, for topics, brokers or both.
+    """Return the settings that ``kafka-configs --describe`` printed for topics, brokers or both.
 
     Raises:
-        CorruptTextError: not that tool's output, or a retention that a broker refuses.
+        CorruptTextError: the text is not that tool's output, or a broker refuses a retention.
     """
     found = []
     for number, header, entries in _blocks(name, text):
@@ -161,7 +164,7 @@ def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
 
 
 def _blocks(name: str, text: str) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-    """Return each header with its line's number and the entries below or behind it."""
+    """Return the number of each header's line, the header, and the entries below or beside it."""
     block: tuple[int, re.Match[str], dict[str, str]] | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -204,7 +207,7 @@ def _topic_defaults(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _number(name: str, key: str, text: str, unit_ms: int) -> int:
-    """Read a number as Kafka does: milliseconds are LONG, larger units INT."""
+    """Return a number; as in Kafka, milliseconds are of type LONG, larger units of type INT."""
     kind, bits = ("LONG", 64) if unit_ms == 1 else ("INT", 32)
     value = int(text) if _NUMBER.fullmatch(text.strip()) else 2**bits
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):

@@ -1,4 +1,4 @@
-"""Moments as a person gives them: names of Kafka, ms, ISO 8601 with zone, or back from now.
+"""Moments as a person writes them: Kafka's names, ms, ISO 8601 with a zone, a span back from now.
 
 The names and their numbers are those of ListOffsets. Source: ListOffsetsRequest, OffsetSpec.
 """
@@ -37,7 +37,7 @@ def parse_span(text: str) -> int:
     """Return a length of time such as ``90s``, ``5m``, ``2h``, ``3d``, ``1w``, ``250ms``, in ms.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a length of time, or is longer than 1970 to 9999.
     """
     match = _SPAN.fullmatch(text)
     if match is None:
@@ -52,7 +52,7 @@ def parse_moment(text: str, *, now_ms: int) -> int:
     """Return a moment in ms since 1970, or the negative number of one of Kafka's names.
 
     Raises:
-        UsageError: it is none, has no zone, or lies before 1970.
+        UsageError: the text is not a moment, has no zone, or lies before 1970.
     """
     if text.upper() in NAMED:
         return NAMED[text.upper()]
@@ -77,10 +77,11 @@ def parse_moment(text: str, *, now_ms: int) -> int:
 
 
 def parse_point(option: str, text: str, *, now_ms: int) -> int:
-    """Return a moment that is none of Kafka's names, as ``parse_moment`` reads it.
+    """Return a moment in ms since 1970, written in any way but one of Kafka's names.
 
     Raises:
-        UsageError: it is a name, none at all, or after the year 9999; ``option`` is named.
+        UsageError: it is one of the names, not a moment, or after the year 9999. The message names
+            ``option``.
     """
     moment_ms = parse_moment(text, now_ms=now_ms)
     if not 0 <= moment_ms <= END_OF_TIME_MS:

@@ -1,7 +1,7 @@
 """Building blocks of the compiled kernels: unaligned big-endian loads and the CPU's CRC-32C.
 
-numba has no way to say "load eight bytes from anywhere" or "crc32 instruction", LLVM has
-both. The intrinsics here emit them. None of them checks bounds: their callers do.
+Python cannot tell numba to load eight bytes from any address or to use the CRC instruction. LLVM
+can do both, and the intrinsics here emit its code. They check no bounds: their callers do.
 """
 
 from typing import Any
@@ -13,14 +13,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _CRC_STEPS = {
-    # feature -> (LLVM intrinsic for 8 bytes, its accumulator's bits, and the one for 1 byte)
+    # CPU feature: (intrinsic for 8 bytes, bits of its accumulator,
+    #               intrinsic for 1 byte, bits of its operand)
     "sse4.2": ("llvm.x86.sse42.crc32.64.64", 64, "llvm.x86.sse42.crc32.32.8", 8),
     "crc": ("llvm.aarch64.crc32cx", 32, "llvm.aarch64.crc32cb", 32),
 }
 
 
 def cpu_crc_feature() -> str | None:
-    """Name the host's instruction set with a CRC-32C instruction, or None."""
+    """Return the CPU feature that has a CRC-32C instruction; None if the host has none."""
     features = llvm.get_host_cpu_features()
     architecture = llvm.get_process_triple().partition("-")[0]
     feature = {"x86_64": "sse4.2", "aarch64": "crc", "arm64": "crc"}.get(architecture)
@@ -44,7 +45,7 @@ def _swapped(builder: Any, value: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
-    """Load 8 bytes at ``index`` of a uint8 array, little-endian."""
+    """Return 8 bytes at ``index`` of a uint8 array, little-endian."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _load(context, builder, signature, args, 64)
@@ -54,7 +55,7 @@ def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
-    """Load a big-endian int64 at ``index`` of a uint8 array."""
+    """Return a big-endian int64 at ``index`` of a uint8 array."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _swapped(builder, _load(context, builder, signature, args, 64))
@@ -64,7 +65,7 @@ def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
-    """Load a big-endian int16 at ``index`` of a uint8 array, widened to int64."""
+    """Return a big-endian int16 at ``index`` of a uint8 array, widened to int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _swapped(builder, _load(context, builder, signature, args, 16))
@@ -75,7 +76,7 @@ def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
-    """Load a big-endian int32 at ``index`` of a uint8 array, widened to int64."""
+    """Return a big-endian int32 at ``index`` of a uint8 array, widened to int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _swapped(builder, _load(context, builder, signature, args, 32))
@@ -86,7 +87,7 @@ def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
-    """Load a big-endian uint32 at ``index`` of a uint8 array, widened to uint64."""
+    """Return a big-endian uint32 at ``index`` of a uint8 array, widened to uint64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _swapped(builder, _load(context, builder, signature, args, 32))
@@ -97,7 +98,7 @@ def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def crc32c_step_8(typing_context: Any, crc: Any, word: Any) -> Any:
-    """Feed 8 bytes (little-endian) to the CPU's CRC-32C; without one, do nothing."""
+    """Return the CRC-32C after 8 more bytes (little-endian); ``crc`` itself on a CPU without it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         feature = cpu_crc_feature()
@@ -117,7 +118,7 @@ def crc32c_step_8(typing_context: Any, crc: Any, word: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def crc32c_step_1(typing_context: Any, crc: Any, byte: Any) -> Any:
-    """Feed one byte to the CPU's CRC-32C; without one, do nothing."""
+    """Return the CRC-32C after one more byte; ``crc`` itself on a CPU without the instruction."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         feature = cpu_crc_feature()

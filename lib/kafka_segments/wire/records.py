@@ -1,6 +1,6 @@
-"""Records of a batch v2: the compiled check that they are what their batch says.
+"""The compiled check of the records in a batch v2: do they have the form that the batch says?
 
-All numbers are varints, zig-zag::
+All numbers are zig-zag varints::
 
     length          bytes after this field
     attributes      int8, unused
@@ -54,7 +54,7 @@ def _bad_varint(failure: Any, next_at: Any, at: Any, most: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def _check_headers(data: Any, at: Any, end: Any, failure: Any) -> Any:
-    """Check a record's headers, which must end where the record ends."""
+    """Check the headers of a record; ``failure[1]`` is then the position behind them."""
     count, next_at = read_varint(data, at, end)
     if next_at < 0:
         return _bad_varint(failure, next_at, at, 5)
@@ -79,7 +79,7 @@ def _check_headers(data: Any, at: Any, end: Any, failure: Any) -> Any:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _check_record(data: Any, at: Any, end: Any, failure: Any) -> Any:
-    """Check the record at ``at``; where it is good, its end is in FOUND."""
+    """Check the record at ``at``; if it is good, ``failure[1]`` is the position behind it."""
     length, next_at = read_varint(data, at, end)
     if next_at < 0:
         return _bad_varint(failure, next_at, at, 5)
@@ -118,7 +118,10 @@ def _check_record(data: Any, at: Any, end: Any, failure: Any) -> Any:
 
 @njit  # type: ignore[untyped-decorator]
 def check_records(data: Any, start: Any, end: Any, count: Any, failure: Any) -> Any:
-    """Check that ``data[start:end]`` is ``count`` records and nothing else."""
+    """Check that ``data[start:end]`` holds ``count`` records and nothing else.
+
+    Return ``OK``, or the code of the first failure; ``failure`` then says what was found and where.
+    """
     if count < 0:
         return fail(failure, BAD_COUNT, count, 0, start)
     if count > (end - start) // MIN_RECORD_BYTES:

@@ -1,7 +1,7 @@
-"""The manifest of a segment in Aiven's tiered storage: JSON, written when all else is uploaded.
+"""The manifest of a segment in Aiven's tiered storage: JSON, uploaded after the other objects.
 
-Nothing in it is trusted: every number is checked for its type and bounds, also those of
-``remoteLogSegmentMetadata``, which the plugin only writes.
+Every value is checked for its type and bounds before it is used, also in
+``remoteLogSegmentMetadata``, which the plugin writes and never reads.
 
 Source: io.aiven.kafka.tieredstorage.manifest: SegmentManifestV1, SegmentIndexesV1,
 KafkaTypeSerdeModule.
@@ -31,14 +31,14 @@ _PARTS = {
 
 
 class IndexPart(NamedTuple):
-    """Where an index lies in the object of a segment's indexes, in bytes."""
+    """The position and size in bytes of one index in the object that holds all of a segment's."""
 
     position: int
     size: int
 
 
 class RemoteSegment(NamedTuple):
-    """A segment as the broker announced it; ``end_offset`` is its last one, inclusive.
+    """A segment as the broker described it at the upload; ``end_offset`` is its last offset.
 
     Source: RemoteLogSegmentMetadata.
     """
@@ -56,7 +56,10 @@ class RemoteSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class SegmentManifest:
-    """A manifest, checked. ``parts``: by the suffix of the file that each would be."""
+    """The checked values of a manifest.
+
+    ``parts`` is keyed by the suffix that the file would have on a broker's disk.
+    """
 
     chunks: ChunkIndex
     is_compressed: bool
@@ -66,10 +69,10 @@ class SegmentManifest:
 
 
 def parse_manifest(name: str, data: bytes) -> SegmentManifest:
-    """Read a manifest, an object ``name``.
+    """Return the values of the manifest in object ``name``.
 
     Raises:
-        CorruptTextError: it is none, of another version, or a value in it cannot be.
+        CorruptTextError: it is not a manifest, its version is unknown, or a value is impossible.
     """
     try:
         top = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
@@ -96,7 +99,7 @@ def _no_constant(text: str) -> None:
 
 
 class _Reader:
-    """Takes values of the right type and size out of objects, or says what is wrong."""
+    """Reads values from JSON objects and refuses those of a wrong type or size."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,8 @@
 """Names of objects of tiered storage.
 
 Aiven's plugin names them ``<prefix><topic>-<topic id>/<partition>/<offset>-<segment id>.<suffix>``.
-Ids are 22 characters of url-safe base64 and may begin with a dash, so they are cut off by length.
+An id has 22 characters of url-safe base64 and may begin with a dash, so its length says where it
+begins.
 
 Source: io.aiven.kafka.tieredstorage.ObjectKeyFactory; RemoteLogSegmentFileset for names with ids
 below ``<topic>-<partition>``.
@@ -34,7 +35,7 @@ class TieredFolder(NamedTuple):
 
 
 class TieredName(NamedTuple):
-    """An object of a segment in Aiven's layout; ``suffix`` begins with its dot."""
+    """The name of a segment's object in Aiven's layout; ``suffix`` includes its dot."""
 
     base_offset: int
     segment_id: str
@@ -42,12 +43,12 @@ class TieredName(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """What the segment's objects have in common."""
+        """The part of the name that all objects of the segment share."""
         return f"{self.base_offset:020d}-{self.segment_id}"
 
 
 def parse_tiered_folder(topic_folder: str, partition_folder: str) -> TieredFolder | None:
-    """Read ``<topic>-<topic id>`` and ``<partition>``; None where they are no such folders."""
+    """Return what two folder names say: ``<topic>-<topic id>`` and ``<partition>``; else None."""
     topic = _TOPIC_FOLDER.fullmatch(topic_folder)
     if topic is None or _PARTITION.fullmatch(partition_folder) is None:
         return None
@@ -56,7 +57,7 @@ def parse_tiered_folder(topic_folder: str, partition_folder: str) -> TieredFolde
 
 
 def parse_tiered_name(name: str) -> TieredName | None:
-    """Read the name of an object in a partition's folder, None where it is no segment's."""
+    """Return what the name of an object says; None if it does not belong to a segment."""
     match = _OBJECT.fullmatch(name)
     if match is None or int(match[1]) > _MAX_INT64:
         return None
@@ -64,13 +65,13 @@ def parse_tiered_name(name: str) -> TieredName | None:
 
 
 def tiered_folder_of(path: str) -> TieredFolder | None:
-    """Read the last two components of a folder's path or URI."""
+    """Return the partition that a folder's path or URI ends with; None if it does not."""
     parts = path.rstrip("/").rsplit("/", 2)
     return parse_tiered_folder(parts[-2], parts[-1]) if len(parts) > 1 else None
 
 
 def tiered_log_of(path: str) -> TieredName | None:
-    """Read the path of a log in Aiven's layout; None: it is another file."""
+    """Return the name of a log in Aiven's layout; None if the path is that of another file."""
     folder, _, name = path.rpartition("/")
     parsed = parse_tiered_name(name)
     if parsed is None or parsed.suffix != LOG or tiered_folder_of(folder) is None:

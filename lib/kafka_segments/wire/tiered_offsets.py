@@ -1,4 +1,4 @@
-"""What ``kafka-get-offsets --time latest-tiered`` prints: one ``topic:partition:offset`` a line."""
+"""The output of ``kafka-get-offsets --time latest-tiered``: lines of ``topic:partition:offset``."""
 
 import re
 
@@ -9,12 +9,13 @@ _LINE = re.compile(r"(\S+):([0-9]{1,9}):(-?[0-9]{1,18})?", re.ASCII)
 
 
 def parse_tiered_offsets(name: str, text: str) -> list[PartitionOffset]:
-    """Read the highest offset of each partition in remote storage; -1: none is there.
+    """Return the highest offset of each partition in remote storage; -1 means that it has none.
 
-    A partition without an offset (no leader) is left out; of several lines the last counts.
+    A partition that has no leader is printed without an offset and is left out. If a partition
+    has several lines, the last one counts.
 
     Raises:
-        CorruptTextError: a line of another form.
+        CorruptTextError: a line has another form.
     """
     found: dict[tuple[str, int], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
