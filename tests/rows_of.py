@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 LOG = "cluster string, broker_id int, log_dir string, topic string, partition int"
 _KEY = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partition": 0}
@@ -11,6 +12,6 @@ _KEY = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partitio
 
 def frame(spark: SparkSession, columns: str, *rows: Mapping[str, Any]) -> DataFrame:
     """Give rows with a log's key and ``columns``; what a row does not name is null."""
-    names = [column.split()[0] for column in f"{LOG}, {columns}".split(", ")]
-    values = [tuple((_KEY | dict(row)).get(name) for name in names) for row in rows]
-    return spark.createDataFrame(values, f"{LOG}, {columns}")
+    schema = StructType.fromDDL(f"{LOG}, {columns}")
+    values = [tuple((_KEY | dict(row)).get(name) for name in schema.fieldNames()) for row in rows]
+    return spark.createDataFrame(values, schema)
