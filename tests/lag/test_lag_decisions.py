@@ -1,0 +1,97 @@
+"""Which commits count at a moment, and what is the first unread record of each."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from kafka_segments.lag.decide import decide_commits, first_unread, of_groups
+from rows_of import frame
+
+AT_MS = 1_000
+COMMIT = (
+    "cluster string, offsets_partition int, position long, producer_id long, control_type int,"
+    " group_id string, topic string, topic_partition int, committed_offset long,"
+    " commit_timestamp_ms long, record_timestamp_ms long, problem string"
+)
+
+
+def _commits(spark: SparkSession, *rows: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    names = [column.split()[0] for column in COMMIT.split(", ")]
+    known = {"cluster": "c", "offsets_partition": 0, "topic": "t", "topic_partition": 0}
+    values = [
+        tuple({**known, "position": place, "commit_timestamp_ms": 10, **row}.get(n) for n in names)
+        for place, row in enumerate(rows)
+    ]
+    found = spark.createDataFrame(values, COMMIT).transform(decide_commits(at_ms=AT_MS)).collect()
+    rows_by_group = {
+        row["group_id"]: (row["committed_offset"], row["commit_timestamp_ms"], row["problem"])
+        for row in found
+    }
+    assert len(rows_by_group) == len(found)
+    return rows_by_group
+
+
+def test_a_commit_in_a_transaction_counts_by_its_producers_next_marker(spark: SparkSession) -> None:
+    abort, commit = 0, 1
+    sent = [
+        ("committed", 1, 5), ("aborted", 2, 5), ("open", 3, 5), ("other", 4, 5),
+        (None, 1, commit), (None, 2, abort), (None, 4, abort), (None, 4, commit),
+    ]  # fmt: skip
+    rows = [
+        {"group_id": group, "producer_id": producer, "committed_offset": value}
+        if group
+        else {"producer_id": producer, "control_type": value}
+        for group, producer, value in sent
+    ]
+
+    assert _commits(spark, *rows, {"group_id": "plain", "committed_offset": 7}) == {
+        "committed": (5, 10, None),
+        "plain": (7, 10, None),
+    }
+
+
+def test_the_last_record_of_a_key_counts_that_is_not_later(spark: SparkSession) -> None:
+    at, later = {"commit_timestamp_ms": AT_MS}, {"commit_timestamp_ms": AT_MS + 1}
+    rows = [
+        {"group_id": "a", "committed_offset": 1},
+        {"group_id": "a", "committed_offset": 2, **at},
+        {"group_id": "a", "committed_offset": 3, **later},
+        {"group_id": "later", "committed_offset": 4, **later},
+        {"group_id": "gone", "committed_offset": 5},
+        {"group_id": "gone", "commit_timestamp_ms": None, "record_timestamp_ms": 20},
+        {"group_id": "back", "committed_offset": 6},
+        {"group_id": "back", "commit_timestamp_ms": None, "record_timestamp_ms": AT_MS + 1},
+        {"group_id": "", "topic": "", "problem": "bytes that nobody reads"},
+    ]
+
+    assert _commits(spark, *rows) == {
+        "a": (2, AT_MS, None),
+        "later": (None, None, None),
+        "back": (6, 10, None),
+        "": (None, 10, "bytes that nobody reads"),
+    }
+
+
+def test_groups_are_chosen_with_what_could_not_be_read(spark: SparkSession) -> None:
+    commits = spark.createDataFrame([("a",), ("b",), ("",)], "group_id string")
+
+    chosen = [commits.transform(of_groups(groups)).collect() for groups in (["a"], [])]
+
+    assert [{row["group_id"] for row in rows} for rows in chosen] == [{"a", ""}, {"a", "b", ""}]
+
+
+def test_the_first_unread_record_is_the_least_that_was_found(spark: SparkSession) -> None:
+    columns = "committed_offset long, found_offset long, found_timestamp_ms long, problem string"
+    found = frame(
+        spark,
+        columns,
+        {"committed_offset": 5, "found_offset": 9, "found_timestamp_ms": 1},
+        {"committed_offset": 5, "found_offset": 7, "found_timestamp_ms": 3},
+        {"committed_offset": 5},
+        {"committed_offset": 8, "problem": "gone"},
+        {"committed_offset": 8},
+    )
+
+    rows = first_unread(found).orderBy("committed_offset").collect()
+
+    assert [tuple(row)[5:] for row in rows] == [(5, 7, 3, None), (8, None, None, "gone")]
