@@ -6,8 +6,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.entries import rescanned_segments, with_gone
-from kafka_segments.build.decide.folding import needs_fold, rejudged, segments_to_fold
-from kafka_segments.build.decide.plan import RETOUCH, SAME, SCAN, plan_scan
+from kafka_segments.build.decide.folding import (
+    has_transactions,
+    needs_fold,
+    rejudged,
+    segments_to_fold,
+    with_log_start,
+)
+from kafka_segments.build.decide.plan import (
+    GONE,
+    RETOUCH,
+    SAME,
+    SCAN,
+    count_work,
+    plan_scan,
+)
+from kafka_segments.build.decide.plan import (
+    KNOWN as KNOWN_ROWS,
+)
 from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from rows_of import frame
@@ -183,3 +199,52 @@ def test_entries_of_segments_that_were_read_again_are_gone_where_they_are_not_fo
         (5, 71, False),
         (9, 140, True),
     ]
+
+
+def test_a_segment_can_matter_to_others_by_transactions_markers_or_epochs(
+    spark: SparkSession,
+) -> None:
+    check, begin = 0, 1
+    segments = frame(
+        spark,
+        "transaction_steps array<struct<kind: int>>, damage struct<kind: string>,"
+        " leader_epochs array<struct<start_offset: long>>",
+        {},
+        {"transaction_steps": [], "leader_epochs": []},
+        {"transaction_steps": [(check,)], "damage": ("bad_checksum",), "leader_epochs": [(0,)]},
+        {"transaction_steps": [(check,), (begin,)]},
+        {"damage": ("bad_marker",)},
+        {"leader_epochs": [(0,), (-1,)]},
+    )
+
+    rows = segments.select(has_transactions().alias("can")).collect()
+
+    assert [row["can"] for row in rows] == [False, False, False, True, True, True]
+
+
+def test_a_log_without_a_checkpointed_start_begins_at_0(spark: SparkSession) -> None:
+    starts = spark.createDataFrame(
+        [("/d", "t", 0, 7)], "log_dir string, topic string, partition int, log_start_offset long"
+    )
+    segments = frame(spark, "base_offset long", {}, {"partition": 1})
+
+    rows = segments.transform(with_log_start(starts)).collect()
+
+    assert {row["partition"]: row["log_start_offset"] for row in rows} == {0: 7, 1: 0}
+
+
+def test_work_is_counted_by_what_is_done_with_a_segment(spark: SparkSession) -> None:
+    planned = frame(
+        spark,
+        "plan string, size_bytes long, is_known boolean",
+        {"plan": SCAN, "size_bytes": 3, "is_known": True},
+        {"plan": SCAN, "size_bytes": 4, "is_known": False},
+        {"plan": SAME, "size_bytes": 5, "is_known": True},
+    )
+    known = frame(spark, "size_bytes long", {"size_bytes": 3}, {"size_bytes": None})
+
+    rows = count_work(planned, known.limit(1), known).collect()
+
+    assert {row["plan"]: tuple(row)[1:] for row in rows} == {
+        SCAN: (2, 7, 1), SAME: (1, 5, 1), GONE: (1, 3, 1), KNOWN_ROWS: (2, 3, 2),
+    }  # fmt: skip

@@ -2,7 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.failover.decide import sum_up_records
+from kafka_segments.failover.decide import ask_other_cluster, plan_failover, sum_up_records
+from rows_of import frame
 
 LOG = ("c", 1, "/d", "t", 0)
 COLUMNS = (
@@ -32,3 +33,86 @@ def test_what_cannot_be_read_around_a_committed_offset_is_a_problem(spark: Spark
         (1, None, None, "/d/t-1/0.log: checksum is 1"),
         (2, None, None, "/d/t-2/0.log: no such file"),
     }
+
+
+def test_the_records_around_a_committed_offset_are_summed_up(spark: SparkSession) -> None:
+    log = {"committed_offset": 5, "is_active": False, "path": "/p"}
+    read = [
+        (3, 900, False), (4, 700, False), (5, 650, True), (6, 660, False), (7, -1, False),
+        (8, 600, None), (9, 0, False),
+    ]  # fmt: skip
+    records = frame(
+        spark,
+        "committed_offset long, is_active boolean, damage struct<kind: string>, path string,"
+        " offset long, timestamp_ms long, is_control boolean, error string",
+        *(
+            {**log, "offset": offset, "timestamp_ms": timestamp, "is_control": is_control}
+            for offset, timestamp, is_control in read
+        ),
+        *(
+            {**log, "topic": "consumed", "offset": offset, "timestamp_ms": 10}
+            for offset in (1, 4)
+        ),
+        {**log, "topic": "old", "offset": 4, "timestamp_ms": 5},
+        {**log, "topic": "old", "offset": 8, "timestamp_ms": 3},
+    )  # fmt: skip
+
+    rows = records.transform(sum_up_records).collect()
+
+    assert {row["topic"]: tuple(row)[5:] for row in rows} == {
+        "t": (700, 0, None),
+        "consumed": (10, None, None),
+        "old": (5, 3, None),
+    }
+
+
+def test_the_other_cluster_is_asked_for_the_target_and_what_lies_behind_it(
+    spark: SparkSession,
+) -> None:
+    aimed = frame(
+        spark,
+        "target_ms long, last_timestamp_ms long",
+        {"target_ms": 4_000, "last_timestamp_ms": 5_000},
+        {"topic": "unread", "target_ms": 0},
+        {"topic": "nothing"},
+    )
+
+    rows = aimed.transform(ask_other_cluster(max_latency_ms=1_000)).collect()
+
+    assert {(row["topic"], row["question"]): row["target_ms"] for row in rows} == {
+        ("t", "to_offset"): 4_000,
+        ("t", "after_last"): 5_001,
+        ("t", "after_margin"): 6_001,
+        ("unread", "to_offset"): 0,
+    }
+
+
+def test_a_group_goes_on_at_the_answer_or_at_the_end_of_the_log_there(spark: SparkSession) -> None:
+    answers = spark.createDataFrame(
+        [
+            ("t", 0, "to_offset", 70, 90, None),
+            ("t", 0, "after_last", 75, 90, None),
+            ("t", 0, "after_margin", None, 90, None),
+            ("u", 0, "to_offset", 5, 9, "unread there"),
+            ("v", 0, "to_offset", 5, 9, "unread there"),
+        ],
+        "topic string, partition int, question string, true_offset long, log_end_offset long,"
+        " problem string",
+    )
+    columns = (
+        "committed_offset long, last_timestamp_ms long, least_unread_timestamp_ms long,"
+        " is_margin_enough boolean, target_ms long, unread_problem string"
+    )
+    topics = ({}, {"topic": "u", "unread_problem": "unread here"}, {"topic": "v"}, {"topic": "w"})
+    aimed = frame(spark, columns, *({"committed_offset": 50, **topic} for topic in topics))
+
+    rows = aimed.transform(plan_failover(answers)).collect()
+
+    names = ("to_offset", "expected_duplicates", "most_duplicates", "problem")
+    assert {row["topic"]: tuple(row[name] for name in names) for row in rows} == {
+        "t": (70, 5, 20, None),
+        "u": (5, None, None, "unread here"),
+        "v": (5, None, None, "unread there"),
+        "w": (None, None, None, None),
+    }
+    assert {row["committed_offset"] for row in rows} == {50}

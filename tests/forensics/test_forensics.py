@@ -4,7 +4,13 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.forensics.decide import Admission, judge_timestamps, sum_by_producer
+from kafka_segments.forensics.decide import (
+    Admission,
+    find_unread,
+    judge_timestamps,
+    only_of_producers,
+    sum_by_producer,
+)
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -97,3 +103,60 @@ def test_limits_count_what_they_would_have_refused(spark: SparkSession) -> None:
     assert (row["refused_after_batches"], row["refused_difference_batches"]) == (1, 1)
     assert row["first_refused_offset"] == 3
     assert (row["future_batches"], row["largest_ahead_ms"]) == (3, HOUR_MS + 1)
+
+
+def test_the_most_frequent_unit_is_a_producers_and_of_equals_the_first_by_name(
+    spark: SparkSession,
+) -> None:
+    seconds, ms = NOW_MS // 1_000, NOW_MS
+    stamps = {1: [ms, seconds, seconds], 2: [ms, ms, seconds], 3: [seconds, ms]}
+    rows = [
+        _batch(number, stamp, producer=producer)
+        for producer, found in stamps.items()
+        for number, stamp in enumerate(found)
+    ]
+
+    found = _summary(spark, rows)
+
+    assert {producer: row["unit"] for producer, row in found.items()} == {1: "s", 2: "ms", 3: "ms"}
+    assert {row["unit_share"] for row in found.values()} == {2 / 3, 1 / 2}
+
+
+def test_without_limits_the_greatest_difference_is_refused_by_none(spark: SparkSession) -> None:
+    ends = [_batch(0, 0), _batch(1, NOW_MS), _batch(2, 0)]
+
+    row = _summary(spark, ends)[7]
+
+    assert (row["refused_before_batches"], row["refused_difference_batches"]) == (0, 0)
+    assert row["first_refused_offset"] is None
+    assert (DEFAULTS.before_ms, DEFAULTS.difference_ms) == (2**63 - 1, 2**63 - 1)
+
+
+def test_what_a_broker_writes_itself_is_no_producers(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [(1, None, False), (2, None, None), (3, None, True), (4, "torn", False)],
+        "offset int, error string, is_control boolean",
+    )
+
+    assert [row["offset"] for row in only_of_producers(rows).collect()] == [1, 2]
+
+
+def test_the_last_segment_of_a_log_may_end_early_and_no_other(spark: SparkSession) -> None:
+    torn = "it ends"
+    batches = spark.createDataFrame(
+        [
+            ("/a/t-0/0.log", 0, 70, torn),
+            ("/a/t-0/9.log", 9, 0, None),
+            ("/a/t-0/9.log", 9, 70, torn),
+            ("/a/t-1/0.log", 0, 0, torn),
+            ("/a/t-2/0.log", 0, 70, None),
+            ("/a/t-3", None, None, "not listed"),
+        ],
+        "path string, segment_base_offset long, position long, error string",
+    )
+
+    found = {row["path"]: row["is_finding"] for row in find_unread(batches).collect()}
+
+    assert found == {
+        "/a/t-0/0.log": True, "/a/t-0/9.log": False, "/a/t-1/0.log": True, "/a/t-3": True,
+    }  # fmt: skip

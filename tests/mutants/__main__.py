@@ -22,15 +22,16 @@ LEAST_SHARE = 0.95
 SURVIVORS = ("survived", "no test")
 _SHARES = (0.15, 0.85)  # of the time for a mutant: cheap tests alone kill most
 _UNIT = "not spark and not airflow and not hdfs"
-# Tests of decisions by themselves, and of the commands around those that have none.
+# Tests of decisions by themselves, the quick ones first, then of the commands around the others.
 _DECISIONS = (
-    "whole/test_decisions", "retention/test_retention_rules", "roll/test_roll_rules",
-    "retention/test_retention", "roll/test_roll", "failover/test_failover",
-    "failover/test_failover_decisions", "roll/test_recut",
-    "lag/test_lag", "latency/test_latency", "forensics/test_forensics",
-    "migrate/test_migration_inventory", "search/test_search", "build/test_build_decisions",
-    "migrate/test_migration_decisions", "report/test_overview", "audit/test_tiered_ranges",
-    "console/test_admission", "roll/test_cutting", "broker_rules/test_release_rules",
+    "whole/test_decisions", "build/test_build_decisions", "failover/test_failover_decisions",
+    "forensics/test_forensics", "lag/test_lag_decisions", "latency/test_latency_decisions",
+    "migrate/test_migration_decisions", "migrate/test_obstacles", "roll/test_append",
+    "search/test_search_decisions", "broker_rules/test_release_rules", "roll/test_cutting",
+    "console/test_admission", "retention/test_retention_rules", "roll/test_roll_rules",
+    "roll/test_recut", "report/test_overview", "audit/test_tiered_ranges", "sql/test_statements",
+    "retention/test_retention", "roll/test_roll", "migrate/test_migration_inventory",
+    "search/test_search", "failover/test_failover", "lag/test_lag", "latency/test_latency",
 )  # fmt: skip
 _ROOMS_LEFT_OUT = {"airflow_dags", "house", "whole"}
 _WARM_SECONDS = 3600
