@@ -11,7 +11,14 @@ from pyspark.sql import functions as F
 from kafka_referee import Referee
 from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.rules import RetentionRules
-from plain_retention import NOW_MS, Log, draw_log, rolled_by_size_then_gone_by_time, run_retention
+from plain_retention import (
+    NOW_MS,
+    Log,
+    Segment,
+    draw_log,
+    rolled_by_size_then_gone_by_time,
+    run_retention,
+)
 
 LOGS = int(os.environ.get("REFEREE_LOGS", "200"))
 VERSIONS = ("0.8.2", "0.10.2", "2.3", "2.8", "3.5", "4.3.1")
@@ -116,3 +123,17 @@ def test_what_stays_goes_at_the_moment_that_is_given_and_not_before(
             for moment in moments
         ]
         assert [row["base_offset"] in deleted for deleted in log_later] == [False, True]
+
+
+def test_without_a_log_start_offset_nothing_lies_below_it(spark: SparkSession) -> None:
+    config = {
+        **rolled_by_size_then_gone_by_time().config,
+        **{"retention_ms": -1, "retention_bytes": -1, "remote_storage_enable": False},
+    }
+    segments = [Segment(base, base + 1, 10, NOW_MS, NOW_MS) for base in (0, 1)]
+    one = Log(segments, high_watermark=2, log_start=0, highest_remote=None, config=config)
+    decide = decide_retention(now_ms=NOW_MS, rules=RetentionRules.of("4.3"))
+
+    rows = frame(spark, [one]).withColumn("log_start_offset", F.lit(None).cast("long"))
+
+    assert [row["decision"] for row in rows.transform(decide).collect()] == ["keep", "keep"]

@@ -93,6 +93,11 @@ def test_the_segment_of_the_log_start_offset_is_read_beside_those_above_it(
         for rows in (segments, cut)
     )
 
+    undated = cut.withColumn("max_timestamp_ms", F.lit(0).cast("long"))
+    asked = frame(spark, "least_timestamp_ms long", {"least_timestamp_ms": 0})
+    at_zero = _chosen(asked.transform(choose_by_timestamp(undated)), "least_timestamp_ms")[0]
+
+    assert at_zero == [(KAFKA, 0), (TRUE, 15), (TRUE, 30)]
     assert whole == [(KAFKA, 0), (TRUE, 15)]
     assert inside == [(KAFKA, 0), (TRUE, 15), (TRUE, 30)]
 

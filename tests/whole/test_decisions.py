@@ -389,6 +389,8 @@ def test_how_far_a_commit_is_behind(spark: SparkSession) -> None:
 
     given = ("status", "offset_lag", "time_lag_ms", "gone_offsets", "is_time_lag_least")
     assert _values(found.orderBy("partition"), *given) == [case[4:] for case in cases]
+    unread = _values(found.orderBy("partition"), "first_unread_offset")
+    assert unread == [(case[2],) for case in cases]
 
 
 def test_what_a_broker_would_refuse_at_the_limits(spark: SparkSession) -> None:
