@@ -46,17 +46,20 @@ def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bo
     Raises:
         UsageError: the warehouse has no segments.
     """
+    run_id = uuid.uuid4().hex
     decided = (
         segments_to_decide(spark, options)
         .transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
-        .withColumn("run_id", F.lit(uuid.uuid4().hex))
+        .withColumn("run_id", F.lit(run_id))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
     )
-    if not dry_run:
-        tables = Warehouse(spark, options.warehouse)
-        tables.create(RETENTION_DECISIONS)
-        tables.append(RETENTION_DECISIONS, decided)
-    return decided
+    if dry_run:
+        return decided
+    tables = Warehouse(spark, options.warehouse)
+    tables.create(RETENTION_DECISIONS)
+    tables.append(RETENTION_DECISIONS, decided)
+    # What is kept is returned: to read it costs less than to decide once more.
+    return tables.read(RETENTION_DECISIONS).where(F.col("run_id") == run_id)
 
 
 def run_what_if(
