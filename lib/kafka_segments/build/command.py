@@ -119,6 +119,6 @@ def _build(
         with progress(spark):
             summary = job.plan_only() if dry_run else job.run()
         if not dry_run:
-            report.segments_of_run(spark, build_options.warehouse, summary.run_id, output)
+            report.segments_of_run(spark, build_options.warehouse, summary, output)
         report.summary(summary, build_options, dry_run=dry_run)
     return FINDINGS if summary.findings else DONE

@@ -15,6 +15,7 @@ from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.upgrades import with_new_columns
 
 
@@ -38,10 +39,10 @@ class BuildWork(NamedTuple):
     known: DataFrame | None
     planned: DataFrame
     load: Load
-    rescanned: int
-    retouched: int
-    vanished: DataFrame | None
-    vanished_count: int
+    rescanned: int = 0
+    retouched: int = 0
+    vanished: DataFrame | None = None
+    vanished_count: int = 0
 
     @property
     def to_scan(self) -> int:
@@ -75,31 +76,58 @@ def plan_build(
     known = _known(warehouse, options)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     found = listed.where(F.col("kind") == kinds.SEGMENT).transform(identify)
-    planned = found.transform(
-        decide.plan_scan(
-            known,
-            options=options.fingerprint_of_options(),
-            full=options.full,
-            needs_next=options.index_format.needs_next,
-        )
-    )
-    vanished = None
-    load, rescanned, retouched = listed_loads.get(kinds.SEGMENT, Load()), 0, 0
     if known is not None:
-        planned = _kept(planned, caches)
-        load, rescanned, retouched = _counts(planned)
-        unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
-        vanished = _kept(known.transform(decide.vanished(found, unseen, now=now)), caches)
+        work = _held_against(known, found, listed, options, now=now, caches=caches)
+        if work is not None:
+            return work._replace(listed=listed.transform(identify), listed_loads=listed_loads)
     return BuildWork(
         listed=listed.transform(identify),
         listed_loads=listed_loads,
+        known=None,
+        planned=found.transform(_plan_scan(None, options)),
+        load=listed_loads.get(kinds.SEGMENT, Load()),
+    )
+
+
+def _held_against(
+    known: DataFrame,
+    found: DataFrame,
+    listed: DataFrame,
+    options: BuildOptions,
+    *,
+    now: Column,
+    caches: ExitStack,
+) -> BuildWork | None:
+    """Return what is new, changed or gone since the table's rows; None if it has no rows."""
+    unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
+    planned = _kept(found.transform(_plan_scan(known, options)), caches)
+    vanished = _kept(known.transform(decide.vanished(found, unseen, now=now)), caches)
+    counted = {row["plan"]: row for row in decide.count_work(planned, vanished, known).collect()}
+    if decide.KNOWN not in counted:
+        return None
+
+    def count(plan: str, column: str) -> int:
+        return counted[plan][column] or 0 if plan in counted else 0
+
+    return BuildWork(
+        listed=listed,
+        listed_loads={},
         known=known,
         planned=planned,
-        load=load,
-        rescanned=rescanned,
-        retouched=retouched,
+        load=Load(count(decide.SCAN, "segments"), count(decide.SCAN, "bytes")),
+        rescanned=count(decide.SCAN, "known"),
+        retouched=count(decide.RETOUCH, "segments"),
         vanished=vanished,
-        vanished_count=0 if vanished is None else vanished.count(),
+        vanished_count=count(decide.GONE, "segments"),
+    )
+
+
+def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:
+    return decide.plan_scan(
+        known,
+        options=options.fingerprint_of_options(),
+        full=options.full,
+        needs_next=options.index_format.needs_next,
     )
 
 
@@ -114,20 +142,7 @@ def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
     if not warehouse.version(SEGMENTS):
         return None
     rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
-    known = rows.where(lies_below(F.col("path"), options.sources))
-    return None if known.isEmpty() else known
-
-
-def _counts(planned: DataFrame) -> tuple[Load, int, int]:
-    """Return what is to be read, how much of it is known, and how much is retouched."""
-    counted = {row["plan"]: row for row in planned.transform(decide.count_plans).collect()}
-    load, rescanned, retouched = Load(), 0, 0
-    if decide.SCAN in counted:
-        scan = counted[decide.SCAN]
-        load, rescanned = Load(scan["segments"], scan["bytes"]), scan["known"]
-    if decide.RETOUCH in counted:
-        retouched = counted[decide.RETOUCH]["segments"]
-    return load, rescanned, retouched
+    return rows.where(lies_below(F.col("path"), options.sources))
 
 
 def _kept(frame: DataFrame, caches: ExitStack) -> DataFrame:

@@ -31,12 +31,14 @@ _SHOWN = (
 )
 
 
-def segments_of_run(spark: SparkSession, warehouse: str, run_id: str, output: str) -> None:
+def segments_of_run(spark: SparkSession, warehouse: str, done: BuildSummary, output: str) -> None:
     """Print the segments that a run read."""
+    if not done.segments_scanned and output != "csv":  # which has its header at least
+        return
     segments = (
         Warehouse(spark, warehouse)
         .read(tables.SEGMENTS)
-        .where(F.col("run_id") == run_id)
+        .where(F.col("run_id") == done.run_id)
         .drop("producers", "transaction_steps")
         .orderBy("log_dir", "topic", "partition", "base_offset")
     )

@@ -10,6 +10,7 @@ from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
+GONE, KNOWN = "gone", "known"
 
 
 def plan_scan(
@@ -107,13 +108,21 @@ def vanished(found: DataFrame, unseen: DataFrame, *, now: Column) -> Transform:
     return transform
 
 
-def count_plans(planned: DataFrame) -> DataFrame:
-    """Count the segments by what a build does with them.
+def count_work(planned: DataFrame, gone: DataFrame, known: DataFrame) -> DataFrame:
+    """Count the segments by what a build does with them, in one query.
 
-    Needs: rows of ``plan_scan``.
-    Gives: ``plan``, ``segments``, ``bytes``, ``known`` (how many of them are known).
+    Needs: rows of ``plan_scan``, of ``vanished``, and of ``segments``.
+    Gives: ``plan`` (also ``GONE`` and ``KNOWN``), ``segments``, ``bytes``, ``known`` (how many of
+        them are known).
     """
-    return planned.groupBy("plan").agg(
+    counted = ("plan", "size_bytes", "is_known")
+    of_table = {"is_known": F.lit(True)}
+    rows = (
+        planned.select(*counted)
+        .unionByName(gone.withColumns({**of_table, "plan": F.lit(GONE)}).select(*counted))
+        .unionByName(known.withColumns({**of_table, "plan": F.lit(KNOWN)}).select(*counted))
+    )
+    return rows.groupBy("plan").agg(
         F.count("*").alias("segments"),
         F.sum("size_bytes").alias("bytes"),
         F.count_if("is_known").alias("known"),
