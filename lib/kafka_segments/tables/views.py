@@ -1,13 +1,16 @@
 """Views for analysts: the tables of a warehouse under their names, with timestamps as such."""
 
 import re
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.errors import UsageError
+from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.missing import missing_tables
@@ -18,34 +21,46 @@ _MOMENT = re.compile(r"((?:.*_)?(?:timestamp|last_modified|at))_ms")
 _YEAR_10000_MS = 253_402_300_800_000
 
 
-def register_views(spark: SparkSession, warehouse: str) -> list[str]:
+def view_names(warehouse: str) -> list[str]:
+    """Return the names of the views that a warehouse gives, sorted; no Spark is asked.
+
+    Raises:
+        UsageError: the warehouse has no tables.
+    """
+    names = [
+        entry.name
+        for entry in list_folder(place(warehouse))
+        if entry.is_folder
+        and _NAME.fullmatch(entry.name)
+        and last_version(join_uri(warehouse, entry.name)) is not None
+    ]
+    if not names:
+        raise UsageError(missing_tables(warehouse))
+    return sorted([*names, HISTORY] if SEGMENTS.name in names else names)
+
+
+def register_views(
+    spark: SparkSession, warehouse: str, *, only: Collection[str] | None = None
+) -> list[str]:
     """Make a temporary view of every table of a warehouse; return their names, sorted.
 
     ``segments`` holds the segments that the last listing found, ``segments_history`` vanished
     ones too. Every column of ms since 1970 gets a TIMESTAMP column beside it, named without
     ``_ms``. It is null if the value is negative (Kafka's -1 means none) or beyond the year 9999.
-    Delta can skip files by conditions on the column in ms only.
+    Delta can skip files by conditions on the column in ms only. ``only``: no other views are made.
 
     Raises:
         UsageError: the warehouse has no tables.
     """
     tables = Warehouse(spark, warehouse)
-    names = sorted(
-        entry.name
-        for entry in list_folder(place(warehouse))
-        if entry.is_folder
-        and _NAME.fullmatch(entry.name)
-        and tables.version(Table(entry.name, 1, ())) is not None
-    )
-    if not names:
-        raise UsageError(missing_tables(warehouse))
-    views = {name: with_timestamps(published(tables, name)) for name in names}
-    if SEGMENTS.name in views:
-        views[HISTORY] = views[SEGMENTS.name]
-        views[SEGMENTS.name] = views[HISTORY].where(F.col("vanished_at").isNull())
-    for name, rows in views.items():
+    names = [name for name in view_names(warehouse) if only is None or name in only]
+    for name in names:
+        table = SEGMENTS.name if name == HISTORY else name
+        rows = with_timestamps(published(tables, table))
+        if name == SEGMENTS.name:
+            rows = rows.where(F.col("vanished_at").isNull())
         rows.createOrReplaceTempView(name)
-    return sorted(views)
+    return names
 
 
 def published(warehouse: Warehouse, name: str) -> DataFrame:
