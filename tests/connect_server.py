@@ -1,13 +1,15 @@
 """A real Spark Connect server, and commands as its clients: each a process of its own."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from connect_client import Done
 from kafka_segments.spark import session as sessions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,6 +59,23 @@ class ConnectServer:
             check=False,
             timeout=_PATIENCE_SECONDS,
         )
+
+    def run_all(self, verbs: Sequence[Sequence[object]]) -> list[Done]:
+        """Run verbs in one session of one client process; gives what became of each."""
+        asked = "".join(json.dumps(list(map(str, verb))) + "\n" for verb in verbs)
+        client = subprocess.run(
+            [sys.executable, str(ROOT / "tests" / "connect_client.py")],
+            input=asked,
+            cwd=self.folder,
+            env=_environment(SPARK_REMOTE=self.url),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE_SECONDS * len(verbs),
+        )
+        done = [Done(*json.loads(line)) for line in client.stdout.splitlines()]
+        assert len(done) == len(verbs), client.stderr[-3000:]
+        return done
 
     def close(self) -> None:
         """End the server, at once where it does not end by itself."""

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.errors import UsageError
 from kafka_segments.sql.decide import Statement, check_names
 from kafka_segments.sql.decide_plan import check_plan, explain_statement
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.views import register_views, view_names
 
 # No files by their path, no variables of the environment in the text, and "x" is a text.
@@ -39,7 +40,7 @@ def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
     Raises:
         UsageError: as ``run_query``.
     """
-    views = view_names(options.warehouse)
+    views = view_names(Warehouse(spark, options.warehouse))
     statement = check_names(options.query, views)
     register_views(spark, options.warehouse, only=statement.reads)
     return _run(spark, statement, views, now_ms=options.now_ms)

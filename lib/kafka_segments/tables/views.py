@@ -8,9 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.files import list_folder, place
-from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.missing import missing_tables
@@ -19,24 +17,6 @@ HISTORY = f"{SEGMENTS.name}_history"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _MOMENT = re.compile(r"((?:.*_)?(?:timestamp|last_modified|at))_ms")
 _YEAR_10000_MS = 253_402_300_800_000
-
-
-def view_names(warehouse: str) -> list[str]:
-    """Return the names of the views that a warehouse gives, sorted; no Spark is asked.
-
-    Raises:
-        UsageError: the warehouse has no tables.
-    """
-    names = [
-        entry.name
-        for entry in list_folder(place(warehouse))
-        if entry.is_folder
-        and _NAME.fullmatch(entry.name)
-        and last_version(join_uri(warehouse, entry.name)) is not None
-    ]
-    if not names:
-        raise UsageError(missing_tables(warehouse))
-    return sorted([*names, HISTORY] if SEGMENTS.name in names else names)
 
 
 def register_views(
@@ -53,14 +33,45 @@ def register_views(
         UsageError: the warehouse has no tables.
     """
     tables = Warehouse(spark, warehouse)
-    names = [name for name in view_names(warehouse) if only is None or name in only]
-    for name in names:
-        table = SEGMENTS.name if name == HISTORY else name
-        rows = with_timestamps(published(tables, table))
-        if name == SEGMENTS.name:
-            rows = rows.where(F.col("vanished_at").isNull())
-        rows.createOrReplaceTempView(name)
-    return names
+    views = [name for name in view_names(tables) if only is None or name in only]
+    for name in views:
+        view_of(tables, name).createOrReplaceTempView(name)
+    return views
+
+
+def view_names(tables: Warehouse) -> list[str]:
+    """Return the names of the views that a warehouse gives, sorted; Spark is not asked.
+
+    Raises:
+        UsageError: the warehouse has no tables.
+    """
+    names = table_names(tables)
+    if not names:
+        raise UsageError(missing_tables(tables.root))
+    return sorted([*names, *([HISTORY] if SEGMENTS.name in names else [])])
+
+
+def table_names(tables: Warehouse) -> list[str]:
+    """Return the names of the tables of a warehouse that have been made, sorted."""
+    return sorted(
+        entry.name
+        for entry in list_folder(place(tables.root))
+        if entry.is_folder
+        and _NAME.fullmatch(entry.name)
+        and tables.version(Table(entry.name, 1, ())) is not None
+    )
+
+
+def view_of(tables: Warehouse, name: str) -> DataFrame:
+    """Return what the view of a name holds, see ``register_views``.
+
+    Raises:
+        UsageError: its table does not exist.
+    """
+    if name == HISTORY:
+        return with_timestamps(published(tables, SEGMENTS.name))
+    rows = with_timestamps(published(tables, name))
+    return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 
 
 def published(warehouse: Warehouse, name: str) -> DataFrame:
