@@ -85,7 +85,6 @@ def local_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-@pytest.mark.usefixtures("spark")
 def local(spark: SparkSession, local_folder: Path, logs: Path) -> dict[str, Done]:
     """What became of each verb in a session of its own."""
     verbs = _verbs(logs, local_folder)

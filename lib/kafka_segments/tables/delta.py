@@ -42,6 +42,7 @@ class Warehouse:
         self.spark = spark
         self.root = root
         self._hadoop_root = hadoop_uri(root)
+        self._made: set[str] = set()  # tables that are known to exist: none goes away meanwhile
 
     def uri(self, table: Table) -> str:
         """Return the URI of a table's folder, as Spark reads it."""
@@ -55,13 +56,19 @@ class Warehouse:
         """
         return last_version(join_uri(self.root, table.name))
 
+    def _exists(self, table: Table) -> bool:
+        """Tell whether a table exists; its log is looked at until it does."""
+        if table.name not in self._made and self.version(table) is not None:
+            self._made.add(table.name)
+        return table.name in self._made
+
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table.
 
         Raises:
             UsageError: the table does not exist.
         """
-        if self.version(table) is None:
+        if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
         return self.spark.read.format("delta").load(self.uri(table))
 
@@ -73,7 +80,7 @@ class Warehouse:
         """
         rows = self.read(table)
         is_of_segments = table.name in {data.name for data in SEGMENT_DATA}
-        if not is_of_segments or self.version(QUARANTINED_SEGMENTS) is None:
+        if not is_of_segments or not self._exists(QUARANTINED_SEGMENTS):
             return rows
         quarantined = self.read(QUARANTINED_SEGMENTS).select(*SEGMENT_KEYS)
         return rows.join(quarantined, list(SEGMENT_KEYS), how="left_anti")
@@ -88,13 +95,14 @@ class Warehouse:
         Raises:
             UsageError: the existing table cannot be brought up to date.
         """
-        if self.version(table) is None:
+        if not self._exists(table):
             with creation_lock(self.root, table.name):
                 if self.version(table) is None:
                     remove_log_without_commit(join_uri(self.root, table.name))
                     self.spark.sql(create_statement(table, self.uri(table)))
                     return
-        bring_up_to_date(self.spark, self.root, table, is_written=is_written)
+        by_spark = self.uri(table)
+        bring_up_to_date(self.spark, self.root, table, by_spark=by_spark, is_written=is_written)
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""

@@ -11,7 +11,6 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.delta_metadata import change_metadata, read_metadata
 from kafka_segments.storage.folder_lock import creation_lock
-from kafka_segments.storage.stores import hadoop_uri
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import SCHEMA_VERSION, Table
 from kafka_segments.tables.keys import Transform
@@ -69,7 +68,9 @@ def upgraded(there: StructType, published: StructType, *, uri: str) -> StructTyp
     return None if after == there else after
 
 
-def bring_up_to_date(spark: SparkSession, root: str, table: Table, *, is_written: bool) -> None:
+def bring_up_to_date(
+    spark: SparkSession, root: str, table: Table, *, by_spark: str, is_written: bool
+) -> None:
     """Give an existing table the schema and, if it is written, the constraints of this release.
 
     The log of the table says what it has, so a table that is up to date costs no query.
@@ -78,6 +79,7 @@ def bring_up_to_date(spark: SparkSession, root: str, table: Table, *, is_written
         spark: the session that changes constraints.
         root: URI of the warehouse.
         table: as it must be.
+        by_spark: URI of the table, as Spark reads it.
         is_written: rows will be written next; constraints of an older release do not matter to a
             table that is only read.
 
@@ -85,9 +87,9 @@ def bring_up_to_date(spark: SparkSession, root: str, table: Table, *, is_written
         UsageError: the table cannot be brought up to date.
     """
     uri = join_uri(root, table.name)
-    there, properties = _described(spark, uri)
+    there, properties = _described(spark, uri, by_spark)
     if is_written:
-        renew_constraints(spark, hadoop_uri(uri), table.constraints, properties)
+        renew_constraints(spark, by_spark, table.constraints, properties)
     if upgraded(there, table.schema, uri=uri) is None:
         return
     with creation_lock(root, table.name):
@@ -104,12 +106,11 @@ def bring_up_to_date(spark: SparkSession, root: str, table: Table, *, is_written
             _LOG.info("%s: brought to version %s of its schema", uri, table.version)
 
 
-def _described(spark: SparkSession, uri: str) -> tuple[StructType, dict[str, str]]:
+def _described(spark: SparkSession, uri: str, by_spark: str) -> tuple[StructType, dict[str, str]]:
     """Return a table's schema and properties, by its log or, where that does not tell, by Delta."""
     found = read_metadata(uri)
     if found is not None:
         return _parsed(found.schema), found.properties
-    by_spark = hadoop_uri(uri)
     rows = spark.sql(f"SHOW TBLPROPERTIES {delta_table(by_spark)}").collect()
     there = spark.read.format("delta").load(by_spark).schema
     return there, {row["key"]: row["value"] for row in rows}
