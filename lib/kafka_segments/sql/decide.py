@@ -125,7 +125,7 @@ def _check_query(text: str, tokens: Sequence[Token], views: Collection[str]) -> 
     if not tokens:
         raise _no_query("DESCRIBE QUERY of nothing")
     try:
-        return _check_read(text, tokens, _parsed(text[tokens[0].start :]), views)
+        return _check_read(text, tokens, _parsed(joined(text, tokens)), views)
     except (SqlglotError, RecursionError, LookupError, TypeError, ValueError) as error:
         raise unreadable(error) from None
 
