@@ -6,13 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_segments.console.options import describe_failure
-from kafka_segments.errors import UsageError
 from kafka_segments.spark.jvm_end import told_by_status
-from kafka_segments.spark.session import (
-    _LOCAL,
-    spark_session,
-    suit_small_data,
-)
+from kafka_segments.spark.session import _LOCAL, suit_small_data
 
 ROOT = Path(__file__).resolve().parents[2]
 _SHUFFLE = "spark.sql.shuffle.partitions"
@@ -43,9 +38,9 @@ def test_submitted_jobs_shuffle_by_their_cores_unless_the_user_says_how(
     cores: int, given: dict[str, str], shuffle: str
 ) -> None:
     settings = dict(given)
-    conf = SimpleNamespace(contains=given.__contains__)
-    context = SimpleNamespace(defaultParallelism=cores, getConf=lambda: conf)
-    spark = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(set=settings.__setitem__))
+    plan = [(f"== Physical Plan ==\n*(1) Range (0, 1, step=1, splits={cores})\n",)]
+    conf = SimpleNamespace(get=settings.get, set=settings.__setitem__)
+    spark = SimpleNamespace(sql=lambda _: SimpleNamespace(collect=lambda: plan), conf=conf)
 
     suit_small_data(spark)  # type: ignore[arg-type]
 
@@ -81,16 +76,6 @@ def test_the_end_of_a_jvm_is_told_in_one_line(
     assert says in told
     assert told.endswith("what was done is kept, run it again")
     assert "\n" not in told
-
-
-def test_a_spark_connect_server_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
-
-    with (
-        pytest.raises(UsageError, match="commands do not run over Spark Connect"),
-        spark_session("test", root=ROOT),
-    ):
-        pass
 
 
 def test_a_failure_of_spark_is_told_by_its_last_cause() -> None:

@@ -19,6 +19,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
@@ -77,7 +78,7 @@ def run_audit(
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     scope = AuditScope(options.recovery, options.version, options.follow_links)
     load = loads.get(kinds.SEGMENT, Load())
-    tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
+    tasks = count_tasks(load, cores=default_parallelism(spark))
     segments = listed.transform(identify).transform(choose_segments)
     judged = (
         segments.transform(pack_segments(load, tasks=tasks))

@@ -22,6 +22,7 @@ from kafka_segments.build.tasks import scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.spark.packing import count_tasks, pack_segments
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.publishing import remove_folder
@@ -110,7 +111,7 @@ class Build:
 
     def _scan(self, work: BuildWork, caches: ExitStack) -> DataFrame:
         make_folders(self._entries_folder())
-        tasks = count_tasks(work.load, cores=self._spark.sparkContext.defaultParallelism)
+        tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
         to_scan = work.planned.where(F.col("plan") == SCAN)
         packed = to_scan.transform(pack_segments(work.load, tasks=tasks))
         scanned = packed.transform(scan_segments(self._scan_options())).persist()

@@ -27,8 +27,9 @@ from kafka_segments.tables.catalog import (
     UNRECOGNIZED_FILES,
     Table,
 )
-from kafka_segments.tables.delta import Warehouse, in_any, sql_text
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.statements import in_any, sql_text
 
 _MOST_TOPICS = 200
 

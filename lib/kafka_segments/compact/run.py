@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.compact.decide.index_folders import (
@@ -204,9 +203,8 @@ def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> 
 
 
 def _compact_table(root: Warehouse, table: Table, options: CompactOptions) -> TableChange:
-    delta = DeltaTable.forPath(root.spark, root.uri(table))
-    before = delta.detail().select("numFiles", "sizeInBytes").collect()[0]
-    root.retried(table, delta.optimize().executeCompaction)
-    after = delta.detail().select("numFiles", "sizeInBytes").collect()[0]
-    delta.vacuum(options.vacuum_hours)
+    before = root.file_totals(table)
+    root.optimize(table)
+    after = root.file_totals(table)
+    root.vacuum(table, hours=options.vacuum_hours)
     return TableChange(table.name, before[0], after[0], before[1], after[1])

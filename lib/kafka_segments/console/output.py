@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.row_stream import stream_rows
 
 if TYPE_CHECKING:
@@ -29,8 +30,11 @@ _WIDE = 160
 
 @contextmanager
 def progress(spark: SparkSession) -> Iterator[None]:
-    """Show the running Spark stage's tasks on stderr, where that is a terminal."""
-    if not sys.stderr.isatty():
+    """Show the running Spark stage's tasks on stderr, where that is a terminal.
+
+    Over Spark Connect nothing is shown: the client does not see the stages of others' jobs.
+    """
+    if not sys.stderr.isatty() or is_connect(spark):
         yield
         return
     console = Console(stderr=True)

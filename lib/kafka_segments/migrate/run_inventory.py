@@ -18,6 +18,7 @@ from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.packing import Load, count_tasks
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import (
     LOG_DIRS,
     LOGS,
@@ -102,7 +103,7 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
     """Add ``formats`` and ``uncounted``, from the table or else from the files."""
     asked = segments.where(is_counted_again(decompresses=decompresses))
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
-    cores = segments.sparkSession.sparkContext.defaultParallelism
+    cores = default_parallelism(segments.sparkSession)
     tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
     counted = count_formats(asked.repartition(tasks), decompresses=decompresses)
     return segments.transform(with_formats(counted, decompresses=decompresses))

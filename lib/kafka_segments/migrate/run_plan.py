@@ -24,6 +24,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import MIGRATION_PLANS
@@ -95,7 +96,7 @@ def _planned(
     if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
     load = loads.get(kinds.SEGMENT, Load())
-    tasks = count_tasks(load, cores=spark.sparkContext.defaultParallelism)
+    tasks = count_tasks(load, cores=default_parallelism(spark))
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     given_ids = spark.createDataFrame(
         list(options.topic_ids.items()), "topic string, given_topic_id string"

@@ -35,13 +35,15 @@ from kafka_segments.migrate.tasks_steps import (
     stage_segments,
 )
 from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
 from kafka_segments.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
-from kafka_segments.tables.delta import Warehouse, sql_text
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
+from kafka_segments.tables.statements import sql_text
 from kafka_segments.wire.checkpoints import LOCK
 
 
@@ -79,7 +81,7 @@ class Migration:
             self._segments()
             .transform(stage_segments(self._rules))
             .transform(decide.logs_of_segments)
-            .repartition(self._spark.sparkContext.defaultParallelism, *LOG_KEYS)
+            .repartition(default_parallelism(self._spark), *LOG_KEYS)
             .transform(finish_logs(self._rules, now_ms=self._now_ms))
         )
         return self._note_outcomes(Step.STAGE, logs)
@@ -159,7 +161,7 @@ class Migration:
         segments = self._plan.where("is_migrated")
         totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
         load = Load(*totals)
-        tasks = count_tasks(load, cores=self._spark.sparkContext.defaultParallelism)
+        tasks = count_tasks(load, cores=default_parallelism(self._spark))
         return segments.withColumn("relative_path", F.col("path")).transform(
             pack_segments(load, tasks=tasks)
         )

@@ -22,6 +22,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources import listed as listing
 from kafka_segments.sources.walk import list_folders, walk_folders
 from kafka_segments.spark.packing import Load
+from kafka_segments.spark.parallelism import default_parallelism
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(
@@ -123,9 +124,11 @@ def list_sources(
     for row in near:
         _add(loads, row.kind, Load(1, row.size_bytes or 0))
     levels = [_to_frame(spark, near)]
+    if not walked.left:
+        return levels[0], loads
     folders = _to_frame(spark, walked.left)
-    tasks = spark.sparkContext.defaultParallelism
-    for _ in range(listing.MOST_LEVELS if walked.left else 0):
+    tasks = default_parallelism(spark)
+    for _ in range(listing.MOST_LEVELS):
         below = folders.where(F.col("kind") == kinds.FOLDER).select("source", "relative_path")
         listed = below.repartition(tasks).mapInArrow(list_below, LISTED).persist()
         caches.callback(listed.unpersist)
@@ -143,8 +146,10 @@ def list_sources(
 
 
 def _to_frame(spark: SparkSession, rows: list[listing.Listed]) -> DataFrame:
+    if not rows:
+        return spark.createDataFrame([], LISTED)  # Connect's client takes no empty table of Arrow
     arrow_schema = to_arrow_schema(LISTED)
-    firsts = range(0, max(len(rows), 1), _ROWS_A_BATCH)
+    firsts = range(0, len(rows), _ROWS_A_BATCH)
     batches = [_to_batch(rows[first : first + _ROWS_A_BATCH], arrow_schema) for first in firsts]
     return spark.createDataFrame(pa.Table.from_batches(batches, arrow_schema))
 

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from kafka_segments.errors import SparkEndedError
+from kafka_segments.spark.connect import is_connect
 
 _PATIENCE_SECONDS = 10.0
 _OUT_OF_MEMORY = 52  # Spark's own status, where a task's thread had no room
@@ -18,7 +19,12 @@ _AGAIN = "what was done is kept, run it again"
 
 
 def jvm_end(spark: SparkSession, error: Exception) -> SparkEndedError | None:
-    """Give what ended a session's JVM, None where it lives and ``error`` has another cause."""
+    """Give what ended a session's JVM, None where it lives and ``error`` has another cause.
+
+    A session of Spark Connect has none: ``connect_session`` tells its end.
+    """
+    if is_connect(spark):
+        return None
     gateway: Any = spark.sparkContext._gateway
     process: subprocess.Popen[bytes] | None = gateway.proc
     if process is None:  # spark-submit started it

@@ -11,11 +11,13 @@ from pathlib import Path
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from kafka_segments.errors import SparkEndedError, UsageError
+from kafka_segments.errors import SparkEndedError
 from kafka_segments.spark.archive import discard, make_archive_later, usable_archive
+from kafka_segments.spark.connect import connect_session, connects
 from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
+from kafka_segments.spark.parallelism import default_parallelism
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 Settings = dict[str, bool | float | int | str | None]
@@ -27,6 +29,12 @@ _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
+}
+# What a client of Spark Connect may set for its session.
+_OF_A_CLIENT = {
+    key: value
+    for key, value in _ALWAYS.items()
+    if key not in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # A run is over before the JVM's optimizing compiler has paid for itself. Without that
@@ -119,16 +127,14 @@ def suit_small_data(spark: SparkSession) -> None:
 
     Two tasks a core shuffle: at least 16, as executors may come late, at most Spark's own 200.
     """
-    context = spark.sparkContext
-    shuffle = max(_LEAST_SHUFFLE, min(2 * context.defaultParallelism, _SPARKS_SHUFFLE))
+    shuffle = max(_LEAST_SHUFFLE, min(2 * default_parallelism(spark), _SPARKS_SHUFFLE))
     suited = {
         _SHUFFLE: str(shuffle),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(shuffle),
         "spark.databricks.delta.snapshotPartitions": "4",
     }
-    given = context.getConf()
     for key, value in suited.items():
-        if not given.contains(key):
+        if spark.conf.get(key, None) is None:
             spark.conf.set(key, value)
 
 
@@ -141,8 +147,9 @@ def spark_session(
     dump_classes: Path | None = None,
     is_long: bool = False,
 ) -> Iterator[SparkSession]:
-    """Give the running session (spark-submit's, a notebook's) or one of our own.
+    """Give the running session (spark-submit's, a notebook's), a server's, or one of our own.
 
+    Where SPARK_REMOTE names a Spark Connect server, the session is one there.
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
     ``root``, else with those that Spark's Ivy resolves; it is stopped at the end. spark-submit's
     has its own settings, and ours for small data where they do not say.
@@ -151,17 +158,18 @@ def spark_session(
     lives for minutes, so that the JVM's second compiler pays.
 
     Raises:
-        UsageError: SPARK_REMOTE names a Spark Connect server, or there is no Java for Spark.
-        SparkEndedError: Spark's JVM did not start, or ended while the session was in use.
+        UsageError: the server cannot be worked with (``connect_session``), or there is no Java for
+            Spark.
+        SparkEndedError: Spark's JVM did not start, or it or the server ended while in use.
     """
-    if os.environ.get("SPARK_REMOTE"):
-        raise UsageError(
-            "SPARK_REMOTE is set, but commands do not run over Spark Connect: unset it, or submit"
-            " the job to the cluster by spark-submit; docs/clusters.md says what works over Connect"
-        )
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
+        return
+    if connects():
+        with connect_session(name, _OF_A_CLIENT) as spark:
+            suit_small_data(spark)
+            yield spark
         return
     require_java()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

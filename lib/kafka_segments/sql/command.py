@@ -41,12 +41,14 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.sql.report import print_sql  # noqa: PLC0415
-    from kafka_segments.sql.run import SqlOptions, run_sql  # noqa: PLC0415
+    from kafka_segments.sql.run import SqlOptions, confined, run_sql  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
     asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
     with spark_session("kafka-segments sql", root=ROOT) as spark, progress(spark):
-        print_sql(run_sql(spark, asked), output)
+        rows = run_sql(spark, asked)
+        with confined(spark):
+            print_sql(rows, output)
     return DONE

@@ -1,100 +1,215 @@
-"""Decide whether a statement names tables and views of the warehouse alone, from its text."""
+"""Decide from its text whether a statement only reads tables and views of the warehouse.
 
-from collections.abc import Collection, Iterator
+Nobody else is asked before the statement is run: over Spark Connect there is no parser to ask. So
+what is not known to be harmless is refused.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.scope import traverse_scope
 
 from kafka_segments.errors import UsageError
+from kafka_segments.sql.functions import REACH_OUT, ROW_FUNCTIONS, SPARKS_OWN
+from kafka_segments.sql.tokens import DIALECT, joined, split, unreadable, written
 
-_DIALECT = "databricks"
-# Functions that make rows of their arguments. All others read tables, or files by path.
-_TABLE_FUNCTIONS = {
-    *("collations", "explode", "explode_outer", "inline", "inline_outer", "json_tuple"),
-    *("posexplode", "posexplode_outer", "range", "sql_keywords", "stack"),
-    *("variant_explode", "variant_explode_outer"),
-}
-# Functions that call Java methods, or take the path of a schema among their options.
-_REACH_OUT = {
-    *("java_method", "reflect", "try_reflect"),
-    *("from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf"),
-    *("from_xml", "schema_of_xml"),
-}
+_BEGINS_A_QUERY = {"(", "FROM", "SELECT", "VALUES", "WITH"}
 _DESCRIBES = {"DESC", "DESCRIBE"}
 _OF_A_TABLE = {"TABLE", "EXTENDED", "FORMATTED"}
-_BEGINS_A_QUERY = {"(", "FROM", "SELECT", "VALUES", "WITH"}
+_LISTS = {"TABLES", "VIEWS", "FUNCTIONS"}
+_KINDS_OF_FUNCTIONS = {"ALL", "SYSTEM", "USER"}
+# Words that make a query write, name a table by another way, or run a program.
+_REFUSED_WORDS = {
+    *("ALTER", "CACHE", "CALL", "CREATE", "DELETE", "DROP", "EXECUTE", "INSERT", "INTO", "LOAD"),
+    *("MERGE", "OVERWRITE", "STREAM", "TABLE", "TRUNCATE", "UPDATE"),
+}
+# Words that may stand before a parenthesis and call nothing.
+_BEFORE_PARENTHESES = {
+    *("ALL", "AND", "ANTI", "ANY", "AS", "BETWEEN", "BOTH", "BY", "CASE", "CROSS", "CUBE"),
+    *("DISTINCT", "DIV", "ELSE", "EXCEPT", "EXCLUDE", "EXISTS", "EXTEND", "FILTER", "FOR"),
+    *("FROM", "FULL", "GROUP", "HAVING", "ILIKE", "IN", "INNER", "INTERSECT", "INTERVAL", "IS"),
+    *("JOIN", "LATERAL", "LEADING", "LEFT", "LIKE", "LIMIT", "MINUS", "NATURAL", "NOT", "NULLS"),
+    *("OFFSET", "ON", "OR", "OUTER", "OVER", "PIVOT", "QUALIFY", "REGEXP", "REPEATABLE", "RIGHT"),
+    *("RLIKE", "ROLLUP", "SELECT", "SEMI", "SETS", "SOME", "TABLESAMPLE", "THEN", "TRAILING"),
+    *("UNION", "UNPIVOT", "USING", "VALUES", "WHEN", "WHERE", "WINDOW"),
+}
+_TYPES = {"CHAR", "CHARACTER", "DEC", "DECIMAL", "NUMERIC", "TIME", "TIMESTAMP", "VARCHAR"}
 
 
-def check_names(text: str, views: Collection[str]) -> None:
-    """Refuse a statement that names a file, a table that is none of ``views``, or Java methods.
+@dataclass(frozen=True)
+class Statement:
+    """A statement that may be run.
 
-    ``text`` is one query, SHOW or DESCRIBE by the judgement of Spark's own parser.
+    Attributes:
+        text: what Spark is given.
+        reads: the views that it names; None: all of them are listed.
+        is_query: it is a query, and no SHOW or DESCRIBE of a table.
+    """
+
+    text: str
+    reads: frozenset[str] | None
+    is_query: bool
+
+
+def check_names(text: str, views: Collection[str]) -> Statement:
+    """Refuse a statement that does more than read ``views``; return it as Spark is given it.
+
+    Run are one query, SHOW TABLES, VIEWS, COLUMNS and FUNCTIONS, and DESCRIBE of a view, a function
+    or a query.
 
     Raises:
-        UsageError: the statement names one of these, or it cannot be told what it names.
+        UsageError: it is another statement, names a file or another table, calls Java, a function
+            that is none of Spark's own or reads files, runs a program, or it cannot be told what it
+            does.
     """
-    try:
-        first = sqlglot.tokenize(text, dialect=_DIALECT)[0]
-        rest = text[first.end + 1 :]
-        if first.text.upper() in _DESCRIBES:
-            _check_described(rest, views)
-        elif first.text.upper() == "SHOW":
-            _check_shown(_words(rest), views)
-        else:
-            _check_query(text, views)
-    except SqlglotError as error:
-        at = str(error).splitlines()[0].split("\x1b")[0].strip()
-        raise UsageError(
-            f"which tables this reads cannot be told, so it is not run; write it plainer: {at}"
-        ) from None
+    text = text.strip().rstrip(";")
+    tokens = split(text)
+    words = [written(text, token).upper() for token in tokens]
+    reads: frozenset[str] | None
+    if words[0] in _DESCRIBES:
+        reads = _check_described(text, tokens[1:], words[1:], views)
+    elif words[0] == "SHOW":
+        reads = _check_shown(words[1:], views)
+    else:
+        reads = _check_query(text, tokens, views)
+    return Statement(joined(text, tokens), reads, words[0] in _BEGINS_A_QUERY)
 
 
-def _check_described(text: str, views: Collection[str]) -> None:
-    words = _words(text)
-    if words[0] == "QUERY":
-        begin = sqlglot.tokenize(text, dialect=_DIALECT)[1].start
-        _check_query(text[begin:], views)
-    elif words[0] in _BEGINS_A_QUERY:
-        _check_query(text, views)
-    elif words[0] != "FUNCTION":
-        _check_named([word for word in words if word not in _OF_A_TABLE], views)
+def _check_described(
+    text: str, tokens: Sequence[Token], words: Sequence[str], views: Collection[str]
+) -> frozenset[str]:
+    if words[:1] == ["QUERY"]:
+        return _check_query(text, tokens[1:], views)
+    if words and words[0] in _BEGINS_A_QUERY:
+        return _check_query(text, tokens, views)
+    if words[:1] == ["FUNCTION"]:
+        named = words[2:] if words[1:2] == ["EXTENDED"] else words[1:]
+        if len(named) != 1:
+            raise _no_query("DESCRIBE FUNCTION with more than a name")
+        return frozenset()
+    named = list(words)
+    while named and named[0] in _OF_A_TABLE:
+        named.pop(0)
+    return _check_named(named, views)
 
 
-def _check_shown(words: list[str], views: Collection[str]) -> None:
-    if words[0] == "COLUMNS":
-        _check_named(words[2:], views)
+def _check_shown(words: Sequence[str], views: Collection[str]) -> frozenset[str] | None:
+    if words[:1] == ["COLUMNS"] and words[1:2] in (["IN"], ["FROM"]):
+        return _check_named(words[2:], views)
+    asked = list(words)
+    if asked[1:2] == ["FUNCTIONS"] and asked[0] in _KINDS_OF_FUNCTIONS:
+        asked.pop(0)
+    pattern = [word for word in asked[1:] if word != "LIKE"]
+    is_plain = not pattern or (len(pattern) == 1 and pattern[0][0] in "'\"")
+    if not asked or asked[0] not in _LISTS or not is_plain:
+        raise _no_query(" ".join(["SHOW", *words]))
+    return None if asked[0] != "FUNCTIONS" else frozenset()
 
 
-def _check_named(words: list[str], views: Collection[str]) -> None:
-    if "." in words:
+def _check_named(words: Sequence[str], views: Collection[str]) -> frozenset[str]:
+    """Check the name of a view, and of one column, or of a part of it, behind it."""
+    name = words[0].replace("`", "").lower() if words else ""
+    if words[1:2] == ["."]:
         raise UsageError(_only("a name with a dot", views))
-    _check_view(words[0], views)
+    _check_view(name, views)
+    if len(words) > 2 and "." not in words[2:]:
+        raise _no_query(f"DESCRIBE {' '.join(words)}")
+    return frozenset([name])
 
 
-def _words(text: str) -> list[str]:
-    return [token.text.upper() for token in sqlglot.tokenize(text, dialect=_DIALECT)]
+def _check_query(text: str, tokens: Sequence[Token], views: Collection[str]) -> frozenset[str]:
+    if not tokens:
+        raise _no_query("DESCRIBE QUERY of nothing")
+    try:
+        return _check_read(text, tokens, _parsed(joined(text, tokens)), views)
+    except (SqlglotError, RecursionError, LookupError, TypeError, ValueError) as error:
+        raise unreadable(error) from None
 
 
-def _check_query(text: str, views: Collection[str]) -> None:
-    read = normalize_identifiers(sqlglot.parse_one(text, dialect=_DIALECT), dialect=_DIALECT)
+def _check_read(
+    text: str, tokens: Sequence[Token], read: exp.Expr, views: Collection[str]
+) -> frozenset[str]:
     if not isinstance(read, exp.Query | exp.Values):
-        raise UsageError(f"{type(read).__name__} is no query: SELECT, WITH and VALUES are run")
-    for function in read.find_all(exp.Func):
-        if _name(function) in _REACH_OUT:
-            raise UsageError(
-                f"{_name(function)} is refused: a query may not run programs or Java methods,"
-                " nor read files"
-            )
+        raise _no_query(_kind(read))
+    _check_words(text, tokens)
+    _check_calls(text, tokens, read)
     for function in _row_functions(read):
-        if _name(function) not in _TABLE_FUNCTIONS:
+        if _name(function) not in ROW_FUNCTIONS:
             raise UsageError(_only(f"{_name(function)}(…)", views))
+    named = set()
     for table in _tables(read):
         if not isinstance(table.this, exp.Identifier) or table.db or table.catalog:
-            raise UsageError(_only(".".join(part.sql(_DIALECT) for part in table.parts), views))
+            raise UsageError(_only(".".join(part.sql(DIALECT) for part in table.parts), views))
         _check_view(table.name, views)
+        named.add(table.name.lower())
+    return frozenset(named)
+
+
+def _parsed(query: str) -> exp.Expr:
+    read = sqlglot.parse(query, dialect=DIALECT)
+    if len(read) != 1 or read[0] is None:
+        raise _no_query(f"a text of {len(read)} statements")
+    return normalize_identifiers(read[0], dialect=DIALECT)
+
+
+def _kind(read: exp.Expr) -> str:
+    return str(read.this) if isinstance(read, exp.Command) else type(read).__name__
+
+
+def _no_query(what: str) -> UsageError:
+    return UsageError(
+        f"{what} is no query: SELECT, WITH, VALUES, SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and"
+        " DESCRIBE are run"
+    )
+
+
+def _check_words(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse what changes something, runs a program, or is a table without being named as one."""
+    before = ""
+    for token in tokens:
+        if token.token_type == TokenType.STRING and before == "USING":
+            raise UsageError("USING a program is refused: a query may not run programs")
+        before = written(text, token).upper()
+        for word in _REFUSED_WORDS.intersection(before.split()):
+            raise UsageError(
+                f"{word} is refused: a query reads, and names tables after FROM or JOIN"
+            )
+
+
+def _check_calls(text: str, tokens: Sequence[Token], read: exp.Expr) -> None:
+    """Refuse every call but those of Spark's own functions that compute."""
+    declared = {
+        alias.name.lower() for alias in read.find_all(exp.TableAlias) if alias.args.get("columns")
+    }
+    for place, token in enumerate(tokens[1:], start=1):
+        word = written(text, tokens[place - 1])
+        if token.token_type != TokenType.L_PAREN or not _is_name(word):
+            continue
+        name = word.split()[-1].replace("`", "").lower()
+        if name in REACH_OUT:
+            raise UsageError(
+                f"{name} is refused: a query may not run programs or Java methods, nor read files"
+            )
+        if word.split()[-1].upper() in _BEFORE_PARENTHESES | _TYPES or name in declared:
+            continue
+        if name not in SPARKS_OWN or (place > 1 and written(text, tokens[place - 2]) == "."):
+            raise _no_function(word)
+    hinted = {id(call) for hint in read.find_all(exp.Hint) for call in hint.walk()}
+    for call in read.find_all(exp.Anonymous):
+        if id(call) not in hinted and call.name.lower() not in SPARKS_OWN:
+            raise _no_function(call.name)
+
+
+def _no_function(name: str) -> UsageError:
+    return UsageError(f"{name}(…) is refused: it is no function of Spark's that computes")
+
+
+def _is_name(word: str) -> bool:
+    return word[0] in "`_" or word[0].isalnum()
 
 
 def _row_functions(read: exp.Expr) -> Iterator[exp.Func]:

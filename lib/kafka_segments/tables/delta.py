@@ -1,10 +1,11 @@
 """The Delta tables of a warehouse: how they are made, read, brought up to date and written."""
 
 import logging
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -17,7 +18,8 @@ from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.missing import missing_table
-from kafka_segments.tables.upgrades import change_schema, renew_constraints, upgraded
+from kafka_segments.tables.statements import create_statement, delta_table, merge_statement
+from kafka_segments.tables.upgrades import bring_up_to_date
 
 _LOG = logging.getLogger(__name__)
 _MOST_TRIES = 5
@@ -40,6 +42,7 @@ class Warehouse:
         self.spark = spark
         self.root = root
         self._hadoop_root = hadoop_uri(root)
+        self._made: set[str] = set()  # tables that are known to exist: none goes away meanwhile
 
     def uri(self, table: Table) -> str:
         """Return the URI of a table's folder, as Spark reads it."""
@@ -53,13 +56,19 @@ class Warehouse:
         """
         return last_version(join_uri(self.root, table.name))
 
+    def _exists(self, table: Table) -> bool:
+        """Tell whether a table exists; its log is looked at until it does."""
+        if table.name not in self._made and self.version(table) is not None:
+            self._made.add(table.name)
+        return table.name in self._made
+
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table.
 
         Raises:
             UsageError: the table does not exist.
         """
-        if self.version(table) is None:
+        if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
         return self.spark.read.format("delta").load(self.uri(table))
 
@@ -71,7 +80,7 @@ class Warehouse:
         """
         rows = self.read(table)
         is_of_segments = table.name in {data.name for data in SEGMENT_DATA}
-        if not is_of_segments or self.version(QUARANTINED_SEGMENTS) is None:
+        if not is_of_segments or not self._exists(QUARANTINED_SEGMENTS):
             return rows
         quarantined = self.read(QUARANTINED_SEGMENTS).select(*SEGMENT_KEYS)
         return rows.join(quarantined, list(SEGMENT_KEYS), how="left_anti")
@@ -81,39 +90,19 @@ class Warehouse:
 
         A new table gets comments, NOT NULL, constraints and the version of its schema.
         ``is_written`` says that rows will be written next. Without it the constraints of an
-        older release stay: they do not matter to a table that is only read, and reading them
-        costs a query.
+        older release stay: they do not matter to a table that is only read.
 
         Raises:
             UsageError: the existing table cannot be brought up to date.
         """
-        if self.version(table) is None:
+        if not self._exists(table):
             with creation_lock(self.root, table.name):
                 if self.version(table) is None:
-                    self._make(table)
+                    remove_log_without_commit(join_uri(self.root, table.name))
+                    self.spark.sql(create_statement(table, self.uri(table)))
                     return
-        uri = self.uri(table)
-        if is_written:
-            renew_constraints(self.spark, uri, table.constraints)
-        if upgraded(self.read(table).schema, table.schema, uri=uri) is None:
-            return
-        with creation_lock(self.root, table.name):
-            after = upgraded(self.read(table).schema, table.schema, uri=uri)
-            if after is not None:
-                change_schema(self.spark, uri, after, table.version)
-
-    def _make(self, table: Table) -> None:
-        remove_log_without_commit(join_uri(self.root, table.name))
-        builder = (
-            DeltaTable.createIfNotExists(self.spark)
-            .location(self.uri(table))
-            .addColumns(table.schema)
-        )
-        for name, value in table.properties().items():
-            builder = builder.property(name, value)
-        if table.clustered_by:
-            builder = builder.clusterBy(*table.clustered_by)
-        builder.execute()
+        by_spark = self.uri(table)
+        bring_up_to_date(self.spark, self.root, table, by_spark=by_spark, is_written=is_written)
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
@@ -164,29 +153,37 @@ class Warehouse:
         cannot meet it are not read. ``deleted`` names a boolean column of ``rows``; where it is
         true the row is deleted.
         """
-        condition = " AND ".join(f"t.{key} = s.{key}" for key in table.keys)
-        if only_in is not None:
-            condition = f"{only_in} AND {condition}"
-        columns = table.schema.fieldNames()
-        values: dict[str, str | Column] = {column: f"s.{column}" for column in columns}
-        merge = (
-            DeltaTable.forPath(self.spark, self.uri(table))
-            .alias("t")
-            .merge(rows.alias("s"), condition)
+        source = f"_rows_of_{table.name}_{uuid.uuid4().hex}"
+        statement = merge_statement(
+            table, self.uri(table), source, only_in=only_in, deleted=deleted
         )
-        if deleted is not None:
-            merge = merge.whenMatchedDelete(f"s.{deleted}")
-        merge = merge.whenMatchedUpdate(set=values).whenNotMatchedInsert(
-            "true" if deleted is None else f"NOT s.{deleted}", values=values
-        )
-        self.retried(table, merge.execute)
+        rows.createTempView(source)
+        try:
+            self.retried(table, lambda: self.spark.sql(statement))
+        finally:
+            self.spark.catalog.dropTempView(source)
+
+    def file_totals(self, table: Table) -> tuple[int, int]:
+        """Return the number of files of a table, and their bytes."""
+        detail = self.spark.sql(f"DESCRIBE DETAIL {delta_table(self.uri(table))}")
+        files, size_bytes = detail.select("numFiles", "sizeInBytes").collect()[0]
+        return files, size_bytes
+
+    def optimize(self, table: Table) -> None:
+        """Join the small files of a table."""
+        statement = f"OPTIMIZE {delta_table(self.uri(table))}"
+        self.retried(table, lambda: self.spark.sql(statement))
+
+    def vacuum(self, table: Table, *, hours: int) -> None:
+        """Remove the files that no version of the last hours needs."""
+        self.spark.sql(f"VACUUM {delta_table(self.uri(table))} RETAIN {hours} HOURS")
 
     def retried(self, table: Table, write: Callable[[], object]) -> None:
         """Write, and write again each time that another run committed in between."""
         for attempt in range(1, _MOST_TRIES + 1):
             try:
                 write()
-            except PySparkException as error:
+            except (PySparkException, Py4JJavaError) as error:
                 if attempt == _MOST_TRIES or not _is_conflict(error):
                     raise
                 _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
@@ -194,16 +191,6 @@ class Warehouse:
                 return
 
 
-def _is_conflict(error: PySparkException) -> bool:
+def _is_conflict(error: Exception) -> bool:
     text = f"{type(error).__name__} {error}"
     return any(name in text for name in _CONFLICTS)
-
-
-def sql_text(value: str) -> str:
-    """Return a string as a SQL literal, quoted: paths and topics are data, not code."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def in_any(column: str, values: Sequence[str]) -> str:
-    """Return the SQL condition that a column has one of the values."""
-    return f"{column} IN ({', '.join(map(sql_text, values))})"

@@ -1,16 +1,20 @@
 """Tables of an older version: read as if they were up to date, and brought up to date in place."""
 
+import json
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.storage.delta_metadata import change_metadata, read_metadata
+from kafka_segments.storage.folder_lock import creation_lock
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import SCHEMA_VERSION, Table
 from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.statements import delta_table
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,55 +68,74 @@ def upgraded(there: StructType, published: StructType, *, uri: str) -> StructTyp
     return None if after == there else after
 
 
-def change_schema(spark: SparkSession, uri: str, schema: StructType, version: int) -> None:
-    """Give a table another schema and its version, in one commit that touches no data.
+def bring_up_to_date(
+    spark: SparkSession, root: str, table: Table, *, by_spark: str, is_written: bool
+) -> None:
+    """Give an existing table the schema and, if it is written, the constraints of this release.
 
-    SQL cannot do this: Delta 4.4 refuses ALTER COLUMN for the elements of an array, Spark 4.2
-    refuses NOT NULL in REPLACE COLUMNS, and new columns and the version would be two commits. So
-    Delta's own transaction is called through the driver's JVM, which Spark Connect does not have.
-    The transaction fails if another one has changed the schema in the meantime.
+    The log of the table says what it has, so a table that is up to date costs no query.
+
+    Args:
+        spark: the session that changes constraints.
+        root: URI of the warehouse.
+        table: as it must be.
+        by_spark: URI of the table, as Spark reads it.
+        is_written: rows will be written next; constraints of an older release do not matter to a
+            table that is only read.
+
+    Raises:
+        UsageError: the table cannot be brought up to date.
     """
-    jvm: Any = spark._jvm
-    nothing = jvm.scala.Option.empty()
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, uri)
-    transaction = log.startTransaction(nothing, nothing)
-    found = transaction.metadata()
-    changed = found.copy(
-        found.id(),
-        found.name(),
-        found.description(),
-        found.format(),
-        schema.json(),
-        found.partitionColumns(),
-        found.configuration().updated(SCHEMA_VERSION, str(version)),
-        found.createdTime(),
-    )
-    transaction.updateMetadata(changed, False)
-    of_json = jvm.org.apache.spark.sql.types.DataType.fromJson
-    operation = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$UpdateSchema")
-    no_files = getattr(getattr(jvm.scala.collection.immutable, "Nil$"), "MODULE$")
-    transaction.commit(no_files, operation(of_json(found.schemaString()), of_json(schema.json())))
-    _LOG.info("%s: brought to version %s of its schema", uri, version)
+    uri = join_uri(root, table.name)
+    there, properties = _described(spark, uri, by_spark)
+    if is_written:
+        renew_constraints(spark, by_spark, table.constraints, properties)
+    if upgraded(there, table.schema, uri=uri) is None:
+        return
+    with creation_lock(root, table.name):
+        found = read_metadata(uri)
+        if found is None:
+            raise UsageError(
+                f"{uri} must be brought up to date, and its log is of a kind that only Delta reads."
+                " Move it away and run `kafka-segments build --full`"
+            )
+        after = upgraded(_parsed(found.schema), table.schema, uri=uri)
+        if after is not None:
+            version = {SCHEMA_VERSION: str(table.version)}
+            change_metadata(uri, found, schema=after.json(), properties=version)
+            _LOG.info("%s: brought to version %s of its schema", uri, table.version)
+
+
+def _described(spark: SparkSession, uri: str, by_spark: str) -> tuple[StructType, dict[str, str]]:
+    """Return a table's schema and properties, by its log or, where that does not tell, by Delta."""
+    found = read_metadata(uri)
+    if found is not None:
+        return _parsed(found.schema), found.properties
+    rows = spark.sql(f"SHOW TBLPROPERTIES {delta_table(by_spark)}").collect()
+    there = spark.read.format("delta").load(by_spark).schema
+    return there, {row["key"]: row["value"] for row in rows}
+
+
+def _parsed(schema: str) -> StructType:
+    return StructType.fromJson(json.loads(schema))
 
 
 def renew_constraints(
-    spark: SparkSession, uri: str, constraints: Sequence[tuple[str, str]]
+    spark: SparkSession,
+    uri: str,
+    constraints: Sequence[tuple[str, str]],
+    properties: Mapping[str, str],
 ) -> None:
     """Replace the constraints that an earlier release has set under the same names.
 
-    Constraints that the table does not have are not added. This is one query, and none for a
-    table without constraints.
+    Constraints that the table does not have are not added. ``properties`` are those of the table.
     """
-    if not constraints:
-        return
-    name = "delta.`" + uri.replace("`", "``") + "`"
-    found = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
     for constraint, condition in constraints:
-        if found.get(f"delta.constraints.{constraint}") in (condition, None):
+        if properties.get(f"delta.constraints.{constraint}") in (condition, None):
             continue
         _LOG.info("%s: constraint %s is renewed", uri, constraint)
-        spark.sql(f"ALTER TABLE {name} DROP CONSTRAINT {constraint}")
-        spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {constraint} CHECK ({condition})")
+        spark.sql(f"ALTER TABLE {delta_table(uri)} DROP CONSTRAINT {constraint}")
+        spark.sql(f"ALTER TABLE {delta_table(uri)} ADD CONSTRAINT {constraint} CHECK ({condition})")
 
 
 def _is_stricter(field: StructField, published: StructField) -> bool:
@@ -127,6 +150,11 @@ def refuses_nested_nulls(kind: DataType) -> bool:
     change data feed.
     """
     return _nullable_inside(kind) != kind
+
+
+def made_schema(published: StructType) -> StructType:
+    """Return the schema that a new table has: the published one, nested values may be null."""
+    return StructType([_with_nested_nulls(field) for field in published])
 
 
 def _with_nested_nulls(field: StructField) -> StructField:

@@ -1,0 +1,164 @@
+"""Commands over Spark Connect: a server and its clients as processes, held against local runs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from connect_client import Done, run_verb
+from connect_server import ConnectServer
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
+from kafka_segments.tables.delta import Warehouse
+from stored_builds import files, rows
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+NOW = ("--now-ms", "1795000000000")
+TOPIC = "ct-two-partitions"
+ASKED = (
+    "SELECT topic, count(*) AS n, sum(size_bytes) AS bytes FROM segments GROUP BY topic ORDER BY 1"
+)
+OF_THE_RUN = {"run_id", "plan_id", "root", "started_at", "finished_at", "seconds", "steps", "rules"}
+WRITTEN = (
+    *(table for table in tables.BUILD_TABLES if table is not tables.RUNS),
+    tables.RETENTION_DECISIONS,
+    tables.ROLL_DECISIONS,
+    tables.INDEX_AUDITS,
+    tables.MIGRATION_INVENTORY,
+    tables.MIGRATION_OBSTACLES,
+    tables.MIGRATION_PLANS,
+    tables.VALIDATION_RESULTS,
+    tables.QUARANTINED_SEGMENTS,
+)
+
+
+def _verbs(logs: Path, folder: Path) -> dict[str, tuple[object, ...]]:
+    """Give the arguments of each verb, in their order."""
+    warehouse = ("--warehouse", folder / "warehouse")
+    build = ("build", "--source", logs, *warehouse, "--index-dir", folder / "indexes", *NOW)
+    return {
+        "build": (*build, "--output", "json"),
+        "build again": (*build, "--output", "json"),
+        "retention": ("retention", *warehouse, *NOW, "--output", "csv"),
+        "roll": ("roll", *warehouse, *NOW, "--output", "json"),
+        "audit": ("audit", "--source", logs, *warehouse, *NOW),
+        "search": ("search", *warehouse, "--topic", TOPIC, "--time", "2026-01-31T14:00:00Z", *NOW),
+        "explain": ("explain", *warehouse, "--topic", TOPIC, *NOW),
+        "lag": ("lag", *warehouse, *NOW),
+        "inventory": ("migrate", "inventory", *warehouse, *NOW),
+        "plan": ("migrate", "plan", "--source", logs, *warehouse, *NOW),
+        "report": ("report", *warehouse, "--out", folder / "page.html", *NOW),
+        "validate": ("validate", *warehouse, *NOW, "--output", "json"),
+        "compact": ("compact", *warehouse, *NOW),
+        "sql": ("sql", *warehouse, ASKED),
+        "sql json": ("sql", *warehouse, "--output", "json", "SELECT * FROM logs ORDER BY path"),
+        "sql tables": ("sql", *warehouse, "SHOW COLUMNS IN segments"),
+        "sql file": ("sql", *warehouse, f"SELECT * FROM text.`{logs}`"),
+        "build full": (*build, "--full"),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    started = ConnectServer(tmp_path_factory.mktemp("connect"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def logs(broker: Path) -> Path:
+    return broker / "logs"
+
+
+@pytest.fixture(scope="module")
+def remote(server: ConnectServer, logs: Path) -> dict[str, Done]:
+    """What became of each verb over Connect, in one session."""
+    verbs = _verbs(logs, server.folder)
+    return dict(zip(verbs, server.run_all(list(verbs.values())), strict=True))
+
+
+@pytest.fixture(scope="module")
+def local_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("local")
+
+
+@pytest.fixture(scope="module")
+def local(spark: SparkSession, local_folder: Path, logs: Path) -> dict[str, Done]:
+    """What became of each verb in a session of its own."""
+    verbs = _verbs(logs, local_folder)
+    return {name: run_verb(list(map(str, verb))) for name, verb in verbs.items()}
+
+
+def test_each_verb_ends_as_it_does_here(remote: dict[str, Done], local: dict[str, Done]) -> None:
+    ended = {name: (done.status, done.err[-2000:]) for name, done in remote.items()}
+
+    assert {name: status for name, (status, _) in ended.items()} == {
+        name: done.status for name, done in local.items()
+    }, ended
+
+
+def test_what_it_prints_is_what_it_prints_here(
+    remote: dict[str, Done], local: dict[str, Done]
+) -> None:
+    same = ("search", "explain", "sql", "sql json", "sql tables", "lag")
+
+    assert {name: remote[name].out for name in same} == {name: local[name].out for name in same}
+    assert local["sql"].out.splitlines()
+    assert "text.`" in remote["sql file"].err
+    assert "is refused" in remote["sql file"].err
+
+
+@pytest.mark.usefixtures("remote", "local")
+@pytest.mark.parametrize("table", WRITTEN, ids=lambda table: str(table.name))
+def test_a_table_has_the_rows_that_it_has_here(
+    spark: SparkSession, server: ConnectServer, local_folder: Path, table: Table
+) -> None:
+    there = Warehouse(spark, str(local_folder / "warehouse"))
+    if there.version(table) is None:
+        assert Warehouse(spark, str(server.folder / "warehouse")).version(table) is None
+        return
+
+    def found(folder: Path) -> list[dict[str, object]]:
+        return rows(spark, str(folder / "warehouse"), table, without=OF_THE_RUN)
+
+    assert found(server.folder) == found(local_folder)
+
+
+@pytest.mark.usefixtures("remote", "local")
+def test_the_index_files_are_those_of_a_build_here(
+    server: ConnectServer, local_folder: Path
+) -> None:
+    assert files(server.folder / "indexes") == files(local_folder / "indexes")
+    assert (server.folder / "page.html").stat().st_size > 10_000
+
+
+def test_an_unchanged_build_reads_no_segment(remote: dict[str, Done]) -> None:
+    assert remote["build again"].out == ""
+    assert "0 of 24" in remote["build again"].err or "read 0" in remote["build again"].err
+
+
+def test_a_command_is_a_client_by_the_variable_alone(
+    server: ConnectServer, remote: dict[str, Done]
+) -> None:
+    done = server.run("sql", "--warehouse", server.folder / "warehouse", "--output", "json", ASKED)
+
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["topic"] for line in done.stdout.splitlines()] == [
+        line.split()[0] for line in remote["sql"].out.splitlines()[1:]
+    ]
+
+
+def test_a_server_without_delta_is_named(
+    tmp_path: Path, server: ConnectServer, remote: dict[str, Done]
+) -> None:
+    bare = ConnectServer(tmp_path, has_delta=False)
+    try:
+        done = bare.run("sql", "--warehouse", server.folder / "warehouse", ASKED)
+    finally:
+        bare.close()
+
+    assert done.returncode == 2
+    assert "has no Delta: start it with Delta's JARs and settings" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
