@@ -102,6 +102,8 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
     """Add ``formats`` and ``uncounted``, from the table or else from the files."""
     asked = segments.where(is_counted_again(decompresses=decompresses))
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
+    if count == 0:
+        return segments.transform(with_formats(None, decompresses=decompresses))
     cores = segments.sparkSession.sparkContext.defaultParallelism
     tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
     counted = count_formats(asked.repartition(tasks), decompresses=decompresses)
