@@ -83,7 +83,7 @@ def _verbs(folder: Path) -> dict[str, list[str]]:
         "roll": ["roll", *tables, *_NOW],
         "audit": ["audit", *source, *tables],
         "report": ["report", *tables, *_NOW, "--out", str(folder / "report.html")],
-        "migrate inventory": ["migrate", "inventory", *source, *tables],
+        "migrate inventory": ["migrate", "inventory", *tables, *_NOW],
         "validate": ["validate", *tables, *_NOW],
         "compact": ["compact", *tables],
     }

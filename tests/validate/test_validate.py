@@ -462,19 +462,6 @@ def test_segments_that_fail_a_fatal_expectation_are_not_published(
     assert validation.quarantined == len(set_aside)
 
 
-def test_a_validation_is_few_queries_and_writes_the_same_segments_no_second_time(
-    spark: SparkSession, validation: Validation, root: Warehouse
-) -> None:
-    queries = spark._jsparkSession.sharedState().statusStore()
-    before, version = queries.executionsCount(), root.version(tables.QUARANTINED_SEGMENTS)
-
-    again = run_validation(spark, warehouse=root.root, now_ms=NOW_MS, dry_run=False)
-
-    assert queries.executionsCount() - before < MOST_QUERIES
-    assert again.quarantined == validation.quarantined
-    assert root.version(tables.QUARANTINED_SEGMENTS) == version
-
-
 def test_results_are_a_table_and_pages_that_name_the_failing_rows(
     validation: Validation, root: Warehouse
 ) -> None:
@@ -498,6 +485,19 @@ def test_a_page_that_needs_no_network_names_every_failing_row(validation: Valida
         assert f"<td>{result.table}</td><td>{result.check}</td>" in page
         assert result.examples
         assert all(str(escape(row_text(example))) in page for example in result.examples)
+
+
+def test_a_validation_is_few_queries_and_writes_the_same_segments_no_second_time(
+    spark: SparkSession, validation: Validation, root: Warehouse
+) -> None:
+    queries = spark._jsparkSession.sharedState().statusStore()
+    before, version = queries.executionsCount(), root.version(tables.QUARANTINED_SEGMENTS)
+
+    again = run_validation(spark, warehouse=root.root, now_ms=NOW_MS)
+
+    assert queries.executionsCount() - before < MOST_QUERIES
+    assert again.quarantined == validation.quarantined
+    assert root.version(tables.QUARANTINED_SEGMENTS) == version
 
 
 def test_a_table_without_rows_fails_no_expectation(spark: SparkSession) -> None:

@@ -35,12 +35,15 @@ CLIENTS = {
 _NUMBERS = {"segments", "batches", "records", "bytes", "by mtime", "count", "magic"}
 
 
-def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) -> None:
-    """Print the inventory: as tables for a person, or its rows as JSON lines or CSV."""
+def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) -> bool:
+    """Print the inventory: as tables for a person, or its rows as JSON lines or CSV.
+
+    Tell whether something stands in the way of Kafka 4.
+    """
     if output != "table":
         chosen = inventory.segments if rows == SEGMENT_ROWS else inventory.obstacles
         print_rows(chosen.orderBy(*_order(rows)), output)
-        return
+        return not inventory.obstacles.isEmpty()
     found = collect_together(
         {
             "formats": _sum_formats(inventory.segments, by).limit(MOST_ROWS_SHOWN + 1),
@@ -53,6 +56,7 @@ def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) ->
     _print_ends(found["ends"], by)
     _print_clients(found["clients"])
     _print_obstacles(found["obstacles"])
+    return bool(found["obstacles"])
 
 
 def _order(rows: str) -> Sequence[str]:

@@ -2,7 +2,9 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -79,8 +81,9 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
         found = found.unionByName(more)
     found = found.transform(_stamped(run_id, options)).persist()
     if not dry_run:
-        _keep(tables, MIGRATION_INVENTORY, segments)
-        _keep(tables, MIGRATION_OBSTACLES, found)
+        with ThreadPoolExecutor(2) as pool:
+            kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)
+            list(pool.map(partial(_keep, tables), kept, (segments, found)))
     return Inventory(segments, found)
 
 

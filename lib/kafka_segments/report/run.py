@@ -14,11 +14,25 @@ from kafka_segments.report.decide import DAY_MS
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
 _MOST_KINDS = _MOST_PERIODS = 100
+_SHOWN = (
+    *SEGMENT_KEYS,
+    "size_bytes",
+    "valid_bytes",
+    "min_timestamp_ms",
+    "max_timestamp_ms",
+    "largest_timestamp_ms",
+    "largest_timestamp_source",
+    "index_entries",
+    "time_index_entries",
+    "damage",
+    "vanished_at",
+    "written_ms",
+)
 
 
 class ReportLimits(NamedTuple):
@@ -120,7 +134,8 @@ def run_report(spark: SparkSession, options: ReportOptions) -> ReportData:
 class _Report:
     """One run: a query for what the others depend on, and one for all the others.
 
-    Every figure ends in an aggregate or a limit.
+    Every figure ends in an aggregate or a limit. The columns of segments that are shown are read
+    once, and kept until the end.
     """
 
     def __init__(self, spark: SparkSession, options: ReportOptions) -> None:
@@ -129,11 +144,19 @@ class _Report:
         self._now_ms = options.now_ms
         self._limits = options.limits
         history = published(self._warehouse, SEGMENTS.name)
-        self._history = history.transform(decide.with_written_ms(now_ms=options.now_ms))
+        written = history.transform(decide.with_written_ms(now_ms=options.now_ms))
+        self._history = written.select(*_SHOWN)
         self._segments = self._history.where(F.col("vanished_at").isNull())
 
     def gather(self) -> ReportData:
-        logs = self._segments.transform(decide.summarize_logs(now_ms=self._now_ms)).persist()
+        self._history.persist()
+        try:
+            return self._gather()
+        finally:
+            self._history.unpersist()
+
+    def _gather(self) -> ReportData:
+        logs = self._segments.transform(decide.summarize_logs(now_ms=self._now_ms))
         found = collect_together(
             {
                 "totals": logs.transform(decide.total_of_logs),
@@ -143,7 +166,6 @@ class _Report:
                 **self._last_decided(),
             }
         )
-        logs.unpersist()
         bins = self._history_bins(found["written"][0][0])
         decided = next((_Decided(*row) for row in found.get("decided", []) if row[0]), None)
         of_decided = {} if decided is None else self._figures_of_decisions(decided)

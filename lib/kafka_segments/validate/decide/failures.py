@@ -37,11 +37,11 @@ def count_failures(suite: Suite) -> Transform:
 
 
 def _failures(check: Check, keys: tuple[str, ...]) -> Column:
-    row = F.struct(*keys, check.column)
-    examples = F.min_by(row, F.when(check.fails(), row), MOST_EXAMPLES)
+    row, is_failing = F.struct(*keys, check.column), check.fails()
+    examples = F.min_by(row, F.when(is_failing, row), MOST_EXAMPLES)
     return F.struct(
         F.count(check.column).alias("measured_rows"),
-        F.count_if(check.fails()).alias("failed_rows"),
+        F.count_if(is_failing).alias("failed_rows"),
         F.transform(examples, _as_json).alias("examples"),
     )
 
