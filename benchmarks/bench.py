@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from at_hand import bench_at_hand
 from clustering import bench_clustering, bench_long_logs
 from decisions import bench_decisions
 from dumping import bench_dump
@@ -38,6 +39,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "many": bench_many,
     "stores": bench_stores,
     "first_result": bench_first_result,
+    "at_hand": bench_at_hand,
     "dump": bench_dump,
     "decisions": bench_decisions,
     "rolls": bench_rolls,

@@ -19,15 +19,18 @@ from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.schemas import schema
 from kafka_segments.validate.checkpoint import run_checkpoint
 from kafka_segments.validate.decide.checks import KEYS_UNIQUE, Severity
+from kafka_segments.validate.decide.failures import count_failures
 from kafka_segments.validate.decide.measure_others import measure_log_dirs, measure_logs
 from kafka_segments.validate.decide.measure_segments import measure_segments
 from kafka_segments.validate.decide.suites import SUITES
 from kafka_segments.validate.page import render_validation
 from kafka_segments.validate.report import row_text
+from kafka_segments.validate.results import CheckCounts
 from kafka_segments.validate.run import Validation, run_validation
 
 NOW_MS = 1_800_000_000_000
 LATER_MS = NOW_MS + 7_200_000
+MOST_QUERIES = 60
 MOMENT = datetime(2027, 1, 15, tzinfo=UTC)
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -484,13 +487,29 @@ def test_a_page_that_needs_no_network_names_every_failing_row(validation: Valida
         assert all(str(escape(row_text(example))) in page for example in result.examples)
 
 
+def test_a_validation_is_few_queries_and_writes_the_same_segments_no_second_time(
+    spark: SparkSession, validation: Validation, root: Warehouse
+) -> None:
+    queries = spark._jsparkSession.sharedState().statusStore()
+    before, version = queries.executionsCount(), root.version(tables.QUARANTINED_SEGMENTS)
+
+    again = run_validation(spark, warehouse=root.root, now_ms=NOW_MS)
+
+    assert queries.executionsCount() - before < MOST_QUERIES
+    assert again.quarantined == validation.quarantined
+    assert root.version(tables.QUARANTINED_SEGMENTS) == version
+
+
 def test_a_table_without_rows_fails_no_expectation(spark: SparkSession) -> None:
     suite = next(suite for suite in SUITES if suite.table == tables.LOG_DIRS.name)
     nothing = spark.createDataFrame([], schema("log_dirs.v1"))
 
-    results = run_checkpoint({suite.table: measure_log_dirs(nothing)}, [suite], docs_folder=None)
+    (row,) = nothing.transform(measure_log_dirs).transform(count_failures(suite)).collect()
+    counts = [CheckCounts(row["checked_rows"], *counted) for counted in row["checks"]]
+    results = run_checkpoint({suite.table: counts}, [suite], docs_folder=None)
 
-    assert {result.failed_rows for result in results} == {0}
+    assert counts == [CheckCounts(0, 0, 0, [])] * 2
+    assert {(result.checked_rows, result.failed_rows) for result in results} == {(0, 0)}
 
 
 ENDS = (-(2**63), -1, 0, 2**63 - 1)

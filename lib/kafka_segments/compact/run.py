@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from kafka_segments.compact.folder_compactor import Change, FolderCompactor
 from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
+from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
 from kafka_segments.storage.stores import store_of
@@ -29,6 +31,8 @@ from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import FolderState, parse_partition_folder
 
 LEAST_VACUUM_HOURS = 168
+_HOUR_MS = 3_600_000
+_TABLES_AT_ONCE = 4
 _TABLES = (
     *tables.BUILD_TABLES,
     tables.RETENTION_DECISIONS,
@@ -123,8 +127,7 @@ def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSumma
             remove_stale_builds(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
         )
     if options.compacts_tables and not options.dry_run:
-        there = [table for table in _TABLES if root.version(table) is not None]
-        summary.tables.extend(_compact_table(root, table, options) for table in there)
+        summary.tables.extend(_compact_tables(root, options))
     return summary
 
 
@@ -202,9 +205,26 @@ def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> 
     return root.read(tables.SEGMENTS).transform(segments_by_folder(builds, index_dir=index_dir))
 
 
+def _compact_tables(root: Warehouse, options: CompactOptions) -> list[TableChange]:
+    """Optimize and vacuum the tables, some at a time: one task often writes a whole file."""
+    there = [table for table in _TABLES if root.version(table) is not None]
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        return list(pool.map(lambda table: _compact_table(root, table, options), there))
+
+
 def _compact_table(root: Warehouse, table: Table, options: CompactOptions) -> TableChange:
-    before = root.file_totals(table)
-    root.optimize(table)
-    after = root.file_totals(table)
-    root.vacuum(table, hours=options.vacuum_hours)
+    before = after = root.file_totals(table)
+    if before[0] > 1:
+        root.optimize(table)
+        after = root.file_totals(table)
+    if _has_older_files(join_uri(root.root, table.name), options):
+        root.vacuum(table, hours=options.vacuum_hours)
     return TableChange(table.name, before[0], after[0], before[1], after[1])
+
+
+def _has_older_files(table: str, options: CompactOptions) -> bool:
+    """Tell whether VACUUM could remove a file: it keeps all that are younger than its horizon."""
+    horizon_ns = (options.now_ms - options.vacuum_hours * _HOUR_MS) * 1_000_000
+    entries = list_folder(place(table))
+    folders = [entry.name for entry in entries if entry.is_folder and entry.name != "_delta_log"]
+    return bool(folders) or any(entry.mtime_ns < horizon_ns for entry in entries)

@@ -69,9 +69,8 @@ def _inventory(
     )
     with spark_session("kafka-segments migrate inventory", root=ROOT) as spark:
         found = run_inventory(spark, asked, dry_run=dry_run)
-        print_inventory(found, output, by=by, rows=rows)
-        is_clear = found.obstacles.isEmpty()
-    return DONE if is_clear else FINDINGS
+        has_obstacles = print_inventory(found, output, by=by, rows=rows)
+    return FINDINGS if has_obstacles else DONE
 
 
 def _gone_settings(

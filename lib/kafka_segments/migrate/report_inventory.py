@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
 from kafka_segments.migrate.decide import inventory as decided
 from kafka_segments.migrate.run_inventory import Inventory
+from kafka_segments.spark.collected import collect_together
 
 LEVELS = {
     "cluster": ("cluster",),
@@ -19,6 +20,7 @@ LEVELS = {
     "partition": ("cluster", "broker_id", "topic", "partition"),
     "segment": ("cluster", "broker_id", "topic", "partition", "base_offset"),
 }
+_FORMAT = ("magic", "codec", "timestamp_type")
 SEGMENT_ROWS, OBSTACLE_ROWS = "segments", "obstacles"
 CLIENTS = {
     decided.READS_LEGACY: "messages v0 and v1 come as they lie: a client must decode them. Every"
@@ -33,16 +35,28 @@ CLIENTS = {
 _NUMBERS = {"segments", "batches", "records", "bytes", "by mtime", "count", "magic"}
 
 
-def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) -> None:
-    """Print the inventory: as tables for a person, or its rows as JSON lines or CSV."""
+def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) -> bool:
+    """Print the inventory: as tables for a person, or its rows as JSON lines or CSV.
+
+    Tell whether something stands in the way of Kafka 4.
+    """
     if output != "table":
         chosen = inventory.segments if rows == SEGMENT_ROWS else inventory.obstacles
         print_rows(chosen.orderBy(*_order(rows)), output)
-        return
-    _print_formats(inventory.segments, by)
-    _print_ends(inventory.segments, by)
-    _print_clients(inventory.segments)
-    _print_obstacles(inventory.obstacles)
+        return not inventory.obstacles.isEmpty()
+    found = collect_together(
+        {
+            "formats": _sum_formats(inventory.segments, by).limit(MOST_ROWS_SHOWN + 1),
+            "ends": _sum_ends(inventory.segments, by).limit(MOST_ROWS_SHOWN + 1),
+            "clients": _sum_clients(inventory.segments),
+            "obstacles": _sum_obstacles(inventory.obstacles),
+        }
+    )
+    _print_formats(found["formats"], by)
+    _print_ends(found["ends"], by)
+    _print_clients(found["clients"])
+    _print_obstacles(found["obstacles"])
+    return bool(found["obstacles"])
 
 
 def _order(rows: str) -> Sequence[str]:
@@ -50,25 +64,28 @@ def _order(rows: str) -> Sequence[str]:
     return ("cluster", "broker_id", "log_dir", "topic", "partition", *last)
 
 
-def _print_formats(segments: DataFrame, by: str) -> None:
+def _sum_formats(segments: DataFrame, by: str) -> DataFrame:
     keys = LEVELS[by]
-    formats = ("magic", "codec", "timestamp_type")
-    counted = (
+    return (
         segments.select(*keys, F.inline("formats"))
-        .groupBy(*keys, *formats)
+        .groupBy(*keys, *_FORMAT)
         .agg(
             F.count("*").alias("segments"),
             F.sum("batch_count").alias("batches"),
             _sum_if_known("record_count").alias("records"),
             F.sum("bytes").alias("bytes"),
         )
-        .orderBy(*keys, *formats)
+        .orderBy(*keys, *_FORMAT)
     )
+
+
+def _print_formats(found: Sequence[Row], by: str) -> None:
+    keys = LEVELS[by]
     names = (*keys, "magic", "codec", "timestamps", "segments", "batches", "records", "bytes")
     _print(
-        counted,
+        found,
         names,
-        lambda row: [*(row[name] for name in (*keys, *formats)), *list(row)[-4:]],
+        lambda row: [*(row[name] for name in (*keys, *_FORMAT)), *list(row)[-4:]],
     )
 
 
@@ -76,10 +93,10 @@ def _sum_if_known(name: str) -> Column:
     return F.when(F.count(name) == F.count("*"), F.sum(name))
 
 
-def _print_ends(segments: DataFrame, by: str) -> None:
+def _sum_ends(segments: DataFrame, by: str) -> DataFrame:
     keys = LEVELS[by]
     is_never = F.col("goes") == decided.NEVER
-    ends = (
+    return (
         segments.groupBy(*keys, "goes")
         .agg(
             F.count("*").alias("segments"),
@@ -91,9 +108,13 @@ def _print_ends(segments: DataFrame, by: str) -> None:
         )
         .orderBy(*keys, "goes")
     )
+
+
+def _print_ends(found: Sequence[Row], by: str) -> None:
+    keys = LEVELS[by]
     names = (*keys, "goes", "segments", "bytes", "by mtime", "first (UTC)", "last (UTC)", "why not")
     _print(
-        ends,
+        found,
         names,
         lambda row: [
             *(row[name] for name in (*keys, "goes", "segments", "bytes", "by_mtime")),
@@ -104,8 +125,9 @@ def _print_ends(segments: DataFrame, by: str) -> None:
     )
 
 
-def _print(rows: DataFrame, names: Sequence[str], cells: Callable[[Row], Sequence[Any]]) -> None:
-    found = rows.take(MOST_ROWS_SHOWN + 1)
+def _print(
+    found: Sequence[Row], names: Sequence[str], cells: Callable[[Row], Sequence[Any]]
+) -> None:
     if not found:
         return
     table = RichTable(box=None, pad_edge=False)
@@ -119,30 +141,32 @@ def _print(rows: DataFrame, names: Sequence[str], cells: Callable[[Row], Sequenc
     sys.stdout.write("\n")
 
 
-def _print_clients(segments: DataFrame) -> None:
-    found = (
+def _sum_clients(segments: DataFrame) -> DataFrame:
+    return (
         segments.select("size_bytes", F.explode("clients").alias("code"))
         .groupBy("code")
         .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("bytes"))
-        .orderBy("code")
     )
-    for row in found.collect():
+
+
+def _print_clients(found: Sequence[Row]) -> None:
+    for row in sorted(found, key=lambda row: row["code"]):
         sys.stdout.write(
             f"clients: {row['code']} ({row['segments']} segments, {row['bytes']} bytes)\n"
             f"  {CLIENTS[row['code']]}\n"
         )
 
 
-def _print_obstacles(obstacles: DataFrame) -> None:
-    found = (
-        obstacles.groupBy("is_blocking", "code", "obstacle", "action")
-        .agg(F.sum("count").alias("count"), F.min("example").alias("example"))
-        .orderBy(F.desc("is_blocking"), "code")
-        .collect()
+def _sum_obstacles(obstacles: DataFrame) -> DataFrame:
+    return obstacles.groupBy("is_blocking", "code", "obstacle", "action").agg(
+        F.sum("count").alias("count"), F.min("example").alias("example")
     )
+
+
+def _print_obstacles(found: Sequence[Row]) -> None:
     if not found:
         sys.stdout.write("nothing stands in the way of a 4.x broker\n")
-    for row in found:
+    for row in sorted(found, key=lambda row: (not row["is_blocking"], row["code"])):
         _print_obstacle(row)
 
 

@@ -2,7 +2,9 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -80,8 +82,9 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
         found = found.unionByName(more)
     found = found.transform(_stamped(run_id, options)).persist()
     if not dry_run:
-        _keep(tables, MIGRATION_INVENTORY, segments)
-        _keep(tables, MIGRATION_OBSTACLES, found)
+        with ThreadPoolExecutor(2) as pool:
+            kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)
+            list(pool.map(partial(_keep, tables), kept, (segments, found)))
     return Inventory(segments, found)
 
 
@@ -103,6 +106,8 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
     """Add ``formats`` and ``uncounted``, from the table or else from the files."""
     asked = segments.where(is_counted_again(decompresses=decompresses))
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
+    if count == 0:
+        return segments.transform(with_formats(None, decompresses=decompresses))
     cores = default_parallelism(segments.sparkSession)
     tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
     counted = count_formats(asked.repartition(tasks), decompresses=decompresses)

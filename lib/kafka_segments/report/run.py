@@ -1,7 +1,9 @@
 """Report: gather what one page shows of a warehouse, in sums and bounded samples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import sub
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -9,13 +11,28 @@ from pyspark.sql import functions as F
 
 from kafka_segments.report import decide
 from kafka_segments.report.decide import DAY_MS
+from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
 _MOST_KINDS = _MOST_PERIODS = 100
+_SHOWN = (
+    *SEGMENT_KEYS,
+    "size_bytes",
+    "valid_bytes",
+    "min_timestamp_ms",
+    "max_timestamp_ms",
+    "largest_timestamp_ms",
+    "largest_timestamp_source",
+    "index_entries",
+    "time_index_entries",
+    "damage",
+    "vanished_at",
+    "written_ms",
+)
 
 
 class ReportLimits(NamedTuple):
@@ -77,6 +94,34 @@ class ReportOptions:
     limits: ReportLimits = field(default_factory=ReportLimits)
 
 
+class _Bins(NamedTuple):
+    """Spans of time of the same width, one after another."""
+
+    from_ms: int
+    width_ms: int
+    number: int
+
+    def sum_of(self, column: str) -> Transform:
+        """Sum size_bytes by the bin that a column of ms lies in."""
+        return decide.sum_by_bin(
+            column, from_ms=self.from_ms, width_ms=self.width_ms, bins=self.number
+        )
+
+    def sums(self, rows: Sequence[Row]) -> list[int]:
+        """Return the bytes of each bin, from the rows of ``sum_of``."""
+        sums = [0] * self.number
+        for row in rows:
+            sums[row["bin"]] = row["size_bytes"]
+        return sums
+
+
+class _Decided(NamedTuple):
+    """A run of retention, and when it decided."""
+
+    run_id: str
+    at_ms: int
+
+
 def run_report(spark: SparkSession, options: ReportOptions) -> ReportData:
     """Gather what the page shows.
 
@@ -87,7 +132,11 @@ def run_report(spark: SparkSession, options: ReportOptions) -> ReportData:
 
 
 class _Report:
-    """One run; every query ends in an aggregate or a limit."""
+    """One run: a query for what the others depend on, and one for all the others.
+
+    Every figure ends in an aggregate or a limit. The columns of segments that are shown are read
+    once, and kept until the end.
+    """
 
     def __init__(self, spark: SparkSession, options: ReportOptions) -> None:
         self._spark = spark
@@ -95,54 +144,82 @@ class _Report:
         self._now_ms = options.now_ms
         self._limits = options.limits
         history = published(self._warehouse, SEGMENTS.name)
-        self._history = history.transform(decide.with_written_ms(now_ms=options.now_ms))
+        written = history.transform(decide.with_written_ms(now_ms=options.now_ms))
+        self._history = written.select(*_SHOWN)
         self._segments = self._history.where(F.col("vanished_at").isNull())
 
     def gather(self) -> ReportData:
-        now_ms = self._now_ms
-        logs = self._segments.transform(decide.summarize_logs(now_ms=now_ms)).persist()
-        totals = _first(logs.transform(decide.total_of_logs))
-        lanes = logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.lanes)
-        logs.unpersist()
-        from_ms, width_ms, disk = self._disk_history()
-        damaged = self._segments.where(F.col("damage").isNotNull())
-        odd = self._segments.transform(decide.find_oddities(now_ms=now_ms))
+        self._history.persist()
+        try:
+            return self._gather()
+        finally:
+            self._history.unpersist()
+
+    def _gather(self) -> ReportData:
+        logs = self._segments.transform(decide.summarize_logs(now_ms=self._now_ms))
+        found = collect_together(
+            {
+                "totals": logs.transform(decide.total_of_logs),
+                "lanes": logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.lanes),
+                "written": self._history.agg(F.min("written_ms")),
+                "run": self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at"))),
+                **self._last_decided(),
+            }
+        )
+        bins = self._history_bins(found["written"][0][0])
+        decided = next((_Decided(*row) for row in found.get("decided", []) if row[0]), None)
+        of_decided = {} if decided is None else self._figures_of_decisions(decided)
+        found |= collect_together(
+            {**self._figures(bins), **self._spans(found["lanes"]), **of_decided}
+        )
         return ReportData(
             warehouse=self._warehouse.root,
-            now_ms=now_ms,
-            last_run_ms=self._last_run_ms(),
-            totals=totals,
-            lanes=lanes,
-            spans=self._spans(lanes),
-            history_from_ms=from_ms,
-            history_width_ms=width_ms,
-            history_bytes=disk,
-            damage_kinds=self._kinds(damaged, F.col("damage.kind")),
-            damaged=self._sample(damaged.select(*LOG_KEYS, "base_offset", "damage.*")),
-            oddity_kinds=self._kinds(odd, F.explode("oddities")),
-            odd=self._sample(odd),
-            offset_index_density=self._density("index_entries"),
-            time_index_density=self._density("time_index_entries"),
-            forecast=self._forecast(),
+            now_ms=self._now_ms,
+            last_run_ms=found["run"][0][0],
+            totals=found["totals"][0],
+            lanes=found["lanes"],
+            spans=found.get("spans", []),
+            history_from_ms=bins.from_ms,
+            history_width_ms=bins.width_ms,
+            history_bytes=list(
+                accumulate(map(sub, bins.sums(found["came"]), bins.sums(found["gone"])))
+            ),
+            damage_kinds=found["damage_kinds"],
+            damaged=found["damaged"],
+            oddity_kinds=found["oddity_kinds"],
+            odd=found["odd"],
+            offset_index_density=found["offset_index_density"],
+            time_index_density=found["time_index_density"],
+            forecast=None if decided is None else _forecast(decided, self._limits, found),
         )
 
-    def _sample(self, rows: DataFrame) -> list[Row]:
-        return rows.orderBy(*LOG_KEYS, "base_offset").take(self._limits.rows)
+    def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
+        """Return what is shown of all segments, by its name."""
+        damaged = self._segments.where(F.col("damage").isNotNull())
+        odd = self._segments.transform(decide.find_oddities(now_ms=self._now_ms))
+        vanished = self._history.withColumn("gone_ms", F.unix_millis("vanished_at"))
+        return {
+            "came": self._history.transform(bins.sum_of("written_ms")),
+            "gone": vanished.transform(bins.sum_of("gone_ms")),
+            "damage_kinds": self._kinds(damaged, F.col("damage.kind")),
+            "damaged": self._sample(damaged.select(*LOG_KEYS, "base_offset", "damage.*")),
+            "oddity_kinds": self._kinds(odd, F.explode("oddities")),
+            "odd": self._sample(odd),
+            "offset_index_density": self._segments.transform(decide.count_density("index_entries")),
+            "time_index_density": self._segments.transform(
+                decide.count_density("time_index_entries")
+            ),
+        }
 
-    def _kinds(self, rows: DataFrame, kind: Column) -> list[Row]:
-        return rows.transform(decide.count_by(kind)).take(_MOST_KINDS)
+    def _sample(self, rows: DataFrame) -> DataFrame:
+        return rows.orderBy(*LOG_KEYS, "base_offset").limit(self._limits.rows)
 
-    def _density(self, entries: str) -> list[Row]:
-        return self._segments.transform(decide.count_density(entries)).collect()
+    def _kinds(self, rows: DataFrame, kind: Column) -> DataFrame:
+        return rows.transform(decide.count_by(kind)).limit(_MOST_KINDS)
 
-    def _last_run_ms(self) -> int | None:
-        runs = self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at")))
-        last_ms: int | None = _first(runs)[0]
-        return last_ms
-
-    def _spans(self, lanes: Sequence[Row]) -> list[Row]:
+    def _spans(self, lanes: Sequence[Row]) -> dict[str, DataFrame]:
         if not lanes:
-            return []
+            return {}
         limits = self._limits
         other = max(1, min(limits.spans_of_other_lanes // len(lanes), 40))
         numbered = [
@@ -158,68 +235,50 @@ class _Report:
             "cluster string, broker_id int, log_dir string, topic string, partition int,"
             " lane int, spans int",
         )
-        return self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms)).collect()
+        return {"spans": self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
 
-    def _disk_history(self) -> tuple[int, int, list[int]]:
-        """Return the start of the first bin, the bins' width, and the bytes on disk at each end."""
-        bins = self._limits.history_bins
-        first = _first(self._history.agg(F.min("written_ms")))[0]
-        from_ms = self._now_ms if first is None else first
-        width_ms = max(1, -(-(self._now_ms + 1 - from_ms) // bins))
-        vanished = self._history.withColumn("gone_ms", F.unix_millis("vanished_at"))
-        changes = [0] * bins
-        for sign, rows, column in ((1, self._history, "written_ms"), (-1, vanished, "gone_ms")):
-            into_bins = decide.sum_by_bin(column, from_ms=from_ms, width_ms=width_ms, bins=bins)
-            for row in rows.transform(into_bins).collect():
-                changes[row["bin"]] += sign * row["size_bytes"]
-        return from_ms, width_ms, _running_sum(changes)
+    def _history_bins(self, first_ms: int | None) -> "_Bins":
+        """Return the bins from the first segment until now."""
+        count = self._limits.history_bins
+        from_ms = self._now_ms if first_ms is None else first_ms
+        return _Bins(from_ms, max(1, -(-(self._now_ms + 1 - from_ms) // count)), count)
 
-    def _forecast(self) -> Forecast | None:
-        """Read the last decisions of retention; None where there are none."""
+    def _last_decided(self) -> dict[str, DataFrame]:
+        """Return the last run of retention, nothing where there is none."""
         if not self._warehouse.version(RETENTION_DECISIONS):
-            return None
+            return {}
+        last = F.max(F.struct("decided_at", "run_id"))
+        decided = published(self._warehouse, RETENTION_DECISIONS.name).agg(last.alias("last"))
+        return {"decided": decided.select("last.run_id", F.unix_millis("last.decided_at"))}
+
+    def _figures_of_decisions(self, decided: "_Decided") -> dict[str, DataFrame]:
+        """Return what is shown of a run of retention, by its name."""
         decisions = published(self._warehouse, RETENTION_DECISIONS.name)
-        last = _first(decisions.agg(F.max(F.struct("decided_at", "run_id")).alias("last")))["last"]
-        if last is None:
-            return None
-        of_run = decisions.where(F.col("run_id") == last["run_id"])
-        decided_at_ms = _first(of_run.agg(F.unix_millis(F.max("decided_at"))))[0]
-        blocked = of_run.transform(decide.find_blocked(now_ms=decided_at_ms))
-        of_all = _first(blocked.agg(F.sum("segments"), F.sum("size_bytes")))
-        return Forecast(
-            decided_at_ms=decided_at_ms,
-            freed_bytes=self._freed_by_day(of_run, decided_at_ms),
-            inflow=self._inflow(of_run),
-            blocked=blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.rows),
-            blocked_segments=of_all[0] or 0,
-            blocked_bytes=of_all[1] or 0,
-        )
-
-    def _freed_by_day(self, decisions: DataFrame, decided_at_ms: int) -> list[int]:
-        days = self._limits.forecast_days
-        from_ms = decided_at_ms - DAY_MS + 1
-        by_day = decide.sum_by_bin(
-            "frees_disk_at_ms", from_ms=from_ms, width_ms=DAY_MS, bins=days + 2
-        )
-        freed = {row["bin"]: row["size_bytes"] for row in decisions.transform(by_day).collect()}
-        return [freed.get(day, 0) for day in range(days + 1)]
-
-    def _inflow(self, decisions: DataFrame) -> list[tuple[int | None, float]]:
+        of_run = decisions.where(F.col("run_id") == decided.run_id)
+        blocked = of_run.transform(decide.find_blocked(now_ms=decided.at_ms))
         written_since = self._now_ms - _INFLOW_DAYS * DAY_MS
         recent = self._segments.where(F.col("written_ms") > written_since)
-        by_time = decisions.transform(decide.sum_by_kept_time(recent))
-        return [
-            (row["kept_ms"], row["written"] / _INFLOW_DAYS) for row in by_time.take(_MOST_PERIODS)
-        ]
+        return {
+            "freed": of_run.transform(_days(decided, self._limits).sum_of("frees_disk_at_ms")),
+            "inflow": of_run.transform(decide.sum_by_kept_time(recent)).limit(_MOST_PERIODS),
+            "blocked": blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.rows),
+            "all_blocked": blocked.agg(F.sum("segments"), F.sum("size_bytes")),
+        }
 
 
-def _first(rows: DataFrame) -> Row:
-    return rows.collect()[0]
+def _forecast(decided: _Decided, limits: ReportLimits, found: Mapping[str, list[Row]]) -> Forecast:
+    freed = _days(decided, limits).sums(found["freed"])
+    (of_all,) = found["all_blocked"]
+    return Forecast(
+        decided_at_ms=decided.at_ms,
+        freed_bytes=freed[: limits.forecast_days + 1],
+        inflow=[(row["kept_ms"], row["written"] / _INFLOW_DAYS) for row in found["inflow"]],
+        blocked=found["blocked"],
+        blocked_segments=of_all[0] or 0,
+        blocked_bytes=of_all[1] or 0,
+    )
 
 
-def _running_sum(changes: Sequence[int]) -> list[int]:
-    total, sums = 0, []
-    for change in changes:
-        total += change
-        sums.append(total)
-    return sums
+def _days(decided: _Decided, limits: ReportLimits) -> _Bins:
+    """Return the moment of the decision, the days after it, and all that is later."""
+    return _Bins(decided.at_ms - DAY_MS + 1, DAY_MS, limits.forecast_days + 2)

@@ -80,7 +80,7 @@ class Warehouse:
         """
         rows = self.read(table)
         is_of_segments = table.name in {data.name for data in SEGMENT_DATA}
-        if not is_of_segments or not self._exists(QUARANTINED_SEGMENTS):
+        if not is_of_segments or not self.version(QUARANTINED_SEGMENTS):  # none, or without rows
             return rows
         quarantined = self.read(QUARANTINED_SEGMENTS).select(*SEGMENT_KEYS)
         return rows.join(quarantined, list(SEGMENT_KEYS), how="left_anti")

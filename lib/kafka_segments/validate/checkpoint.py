@@ -1,31 +1,24 @@
-"""Ask Great Expectations: suites of built-in expectations over what was measured, Data Docs."""
+"""Ask Great Expectations: suites of expectations over what was counted, Data Docs."""
 
-import json
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import great_expectations as gx
+import pandas as pd
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
 from great_expectations.data_context.types.base import ProgressBarsConfig
-from great_expectations.expectations.core.expect_column_values_to_be_unique import (
-    ExpectColumnValuesToBeUnique,
-)
-from great_expectations.expectations.core.expect_compound_columns_to_be_unique import (
-    ExpectCompoundColumnsToBeUnique,
-)
-from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
-from pyspark.sql import DataFrame
 
-from kafka_segments.validate.decide.checks import KEYS_UNIQUE, Check, Severity, Suite
+from kafka_segments.validate.decide.checks import Check, Severity, Suite
+from kafka_segments.validate.decide.failures import MOST_EXAMPLES
 from kafka_segments.validate.decide.suites import SUITES_VERSION
 from kafka_segments.validate.expectation import ExpectMeasureWithinBounds
+from kafka_segments.validate.results import CheckCounts, CheckResult
 
-MOST_EXAMPLES = 20
 _SITE = "kafka_segments"
 _SEVERITIES = {
     Severity.FATAL: FailureSeverity.CRITICAL,
@@ -34,42 +27,46 @@ _SEVERITIES = {
 }
 
 
-class CheckResult(NamedTuple):
-    """The result of an expectation; ``examples`` are keys and value of at most 20 failing rows."""
-
-    table: str
-    check: str
-    severity: Severity
-    why: str
-    checked_rows: int
-    failed_rows: int
-    examples: list[dict[str, Any]]
-
-
 def run_checkpoint(
-    measured: Mapping[str, DataFrame], suites: Sequence[Suite], *, docs_folder: str | None
+    counted: Mapping[str, Sequence[CheckCounts]],
+    suites: Sequence[Suite],
+    *,
+    docs_folder: str | None,
 ) -> list[CheckResult]:
-    """Run a checkpoint for each suite over its measured table.
+    """Run a checkpoint for each suite over what was counted of its table.
 
-    No telemetry, no progress bars; the frames are not cached by Great Expectations.
-    ``docs_folder`` is a local folder, made where it is not there.
+    No telemetry, no progress bars.
+
+    Args:
+        counted: by table, the counts of each of its suite's checks, in the order of ``all_checks``.
+        suites: the suites of these tables.
+        docs_folder: a local folder for Data Docs, made where it is not there; None: none.
     """
     with _quiet():
         context = _context(docs_folder)
-        source = context.data_sources.add_spark("tables", persist=False)
+        source = context.data_sources.add_pandas("tables")
         results: list[CheckResult] = []
         for suite in suites:
             asset = source.add_dataframe_asset(suite.table)
             batch = asset.add_batch_definition_whole_dataframe("all")
             checkpoint = _checkpoint(suite, _definition(context, suite, batch))
             said = context.checkpoints.add(checkpoint).run(
-                batch_parameters={"dataframe": measured[suite.table]}
+                batch_parameters={"dataframe": _one_row(suite, counted[suite.table])}
             )
             for validation in said.run_results.values():
                 results.extend(_result(suite.table, result) for result in validation.results)
         if docs_folder is not None:
             context.build_data_docs(site_names=[_SITE])
         return results
+
+
+def _one_row(suite: Suite, counts: Sequence[CheckCounts]) -> pd.DataFrame:
+    """Return a row that has in each measured column what was counted of it."""
+    columns = [check.column for check in suite.all_checks()]
+    cells = {
+        column: pd.Series([of_check]) for column, of_check in zip(columns, counts, strict=True)
+    }
+    return pd.DataFrame(cells)
 
 
 def _checkpoint(suite: Suite, definition: gx.ValidationDefinition) -> gx.Checkpoint:
@@ -111,27 +108,14 @@ def _definition(
 ) -> gx.ValidationDefinition:
     """Return a suite, named with its version, bound to its table."""
     expected = gx.ExpectationSuite(name=f"{suite.table}.v{SUITES_VERSION}")
-    if not suite.has_measured_keys:
-        expected.add_expectation(_unique(suite.keys))
-    for check in suite.checks:
+    for check in suite.all_checks():
         expected.add_expectation(_within(check))
     return context.validation_definitions.add(
         gx.ValidationDefinition(name=suite.table, data=batch, suite=context.suites.add(expected))
     )
 
 
-def _unique(keys: tuple[str, ...]) -> Expectation:
-    about: dict[str, Any] = {
-        "severity": _SEVERITIES[Severity.FATAL],
-        "notes": "a key has one row",
-        "meta": {"check": KEYS_UNIQUE, "severity": Severity.FATAL.value},
-    }
-    if len(keys) == 1:
-        return ExpectColumnValuesToBeUnique(column=keys[0], **about)
-    return ExpectCompoundColumnsToBeUnique(column_list=list(keys), **about)
-
-
-def _within(check: Check) -> Expectation:
+def _within(check: Check) -> ExpectMeasureWithinBounds:
     return ExpectMeasureWithinBounds(
         column=check.column,
         min_value=check.least,
@@ -154,8 +138,7 @@ def _result(table: str, result: Any) -> CheckResult:
         why=str(result.expectation_config.notes),
         checked_rows=found["element_count"],
         failed_rows=found["unexpected_count"] or 0,  # null where there are no rows
-        # Sorted: how many tasks a session shuffles by decides in which order they come.
-        examples=sorted(found.get("partial_unexpected_index_list") or (), key=example_text),
+        examples=found.get("partial_unexpected_index_list") or [],
     )
 
 
@@ -172,8 +155,3 @@ def _quiet() -> Iterator[None]:
     finally:
         logger.propagate = True
         logger.removeHandler(silent)
-
-
-def example_text(example: Mapping[str, Any]) -> str:
-    """Write an example as JSON."""
-    return json.dumps(dict(example), default=str, sort_keys=False)

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from kafka_segments.console.output import console
-from kafka_segments.validate.checkpoint import CheckResult, example_text
 from kafka_segments.validate.decide.checks import Severity
+from kafka_segments.validate.results import CheckResult, example_text
 from kafka_segments.validate.run import Validation
 
 _EXAMPLES_SHOWN = 3

@@ -1,21 +1,25 @@
 """Validate: measure every table, ask Great Expectations, set aside what fails a fatal one."""
 
+import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.validate.checkpoint import CheckResult, example_text, run_checkpoint
-from kafka_segments.validate.decide.checks import Severity
+from kafka_segments.validate.decide.checks import Severity, Suite
+from kafka_segments.validate.decide.failures import count_failures
 from kafka_segments.validate.decide.measure_migrations import (
     measure_events,
     measure_plans,
@@ -34,8 +38,14 @@ from kafka_segments.validate.decide.measure_segments import (
     measure_segments,
     measure_time_entries,
 )
-from kafka_segments.validate.decide.quarantine import failing_segments, with_whole_rows
+from kafka_segments.validate.decide.quarantine import (
+    failing_segments,
+    quarantining,
+    rows_that_differ,
+    with_whole_rows,
+)
 from kafka_segments.validate.decide.suites import SUITES, SUITES_VERSION
+from kafka_segments.validate.results import CheckCounts, CheckResult, example_text
 
 _DOCS = "_data_docs"
 
@@ -65,10 +75,10 @@ def run_validation(
 ) -> Validation:
     """Check every table of a warehouse.
 
-    1. The tables are measured. The measured columns are kept in memory until the end.
-    2. Great Expectations holds them against every suite and writes the Data Docs.
+    1. One query measures all tables and counts, for every check, the rows that fail it.
+    2. Great Expectations holds the counts against every suite and writes the Data Docs.
     3. The results are appended to ``validation_results``. The segments that fail a fatal
-       expectation replace all rows of ``quarantined_segments``.
+       expectation replace all rows of ``quarantined_segments``, where these are others.
 
     Raises:
         UsageError: the warehouse has no segments, or ``docs_folder`` is not local.
@@ -76,17 +86,22 @@ def run_validation(
     root = Warehouse(spark, warehouse)
     folder = _docs_folder(warehouse, docs_folder, dry_run=dry_run)
     run_id = uuid.uuid4().hex
+    measured = _measured(root, now_ms)
+    suites = [suite for suite in SUITES if suite.table in measured]
+    results = _results(measured, suites, folder)
+    failed = {(result.table, result.check) for result in results if result.failed_rows}
     with ExitStack() as caches:
-        measured = _measured(root, now_ms)
-        for rows in measured.values():
-            caches.callback(rows.persist().unpersist)
-        suites = [suite for suite in SUITES if suite.table in measured]
-        results = run_checkpoint(measured, suites, docs_folder=folder)
-        failing = failing_segments(measured, suites).persist()
-        caches.callback(failing.unpersist)
-        quarantined = failing.count()
+        failing = None
+        if any(failed.intersection(quarantining(suite)) for suite in suites):
+            failing = failing_segments(measured, suites).persist()
+            caches.callback(failing.unpersist)
+        quarantined = 0 if failing is None else failing.count()
         if not dry_run:
-            _write(root, failing, results, run_id, now_ms)
+            stamp = {"run_id": F.lit(run_id), "decided_at": F.timestamp_millis(F.lit(now_ms))}
+            _set_aside(root, failing, stamp)
+            root.create(tables.VALIDATION_RESULTS)
+            values = list(map(_result_values, results))
+            root.append_values(tables.VALIDATION_RESULTS, values, stamp)
     return Validation(run_id, tuple(results), quarantined, folder)
 
 
@@ -132,15 +147,48 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
     }
 
 
-def _write(
-    root: Warehouse, failing: DataFrame, results: Sequence[CheckResult], run_id: str, now_ms: int
-) -> None:
-    stamp = {"run_id": F.lit(run_id), "decided_at": F.timestamp_millis(F.lit(now_ms))}
-    for table in (tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
-        root.create(table)
-    quarantined = failing.transform(with_whole_rows(root.read(tables.SEGMENTS)))
-    root.replace(tables.QUARANTINED_SEGMENTS, quarantined.withColumns(stamp), where="true")
-    root.append_values(tables.VALIDATION_RESULTS, list(map(_result_values, results)), stamp)
+def _results(
+    measured: Mapping[str, DataFrame], suites: Sequence[Suite], docs_folder: str | None
+) -> list[CheckResult]:
+    """Count what fails, by one query over all tables; ask Great Expectations of the counts."""
+    counts = [measured[suite.table].transform(count_failures(suite)) for suite in suites]
+    together = reduce(DataFrame.unionByName, counts)
+    with ThreadPoolExecutor(1) as pool:  # Spark counts while Python imports a large library
+        library = pool.submit(import_module, "kafka_segments.validate.checkpoint")
+        counted = {row["table"]: _counts(row) for row in together.collect()}
+    results: list[CheckResult] = library.result().run_checkpoint(
+        counted, suites, docs_folder=docs_folder
+    )
+    return results
+
+
+def _counts(row: Row) -> list[CheckCounts]:
+    """Return what was counted for each check of a table."""
+    return [
+        CheckCounts(
+            row["checked_rows"],
+            counted["measured_rows"],
+            counted["failed_rows"],
+            list(map(json.loads, counted["examples"] or ())),
+        )
+        for counted in row["checks"]
+    ]
+
+
+def _set_aside(root: Warehouse, failing: DataFrame | None, stamp: Mapping[str, Column]) -> None:
+    """Replace the rows of ``quarantined_segments``, unless they are the same but for the stamp."""
+    table = tables.QUARANTINED_SEGMENTS
+    root.create(table)
+    if failing is None and root.version(table) == 0:
+        return
+    there = root.read(table)
+    if failing is None:
+        rows = there.limit(0)
+    else:
+        segments = root.read(tables.SEGMENTS)
+        rows = failing.transform(with_whole_rows(segments)).withColumns(dict(stamp))
+    if not rows.transform(rows_that_differ(there)).isEmpty():
+        root.replace(table, rows, where="true")
 
 
 def _result_values(result: CheckResult) -> dict[str, Any]:

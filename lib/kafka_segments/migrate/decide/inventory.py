@@ -37,16 +37,23 @@ def is_counted_again(*, decompresses: bool) -> Column:
     return ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
 
 
-def with_formats(counted: DataFrame, *, decompresses: bool) -> Callable[[DataFrame], DataFrame]:
+def with_formats(
+    counted: DataFrame | None, *, decompresses: bool
+) -> Callable[[DataFrame], DataFrame]:
     """Add what segments are made of, or why that is not known.
 
-    ``counted``: path, formats and uncounted of the segments that ``is_counted_again`` names.
+    ``counted``: path, formats and uncounted of the segments that ``is_counted_again`` names; None:
+    it names none.
 
     Needs: rows of table ``segments``.
     Gives: the same with formats (array of struct, null: not known) and uncounted (string).
     """
-    is_asked = is_counted_again(decompresses=decompresses)
     is_read = F.col("valid_bytes").isNotNull()
+    if counted is None:
+        formats = F.when(is_read, _uniform_formats())
+        why_not = F.when(~is_read, F.col("damage.message"))
+        return lambda segments: segments.withColumns({"formats": formats, "uncounted": why_not})
+    is_asked = is_counted_again(decompresses=decompresses)
     columns = {
         "formats": F.when(is_asked, F.col("formats")).when(is_read, _uniform_formats()),
         "uncounted": F.when(is_read, F.col("uncounted")).otherwise(F.col("damage.message")),

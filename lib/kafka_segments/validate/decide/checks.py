@@ -7,8 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-KEYS_UNIQUE = "keys_unique"
-"""The check that a key has one row, of the suites whose keys are not measured."""
+KEYS_UNIQUE, ROWS_OF_KEY = "keys_unique", "rows_of_key"
 
 
 class Severity(StrEnum):
@@ -41,13 +40,23 @@ class Check(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """The checks of one table; ``keys`` are the columns that name a measured row."""
+    """The checks of one table; ``keys`` are the columns that name a measured row.
+
+    Two checks of a suite bound two columns.
+    """
 
     table: str
     keys: tuple[str, ...]
     checks: tuple[Check, ...] = ()
     has_measured_keys: bool = False
     """One of the checks tells whether keys are unique."""
+
+    def all_checks(self) -> tuple[Check, ...]:
+        """Return the checks; where none of them is about keys, first that a key has one row."""
+        if self.has_measured_keys:
+            return self.checks
+        unique = Check(KEYS_UNIQUE, ROWS_OF_KEY, Severity.FATAL, "a key has one row", most=1)
+        return (unique, *self.checks)
 
 
 def failed_checks(checks: tuple[Check, ...], severity: Severity) -> Column:

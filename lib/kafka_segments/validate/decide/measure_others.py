@@ -86,13 +86,13 @@ def _rows(builds: DataFrame, segments: DataFrame) -> DataFrame:
         F.col("_other"), F.col("_source")
     )
     superseded = sources.join(later, comes_after & overlaps, how="left_semi").select("run_id")
-    last = sources.join(superseded, "run_id", how="left_anti")
-    paths = segments.select("path")
-    return (
-        last.join(paths, _lies_in(F.col("path"), F.col("_source")), how="left")
-        .groupBy("run_id")
-        .agg(F.count("path").alias("_rows"))
-    )
+    last = sources.join(superseded, "run_id", how="left_anti").select("run_id", "_source")
+    is_below = _lies_in(F.col("path"), F.col("_source"))
+    # Few sources meet all segments: those stay where they are.
+    found = segments.select("path").join(F.broadcast(last), is_below, how="inner")
+    none = last.select("run_id", F.lit(0).alias("_found"))
+    counted = found.select("run_id", F.lit(1).alias("_found")).unionByName(none)
+    return counted.groupBy("run_id").agg(F.sum("_found").alias("_rows"))
 
 
 def _lies_in(path: Column, folder: Column) -> Column:

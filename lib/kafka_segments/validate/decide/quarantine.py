@@ -10,6 +10,13 @@ from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.validate.decide.checks import Severity, Suite, failed_checks, fails_any
 
 
+def quarantining(suite: Suite) -> list[tuple[str, str]]:
+    """Return table and name of the checks whose failing rows are segments to quarantine."""
+    if suite.keys != SEGMENT_KEYS:
+        return []
+    return [(suite.table, check.name) for check in suite.checks if check.severity is Severity.FATAL]
+
+
 def failing_segments(measured: Mapping[str, DataFrame], suites: Sequence[Suite]) -> DataFrame:
     """Return the segments that fail a fatal check of a suite whose rows are segments.
 
@@ -19,7 +26,7 @@ def failing_segments(measured: Mapping[str, DataFrame], suites: Sequence[Suite])
     """
     parts = []
     for suite in suites:
-        if suite.keys == SEGMENT_KEYS:
+        if quarantining(suite):
             failing = measured[suite.table].where(fails_any(suite.checks, Severity.FATAL))
             names = F.explode(failed_checks(suite.checks, Severity.FATAL))
             named = failing.select(*SEGMENT_KEYS, names.alias("_name"))
@@ -45,5 +52,22 @@ def with_whole_rows(segments: DataFrame) -> Transform:
         )
         # By its size alone Spark would broadcast what may be the whole table, as text.
         return failing.join(whole.hint("merge"), keys, how="left")
+
+    return transform
+
+
+def rows_that_differ(there: DataFrame) -> Transform:
+    """Return which segments are quarantined anew, for other reasons, as other rows, or no more.
+
+    Needs: ``SEGMENT_KEYS``, expectations and segment; ``there``: the same, of the rows until now.
+    Gives: the same columns.
+    """
+    columns = [*SEGMENT_KEYS, "expectations", "segment"]
+
+    def transform(quarantined: DataFrame) -> DataFrame:
+        sides = quarantined.select(*columns, F.lit(1).alias("_side")).unionByName(
+            there.select(*columns, F.lit(-1).alias("_side"))
+        )
+        return sides.groupBy(*columns).agg(F.sum("_side").alias("_side")).where("_side != 0")
 
     return transform
