@@ -32,8 +32,9 @@ class ReportLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What retention frees: at ``decided_at_ms``, and in each day after it.
+    """What retention frees of the segments that are there: until now, and in each day after it.
 
+    The settings are those of the last decisions, made at ``decided_at_ms``.
     ``inflow`` holds pairs: the time in ms that data is kept (None: for ever), and how many bytes
     a day of it were written in the last week.
     """
@@ -182,22 +183,23 @@ class _Report:
         last = _first(decisions.agg(F.max(F.struct("decided_at", "run_id")).alias("last")))["last"]
         if last is None:
             return None
-        of_run = decisions.where(F.col("run_id") == last["run_id"])
-        decided_at_ms = _first(of_run.agg(F.unix_millis(F.max("decided_at"))))[0]
-        blocked = of_run.transform(decide.find_blocked(now_ms=decided_at_ms))
+        made = decisions.where(F.col("run_id") == last["run_id"])
+        decided_at_ms = _first(made.agg(F.unix_millis(F.max("decided_at"))))[0]
+        of_run = made.transform(decide.still_there(self._segments))
+        blocked = of_run.transform(decide.find_blocked(now_ms=self._now_ms))
         of_all = _first(blocked.agg(F.sum("segments"), F.sum("size_bytes")))
         return Forecast(
             decided_at_ms=decided_at_ms,
-            freed_bytes=self._freed_by_day(of_run, decided_at_ms),
+            freed_bytes=self._freed_by_day(of_run),
             inflow=self._inflow(of_run),
             blocked=blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).take(self._limits.rows),
             blocked_segments=of_all[0] or 0,
             blocked_bytes=of_all[1] or 0,
         )
 
-    def _freed_by_day(self, decisions: DataFrame, decided_at_ms: int) -> list[int]:
+    def _freed_by_day(self, decisions: DataFrame) -> list[int]:
         days = self._limits.forecast_days
-        from_ms = decided_at_ms - DAY_MS + 1
+        from_ms = self._now_ms - DAY_MS + 1
         by_day = decide.sum_by_bin(
             "frees_disk_at_ms", from_ms=from_ms, width_ms=DAY_MS, bins=days + 2
         )
