@@ -6,11 +6,11 @@ from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from kafka_segments.console.output import utc
+from kafka_segments.console.output import size_text, utc
 from kafka_segments.report import view
 from kafka_segments.report.lanes import lanes_of_page
 from kafka_segments.report.run import ReportData
-from kafka_segments.report.words import count_text, many, size_text
+from kafka_segments.report.words import count_text, many
 from kafka_segments.storage.files import place
 from kafka_segments.storage.publishing import publish
 

@@ -7,12 +7,12 @@ from typing import NamedTuple, TypeVar
 
 from pyspark.sql import Row
 
-from kafka_segments.console.output import utc
+from kafka_segments.console.output import size_text, utc
 from kafka_segments.report.charts import Axis, Bars, Line, LineChart, bars, line_chart
 from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.run import Forecast, ReportData
 from kafka_segments.report.time_axis import time_marks
-from kafka_segments.report.words import count_text, many, round_size_text, share_text, size_text
+from kafka_segments.report.words import count_text, many, round_size_text, share_text
 
 MOST_BARS = 20
 _MOST_ROWS = 40

@@ -1,14 +1,6 @@
 """Numbers of the page as a person reads them."""
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
-
-
-def size_text(size_bytes: float) -> str:
-    """Return a number of bytes in the greatest unit that it fills."""
-    size, unit = float(size_bytes), 0
-    while abs(size) >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+from kafka_segments.console.output import size_text
 
 
 def round_size_text(size_bytes: float) -> str:
