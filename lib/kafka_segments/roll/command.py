@@ -99,7 +99,7 @@ def _roll(
     grid = settings_grid(what_if, of=CutConfig)
     with spark_session("kafka-segments roll", root=ROOT) as spark, progress(spark):
         if grid:
-            print_what_if(run_what_if(spark, asked, grid), output)
+            print_what_if(run_what_if(spark, asked, grid), output, asked.configs)
         else:
-            print_roll(run_roll(spark, asked, dry_run=dry_run), output)
+            print_roll(run_roll(spark, asked, dry_run=dry_run), output, asked.configs)
     return DONE
