@@ -306,7 +306,7 @@ def test_a_browser_draws_every_chart_without_an_error_in_its_width(
     assert found is not None
     assert json.loads(found[1]) == {
         **{"lanes": 3, "spans": 7, "opened": 4, "table": 3, "lines": 4, "bars": 9},
-        "count": "1 to 3 of 3 partitions",
+        "count": "1 to 3 of 3 partitions; not wholly in the picture: 1 bar (Time: all of it)",
         "overhang": 0,
     }
     assert "CONSOLE" not in shown.stderr
