@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,15 @@ def test_each_chart_has_its_values_as_text(data: ReportData) -> None:
     assert page.count("<details") == 6
     for value in ("8.8 KiB, 1 partition", "1 segment, 1000 bytes", ">from 4.0 KiB<"):
         assert value in page
+
+
+def test_a_scale_that_one_huge_value_makes_logarithmic_is_said(data: ReportData) -> None:
+    huge = replace(data, history_bytes=[1000] * 299 + [10**12])
+
+    assert "logarithmic" not in render_report(data)
+    assert "One value is far larger than most: the axis upwards is logarithmic." in (
+        render_report(huge)
+    )
 
 
 MEASURED = """

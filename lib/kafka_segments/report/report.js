@@ -3,6 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const [TOPIC, PARTITION, PLACE, SEGMENTS, BYTES, DAMAGED, FUTURE, MTIME, OLDEST, NEWEST] =
   [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 const LANES_SHOWN = 40;
+const LEAST_WIDTH = 0.05; // a rectangle without any is not drawn, nor its edge
 const END_MS = 253402300800000;
 const KINDS = [
   { name: "sound", css: "sound" },
@@ -108,7 +109,7 @@ function drawnSpans(number) {
     const title = `${segments === 1 ? "segment" : `${count(segments)} segments from`} ${base}, ${size(bytes)}, ` +
       `${KINDS[kind].name}\n${moment(start)} to\n${moment(start + length)}`;
     svg.append(drawing("rect", { class: `span ${KINDS[kind].css}`, x: `${x}%`, y: "20%",
-      width: `${place(start + length, shown) - x}%`, height: "60%" }, drawing("title", {}, title)));
+      width: `${Math.max(place(start + length, shown) - x, LEAST_WIDTH)}%`, height: "60%" }, drawing("title", {}, title)));
   }
   if (data.now > shown.from && data.now < shown.to) {
     const x = `${place(data.now, shown)}%`;
