@@ -2,9 +2,11 @@
 
 import io
 import sys
+import threading
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkStageInfo
 
 from kafka_segments.console.output import ReadingStage, Work, progress, size_text
@@ -92,3 +94,23 @@ def test_sizes_are_written_for_a_person() -> None:
     assert [size_text(size) for size in (0, 1023, 1536, 2.0**60)] == [
         *("0 bytes", "1023 bytes", "1.5 KiB", "1024.0 PiB"),
     ]
+
+
+def test_a_jvm_that_is_gone_stops_the_bar_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    err = _Terminal()
+    spark = _Spark()
+    asked = threading.Event()
+
+    def gone() -> list[int]:
+        asked.set()
+        raise Py4JNetworkError("the JVM is gone")
+
+    monkeypatch.setattr(spark, "getActiveStageIds", gone)
+    monkeypatch.setattr("sys.stderr", err)
+
+    with progress(spark):  # type: ignore[arg-type]
+        assert asked.wait(10)
+
+    assert "Traceback" not in err.getvalue()

@@ -6,17 +6,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar, cast
 
+from py4j.protocol import Py4JError
 from pyspark import SparkStageInfo
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.row_stream import stream_rows
@@ -80,6 +81,7 @@ class _Bar:
         self._tracker = spark.sparkContext.statusTracker()
         self._reading = ReadingStage(work)
         self._ended = threading.Event()
+        self._is_over = False
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -100,13 +102,17 @@ class _Bar:
 
     def end(self) -> None:
         """Take the bar away; it does not come back."""
-        if not self._ended.is_set():
+        if not self._is_over:
             self._ended.set()
             self._watcher.join()
             self._bars.stop()
+            self._is_over = True  # not before: Ctrl-C may come meanwhile, and end it once more
 
     def _watch(self) -> None:
-        bar = self._bars.add_task("starting", total=None)
+        with suppress(Py4JError, OSError):  # the JVM is gone: the verb says so itself
+            self._move(self._bars.add_task("starting", total=None))
+
+    def _move(self, bar: TaskID) -> None:
         while not self._ended.wait(_POLL_SECONDS):
             stages = [
                 self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()
