@@ -129,6 +129,8 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_no_interrupt)
     # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone.
     logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
     try:
@@ -149,6 +151,11 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
         status = FAILED
     sys.exit(status)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Tell whether a message is of anything but Ctrl-C, of which py4j writes the trace itself."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
 
 
 @contextmanager
