@@ -98,7 +98,8 @@ def test_the_trace_that_py4j_writes_of_ctrl_c_is_not_shown() -> None:
         "def act():\n"
         "    try:\n        raise KeyboardInterrupt\n"
         "    except KeyboardInterrupt:\n"
-        "        logging.exception('KeyboardInterrupt while sending command.')\n        raise\n"
+        "        exec(compile('logging.exception(1)', '/lib/py4j/java_gateway.py', 'exec'))\n"
+        "        raise\n"
         "run(act, verbose=False)\n"
     )
 

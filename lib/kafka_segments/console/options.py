@@ -129,10 +129,11 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_no_interrupt)
-    # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone.
+    # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone and
+    # at Ctrl-C, some by the root logger.
     logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
+    for handler in () if verbose else logging.getLogger().handlers:
+        handler.addFilter(_is_not_of_py4j)
     try:
         with _silence(quiet):
             status = command()
@@ -153,9 +154,8 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
     sys.exit(status)
 
 
-def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """Tell whether a message is of anything but Ctrl-C, of which py4j writes the trace itself."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager
