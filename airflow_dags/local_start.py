@@ -6,6 +6,7 @@ Here nothing but the API server listens; it reads the tasks' logs from the disk.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -23,11 +24,13 @@ _MARK = "AIRFLOW_LOCAL_RUN"  # in the environment of all that is started here, a
 _COMPONENTS = (("dag-processor",), ("scheduler", "--skip-serve-logs"))
 _GRACE_SECONDS = 20
 _POLL_SECONDS = 0.5
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(dags: list[str]) -> int:
     """Start all of it and switch on ``dags``; gives the status of the first process that ends."""
     os.environ[_MARK] = uuid.uuid4().hex
+    _adopt_orphans()
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     url = f"http://{os.environ['AIRFLOW__API__HOST']}:{os.environ['AIRFLOW__API__PORT']}"
@@ -48,6 +51,15 @@ def main(dags: list[str]) -> int:
         return _say_ended(ended)
     finally:
         _end_all()
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of all below that lose theirs, where the kernel is Linux.
+
+    Workers that have overwritten their environment, and whose scheduler is gone, are found so.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _leave(number: int, _: FrameType | None) -> NoReturn:
@@ -119,7 +131,7 @@ def _started() -> set[psutil.Process]:
     """Find what was started: below this process, or with its mark.
 
     Airflow's own processes overwrite their environment with their title, and a driver whose task
-    was killed has lost its parent.
+    was killed has lost its parent; one that has lost both has this process as its parent.
     """
     own = psutil.Process()
     found = set(own.children(recursive=True))

@@ -13,7 +13,8 @@ from local_airflow import PYTHON, ROOT, free_port
 
 # Notes what it is asked for. The API server takes a while until it listens, and loses its first
 # environment, as one that sets its title does; the scheduler leaves a process behind that has a
-# session and a parent of its own, as a killed task's driver has.
+# session and a parent of its own, as a killed task's driver has, and one that has lost its
+# environment, too, as a worker has whose scheduler died.
 _STAND_IN = f"""#!{sys.executable}
 import http.server, json, os, subprocess, sys, time
 
@@ -45,8 +46,10 @@ if sys.argv[1] == "api-server":
     address = (os.environ["AIRFLOW__API__HOST"], int(os.environ["AIRFLOW__API__PORT"]))
     http.server.HTTPServer(address, Answers).serve_forever()
 if sys.argv[1] == "scheduler":
-    left = subprocess.Popen(["sh", "-c", "sleep 300 & echo $!"], stdout=-1, start_new_session=True)
-    note("left " + left.stdout.readline().decode().strip())
+    for sleep in ("sleep 300", "env -i sleep 300"):
+        shell = ["sh", "-c", sleep + " & echo $!"]
+        left = subprocess.Popen(shell, stdout=-1, start_new_session=True)
+        note("left " + left.stdout.readline().decode().strip())
 if sys.argv[1] in ("scheduler", "dag-processor"):
     time.sleep(300)
 sys.exit(int(os.environ.get("FAILS_WITH", 0)) if sys.argv[1] == "db" else 0)
@@ -92,7 +95,7 @@ def test_dags_are_on_once_the_api_answers_and_all_that_was_started_ends(tmp_path
         assert process.stdout is not None
         assert process.stdout.readline().startswith(b"Airflow: http://localhost:")
         notes = ""
-        while notes.count("left ") < 2 or "dag-processor" not in notes:
+        while notes.count("left ") < 3 or "dag-processor" not in notes:
             time.sleep(0.1)
             notes = (tmp_path / "notes").read_text()
         process.send_signal(signal.SIGTERM)

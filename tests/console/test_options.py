@@ -76,8 +76,8 @@ def test_a_moment_that_no_timestamp_column_holds_is_refused():
     line = _refused(cli, "report", "--warehouse=w", "--out=o", "--now-ms=253402300800000")
 
     assert line == (
-        "Error: Invalid value for '--now-ms': 253402300800000 is not in the range"
-        " 0<=x<=253402300799999."
+        "Error: Invalid value for '--now-ms': 253402300800000 lies after the year 9999: ms"
+        " since 1970 expected, up to 253402300799999 (9999-12-31 23:59:59.999 UTC)"
     )
 
 

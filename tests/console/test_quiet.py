@@ -91,6 +91,28 @@ def test_ctrl_c_in_a_running_verb_is_said_in_one_line() -> None:
     )
 
 
+def test_the_trace_that_py4j_writes_of_ctrl_c_is_not_shown() -> None:
+    program = (
+        "import logging\n"
+        "from kafka_segments.console.options import run\n"
+        "def act():\n"
+        "    try:\n        raise KeyboardInterrupt\n"
+        "    except KeyboardInterrupt:\n"
+        "        exec(compile('logging.exception(1)', '/lib/py4j/java_gateway.py', 'exec'))\n"
+        "        raise\n"
+        "run(act, verbose=False)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (
+        130,
+        "kafka-segments: interrupted; what was done is kept, run it again\n",
+    )
+
+
 def test_lines_of_a_jvm_are_kept_aside_and_shown_where_it_ends(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

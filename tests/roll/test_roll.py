@@ -51,6 +51,11 @@ def test_active_segments_are_decided_and_kept_as_a_table(
     assertSchemaEqual(table.schema, schema("roll_decisions.v2"), ignoreNullable=True)
     result = CliRunner().invoke(cli, ["roll", "--warehouse", str(warehouse), "--dry-run"])
     assert "older than segment.ms" in result.output
+    assert result.stderr.count("settings of ") == 1
+    assert "settings of ct-codecs, ct-none, ct-out-of-order, ct-two-partitions, lat-none and 2" in (
+        result.stderr
+    )
+    assert "\n  segment.ms = 604800000 (7 d 0 h)   [Kafka's default]\n" in result.stderr
 
 
 def test_what_if_holds_against_the_batches_themselves(

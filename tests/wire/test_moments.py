@@ -3,7 +3,13 @@
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.wire.moments import parse_moment, parse_point, parse_span
+from kafka_segments.wire.moments import (
+    moment_text,
+    mtime_text,
+    parse_moment,
+    parse_point,
+    parse_span,
+)
 
 NOW_MS = 1_700_000_000_000
 
@@ -39,7 +45,7 @@ def test_a_moment_is_ms_iso_8601_back_from_now_or_a_name(text: str, moment: int)
         ("-7", "is no length of time"),
         ("-2y", "is no length of time"),
         ("-99999w", "lies before 1970"),
-        ("1969-12-31T23:59:59Z", "lies before 1970, at -1000 ms"),
+        ("1969-12-31T23:59:59Z", "lies before 1970, at 1969-12-31 23:59:59.000 UTC"),
         ("", "is no moment"),
         ("٣", "is no moment"),
     ],
@@ -65,3 +71,14 @@ def test_a_point_in_time_is_no_name_and_not_after_the_year_9999(text: str) -> No
 def test_a_span_that_no_moment_goes_back_by_is_refused() -> None:
     with pytest.raises(UsageError, match="is longer than the time from 1970"):
         parse_span("999999999999999w")
+
+
+def test_a_moment_is_written_as_a_time() -> None:
+    assert moment_text(1_700_000_000_007) == "2023-11-14 22:13:20.007 UTC"
+    assert moment_text(-1) == "1969-12-31 23:59:59.999 UTC"
+    assert moment_text(2**62) == f"{2**62} ms"
+
+
+def test_an_mtime_is_written_to_the_ns() -> None:
+    assert mtime_text(1_600_000_000_987_654_331) == "2020-09-13 12:26:40.987654331 UTC"
+    assert mtime_text(2**80) == f"{2**80} ns"

@@ -80,8 +80,8 @@ def _audit(
         follow_links=follow_links,
     )
     with spark_session("kafka-segments audit", root=ROOT) as spark, ExitStack() as caches:
-        with progress(spark):
-            audits = run_audit(spark, asked, caches, dry_run=dry_run)
+        with progress(spark) as work:
+            audits = run_audit(spark, asked, caches, dry_run=dry_run, tell=work.reads)
             has_findings = not audits.where("is_finding").isEmpty()
         print_audit(audits, output)
     return FINDINGS if has_findings else DONE

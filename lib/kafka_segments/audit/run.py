@@ -18,7 +18,7 @@ from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
-from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
@@ -59,7 +59,12 @@ class AuditOptions:
 
 
 def run_audit(
-    spark: SparkSession, options: AuditOptions, caches: ExitStack, *, dry_run: bool = False
+    spark: SparkSession,
+    options: AuditOptions,
+    caches: ExitStack,
+    *,
+    dry_run: bool = False,
+    tell: TellLoad = tell_nobody,
 ) -> DataFrame:
     """Judge every index file under the sources; return rows of ``index_audits``.
 
@@ -79,6 +84,7 @@ def run_audit(
     scope = AuditScope(options.recovery, options.version, options.follow_links)
     load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=default_parallelism(spark))
+    tell(load, tasks)
     segments = listed.transform(identify).transform(choose_segments)
     judged = (
         segments.transform(pack_segments(load, tasks=tasks))

@@ -115,8 +115,8 @@ def _build(
         report.summary(planned, build_options, dry_run=True)
         return FINDINGS if planned.findings else DONE
     with spark_session("kafka-segments build", root=ROOT) as spark:
-        job = Build(spark, build_options)
-        with progress(spark):
+        with progress(spark) as work:
+            job = Build(spark, build_options, work.reads)
             summary = job.plan_only() if dry_run else job.run()
         if not dry_run:
             report.segments_of_run(spark, build_options.warehouse, summary, output)

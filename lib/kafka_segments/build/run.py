@@ -21,7 +21,7 @@ from kafka_segments.build.summary import BuildSummary, Totals, run_values, summa
 from kafka_segments.build.tasks import scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.spark.packing import count_tasks, pack_segments
+from kafka_segments.spark.packing import TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -45,8 +45,11 @@ class Build:
        repeats its work.
     """
 
-    def __init__(self, spark: SparkSession, options: BuildOptions) -> None:
+    def __init__(
+        self, spark: SparkSession, options: BuildOptions, tell: TellLoad = tell_nobody
+    ) -> None:
         self._spark = spark
+        self._tell = tell
         self._options = options
         self._run_id = uuid.uuid4().hex
         self._warehouse = Warehouse(spark, options.warehouse)
@@ -112,6 +115,7 @@ class Build:
     def _scan(self, work: BuildWork, caches: ExitStack) -> DataFrame:
         make_folders(self._entries_folder())
         tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
+        self._tell(work.load, tasks)
         to_scan = work.planned.where(F.col("plan") == SCAN)
         packed = to_scan.transform(pack_segments(work.load, tasks=tasks))
         scanned = packed.transform(scan_segments(self._scan_options())).persist()

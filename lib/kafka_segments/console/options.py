@@ -129,8 +129,11 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
-    # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone.
+    # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone and
+    # at Ctrl-C, some by the root logger.
     logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
+    for handler in () if verbose else logging.getLogger().handlers:
+        handler.addFilter(_is_not_of_py4j)
     try:
         with _silence(quiet):
             status = command()
@@ -149,6 +152,10 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
         status = FAILED
     sys.exit(status)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager

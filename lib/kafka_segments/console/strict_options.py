@@ -8,13 +8,37 @@ import click
 from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import check_before_session
-from kafka_segments.wire.moments import END_OF_TIME_MS
+from kafka_segments.wire.moments import END_OF_TIME_MS, moment_text
 
 INT = click.IntRange(min=0, max=2**31 - 1)
 POSITIVE_INT = click.IntRange(min=1, max=2**31 - 1)
 LONG = click.IntRange(min=0, max=2**63 - 1)
 _QUIET = "kafka_segments.quiet"
-MOMENT_MS = click.IntRange(min=0, max=END_OF_TIME_MS)
+
+
+class _MomentMs(click.IntRange):
+    """A moment in ms since 1970, up to the end of the year 9999."""
+
+    name = "moment"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=END_OF_TIME_MS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the number; what lies out of range is told as a time."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = click.INT.convert(value, param, ctx)
+            self.fail(
+                f"{number} lies {'before 1970' if number < 0 else 'after the year 9999'}: ms since"
+                f" 1970 expected, up to {END_OF_TIME_MS} ({moment_text(END_OF_TIME_MS)})",
+                param,
+                ctx,
+            )
+
+
+MOMENT_MS = _MomentMs()
 
 
 def complete_folder(

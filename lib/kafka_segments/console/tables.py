@@ -12,8 +12,8 @@ from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
 Cells = Callable[[Row], Iterable[str]]
 
 
-def print_result(rows: DataFrame, output: str, *, names: Iterable[str], cells: Cells) -> None:
-    """Print all rows as JSON lines or CSV, or the first ones as a table.
+def print_result(rows: DataFrame, output: str, *, names: Iterable[str], cells: Cells) -> list[Row]:
+    """Print all rows as JSON lines or CSV, or the first ones as a table; return these.
 
     Args:
         rows: in the order in which they are printed.
@@ -23,12 +23,13 @@ def print_result(rows: DataFrame, output: str, *, names: Iterable[str], cells: C
     """
     if output != "table":
         print_rows(rows, output)
-        return
+        return []
     found = rows.take(MOST_ROWS_SHOWN + 1)
     table = made_table(*names)
     for row in found[:MOST_ROWS_SHOWN]:
         table.add_row(*map(escape, cells(row)))
     print_table(table, len(found))
+    return found[:MOST_ROWS_SHOWN]
 
 
 def made_table(*names: str) -> Table:

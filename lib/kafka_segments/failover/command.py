@@ -57,6 +57,7 @@ def _failover(
     warehouse: str,
     **choice: Any,
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
@@ -80,7 +81,11 @@ def _failover(
         max_latency_ms=parse_span(max_latency),
         now_ms=clock() if now_ms is None else now_ms,
     )
-    with spark_session("kafka-segments search failover", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments search failover", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
         found = print_failover(run_failover(spark, asked, caches), output)
     return FINDINGS if found else DONE
 
@@ -88,6 +93,7 @@ def _failover(
 def _restore(
     *, at: str, now_ms: int | None, output: str, verbose: bool, warehouse: str, **choice: Any
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
@@ -100,6 +106,10 @@ def _restore(
         choice=LogChoice(**choice),
         at_ms=parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms),
     )
-    with spark_session("kafka-segments search restore", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments search restore", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
         found = print_restore(run_restore(spark, asked, caches), output)
     return FINDINGS if found else DONE

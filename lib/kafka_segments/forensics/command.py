@@ -48,6 +48,7 @@ def _forensics(
     output: str,
     **_: Any,
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.forensics import report  # noqa: PLC0415
     from kafka_segments.forensics.decide import Admission  # noqa: PLC0415
     from kafka_segments.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415
@@ -66,6 +67,6 @@ def _forensics(
         follow_links=follow_links,
     )
     print_found = report.print_refused if refused else report.print_forensics
-    with spark_session("kafka-segments forensics", root=ROOT) as spark:
+    with spark_session("kafka-segments forensics", root=ROOT) as spark, progress(spark):
         found = print_found(run_forensics(spark, asked), output)
     return FINDINGS if found else DONE

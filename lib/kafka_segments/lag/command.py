@@ -37,6 +37,7 @@ def _lag(
     warehouse: str,
     **choice: Any,
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.lag.offsets_there import refuse_without_offsets  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -57,6 +58,10 @@ def _lag(
         at_ms=at_ms,
         groups=groups,
     )
-    with spark_session("kafka-segments lag", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments lag", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
         found = print_lag(run_lag(spark, asked, caches), output)
     return FINDINGS if found else DONE

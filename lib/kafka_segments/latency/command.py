@@ -25,6 +25,7 @@ def latency(**options: Any) -> None:
 def _latency(
     *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
@@ -33,6 +34,10 @@ def _latency(
 
     del now_ms, verbose
     asked = LatencyOptions(absolute_uri(warehouse), LogChoice(**choice))
-    with spark_session("kafka-segments latency", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments latency", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
         found = print_latency(run_latency(spark, asked, caches), output)
     return FINDINGS if found else DONE

@@ -58,6 +58,7 @@ for command in (plan, stage, verify, apply, rollback, status):
 def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
@@ -67,7 +68,7 @@ def _inventory(
         gone_settings=_gone_settings(options["server_properties"], options["topic_configs"]),
         decompresses=not headers_only,
     )
-    with spark_session("kafka-segments migrate inventory", root=ROOT) as spark:
+    with spark_session("kafka-segments migrate inventory", root=ROOT) as spark, progress(spark):
         found = run_inventory(spark, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
     return FINDINGS if has_obstacles else DONE

@@ -91,8 +91,8 @@ def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
 
     asked = _asked(**options)
     with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
-        with progress(spark):
-            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run)
+        with progress(spark) as work:
+            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run, tell=work.reads)
         refused = print_plan(made, planned, output, dry_run=dry_run)
     return FINDINGS if refused else DONE
 

@@ -128,8 +128,8 @@ def _step(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
-        migration = Migration(spark, root, plan_id, now_ms=moment)
-        with progress(spark):
+        with progress(spark) as work:
+            migration = Migration(spark, root, plan_id, now_ms=moment, tell=work.reads)
             steps = getattr(migration, step)(**options)
         counts = print_steps(steps, output)
     return exit_status(counts)

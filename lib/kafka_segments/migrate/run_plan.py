@@ -23,7 +23,7 @@ from kafka_segments.migrate.tasks_plan import survey_segments
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
 from kafka_segments.sources.list import list_sources
-from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
@@ -64,7 +64,12 @@ class MigrationOptions:
 
 
 def plan_migration(
-    spark: SparkSession, options: MigrationOptions, caches: ExitStack, *, dry_run: bool
+    spark: SparkSession,
+    options: MigrationOptions,
+    caches: ExitStack,
+    *,
+    dry_run: bool,
+    tell: TellLoad = tell_nobody,
 ) -> tuple[str, DataFrame]:
     """Write a plan into table ``migration_plans``; return its id and rows.
 
@@ -81,7 +86,7 @@ def plan_migration(
         if not known.isEmpty():
             return options.plan_id, known
     plan_id = options.plan_id or uuid.uuid4().hex[:12]
-    planned = _planned(spark, options, plan_id, caches).persist()
+    planned = _planned(spark, options, plan_id, caches, tell).persist()
     caches.callback(planned.unpersist)
     if not dry_run:
         tables.create(MIGRATION_PLANS)
@@ -90,13 +95,14 @@ def plan_migration(
 
 
 def _planned(
-    spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack
+    spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack, tell: TellLoad
 ) -> DataFrame:
     listed, loads = list_sources(spark, options.sources, caches)
     if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
     load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=default_parallelism(spark))
+    tell(load, tasks)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     given_ids = spark.createDataFrame(
         list(options.topic_ids.items()), "topic string, given_topic_id string"

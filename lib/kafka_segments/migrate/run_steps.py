@@ -34,7 +34,7 @@ from kafka_segments.migrate.tasks_steps import (
     prove_segments,
     stage_segments,
 )
-from kafka_segments.spark.packing import Load, count_tasks, pack_segments
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
@@ -54,8 +54,17 @@ class Migration:
         UsageError: there is no such plan.
     """
 
-    def __init__(self, spark: SparkSession, warehouse: str, plan_id: str, *, now_ms: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: str,
+        plan_id: str,
+        *,
+        now_ms: int,
+        tell: TellLoad = tell_nobody,
+    ) -> None:
         self._spark = spark
+        self._tell = tell
         self._tables = Warehouse(spark, warehouse)
         self._plan_id = plan_id
         self._now_ms = now_ms
@@ -162,6 +171,7 @@ class Migration:
         totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
         load = Load(*totals)
         tasks = count_tasks(load, cores=default_parallelism(self._spark))
+        self._tell(load, tasks)
         return segments.withColumn("relative_path", F.col("path")).transform(
             pack_segments(load, tasks=tasks)
         )

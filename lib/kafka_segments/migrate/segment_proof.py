@@ -18,6 +18,7 @@ from kafka_segments.migrate.staged_log import (
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.files import first_line, open_segment, place
+from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _CHECKS = {OFFSET_INDEX_SUFFIX: check_offset_index, TIME_INDEX_SUFFIX: check_time_index}
@@ -68,8 +69,8 @@ class SegmentProver:
         if first.mtime_ns != migrated.mtime_ns:
             raise SetAsideError(
                 after / name,
-                f"its mtime is {migrated.mtime_ns} ns, that of the first log {first.mtime_ns}:"
-                " plan again",
+                f"its mtime is {mtime_text(migrated.mtime_ns)}, that of the first log"
+                f" {mtime_text(first.mtime_ns)}: plan again",
             )
         recoveries = [
             self._indexes.make_of_log(self._recoverer, segment, folder / name)

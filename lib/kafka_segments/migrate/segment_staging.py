@@ -14,6 +14,7 @@ from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.storage.files import open_segment, place
+from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -147,8 +148,9 @@ def check_unchanged(segment: PlannedSegment) -> None:
     if (stat.st_size, stat.st_mtime_ns) != (segment.size_bytes, segment.mtime_ns):
         raise SetAsideError(
             segment.path,
-            f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {segment.size_bytes} and"
-            f" {segment.mtime_ns} when it was planned: plan again",
+            f"it has {stat.st_size} bytes and mtime {mtime_text(stat.st_mtime_ns)},"
+            f" {segment.size_bytes} and {mtime_text(segment.mtime_ns)} when it was planned: plan"
+            " again",
         )
 
 

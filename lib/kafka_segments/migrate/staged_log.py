@@ -17,6 +17,7 @@ from kafka_segments.storage import backups
 from kafka_segments.storage.backups import FileState
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.folder_exchange import exchange_folders
+from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import LOG_SUFFIX
 
 _READERS = 4  # of files at once: hashlib lets go of the interpreter's lock
@@ -216,8 +217,8 @@ def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> s
         stat = (folder / file.name).lstat()
         if (stat.st_size, stat.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
             return (
-                f"{file.name} has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns,"
-                f" it had {file.size_bytes} and {file.mtime_ns}"
+                f"{file.name} has {stat.st_size} bytes and mtime {mtime_text(stat.st_mtime_ns)},"
+                f" it had {file.size_bytes} and {mtime_text(file.mtime_ns)}"
             )
     return f"{min(names)} has come" if names else None
 

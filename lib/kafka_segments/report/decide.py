@@ -211,6 +211,13 @@ def count_density(entries: str) -> Transform:
     return transform
 
 
+def still_there(segments: DataFrame) -> Transform:
+    """Keep the decisions about segments that are there, by the key of a segment."""
+    return lambda decisions: decisions.join(
+        segments.select(*SEGMENT_KEYS), list(SEGMENT_KEYS), how="left_semi"
+    )
+
+
 def find_blocked(*, now_ms: int) -> Transform:
     """Sum up by log what has expired, but is kept because of an older segment.
 

@@ -1,22 +1,39 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const [NAME, PLACE, SEGMENTS, BYTES, DAMAGED, FUTURE, MTIME, OLDEST, NEWEST] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+const [TOPIC, PARTITION, PLACE, SEGMENTS, BYTES, DAMAGED, FUTURE, MTIME, OLDEST, NEWEST] =
+  [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 const LANES_SHOWN = 40;
-const DAY_MS = 86400000;
+const LEAST_WIDTH = 0.05; // a rectangle without any is not drawn, nor its edge
+const END_MS = 253402300800000;
 const KINDS = [
-  { name: "sound", color: "#5b8db8", line: "#2f5d85" },
-  { name: "without timestamps: mtime", color: "#e0a030", line: "#a26c0d" },
-  { name: "in the future", color: "#9b59b6", line: "#6c3483" },
-  { name: "damaged", color: "#d9534f", line: "#912a27" },
+  { name: "sound", css: "sound" },
+  { name: "without timestamps: mtime", css: "mtime" },
+  { name: "in the future", css: "future" },
+  { name: "damaged", css: "damaged" },
 ];
-const BUTTONS = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"];
-const CONFIG = { displaylogo: false, responsive: true, modeBarButtons: [BUTTONS] };
+const ORDERS = {
+  size: (a, b) => b[BYTES] - a[BYTES],
+  oldest: (a, b) => (a[OLDEST] ?? Infinity) - (b[OLDEST] ?? Infinity),
+  newest: (a, b) => (b[NEWEST] ?? -Infinity) - (a[NEWEST] ?? -Infinity),
+  name: (a, b) => compareText(data.topics[a[TOPIC]], data.topics[b[TOPIC]]) || a[PARTITION] - b[PARTITION],
+};
+const SHOWN = {
+  all: () => true,
+  damaged: (lane) => lane[DAMAGED] > 0,
+  future: (lane) => lane[FUTURE] > 0,
+  mtime: (lane) => lane[MTIME] > 0,
+};
 
-// Plotly reads labels as a little HTML; names are text.
-const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-const short = (text, most) => (text.length <= most ? text : text.slice(0, most - 12) + "…" + text.slice(-11));
-const iso = (ms) => new Date(ms).toISOString();
-const count = (number) => number.toLocaleString("en-US");
+const byId = (id) => document.getElementById(id);
+const count = (number) => Number(number).toLocaleString("en-US");
+const many = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+const nameOf = (lane) => `${data.topics[lane[TOPIC]]}-${lane[PARTITION]}`;
+const compareText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+function moment(ms) {
+  if (ms === null || ms < 0) return "-";
+  return ms < END_MS ? new Date(ms).toISOString().replace("T", " ").replace(".000Z", "").replace("Z", "") : `${ms} ms`;
+}
 
 function size(bytes) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -25,113 +42,143 @@ function size(bytes) {
   return (unit ? bytes.toFixed(1) : bytes) + " " + units[unit];
 }
 
-function sizeAxis(values) {
-  let unit = 1;
-  const most = Math.max(1, ...values);
-  while (most / unit >= 1024) unit *= 1024;
-  const name = size(unit).split(" ")[1];
-  return { unit, name };
+// Names are text: nothing here is ever parsed as HTML.
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
 }
 
-function layout(height, more) {
-  return Object.assign({
-    height, margin: { l: 70, r: 20, t: 10, b: 45 }, hovermode: "closest", bargap: 0.25,
-    paper_bgcolor: "#fff", plot_bgcolor: "#fff", font: { size: 13, color: "#1f2933" },
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
-  }, more);
+function drawing(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
 }
 
-// -- swim lanes -----------------------------------------------------------------------------
-
-const spansOf = data.lanes.map(() => []);
-for (const span of data.spans) spansOf[span[0]].push(span);
-
-function usualRange() {
-  const starts = data.spans.map((span) => span[2]).sort((a, b) => a - b);
-  const ends = data.spans.map((span) => span[3]).sort((a, b) => a - b);
-  if (!starts.length) return [data.now - DAY_MS, data.now];
-  const at = (sorted, part) => sorted[Math.round(part * (sorted.length - 1))];
-  const all = [starts[0], ends[ends.length - 1]];
-  const most = [at(starts, 0.02), at(ends, 0.98)];
-  const range = all[1] - all[0] > 1.5 * (most[1] - most[0]) && data.spans.length > 50 ? most : all;
-  const margin = Math.max((range[1] - range[0]) * 0.02, 1000);
-  return [range[0] - margin, range[1] + margin];
+function table(headings, rows) {
+  const isNumber = (column) => headings[column].endsWith(">");
+  const names = headings.map((name) => name.replace(/>$/, ""));
+  const head = element("tr", { role: "row" }, ...names.map((name, column) =>
+    element("th", { role: "columnheader", scope: "col", class: isNumber(column) ? "n" : "" }, name)));
+  const body = rows.map((row) => element("tr", { role: "row" }, ...row.map((cell, column) =>
+    element("td", { role: "cell", class: isNumber(column) ? "n" : "", "data-name": names[column] }, cell))));
+  return element("table", { role: "table" }, element("thead", { role: "rowgroup" }, head),
+    element("tbody", { role: "rowgroup" }, ...body));
 }
 
-const USUAL_RANGE = usualRange();
-const ORDERS = {
-  size: (a, b) => b[BYTES] - a[BYTES],
-  oldest: (a, b) => (a[OLDEST] ?? Infinity) - (b[OLDEST] ?? Infinity),
-  newest: (a, b) => (b[NEWEST] ?? -Infinity) - (a[NEWEST] ?? -Infinity),
-  name: (a, b) => (a[NAME] < b[NAME] ? -1 : a[NAME] > b[NAME] ? 1 : 0),
-};
-const SHOWN = {
-  all: () => true,
-  damaged: (lane) => lane[DAMAGED] > 0,
-  future: (lane) => lane[FUTURE] > 0,
-  mtime: (lane) => lane[MTIME] > 0,
-};
 let firstLane = 0;
+let shownLanes = [];
 
 function chosenLanes() {
-  const words = document.getElementById("lane-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const isShown = SHOWN[document.getElementById("lane-kind").value];
-  const compare = ORDERS[document.getElementById("lane-order").value];
+  const words = byId("lane-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const isShown = SHOWN[byId("lane-kind").value];
+  const compare = ORDERS[byId("lane-order").value];
   const found = [];
   data.lanes.forEach((lane, number) => {
-    const text = (lane[NAME] + " " + lane[PLACE]).toLowerCase();
+    const text = `${nameOf(lane)} ${data.places[lane[PLACE]]}`.toLowerCase();
     if (isShown(lane) && words.every((word) => text.includes(word))) found.push(number);
   });
   return found.sort((a, b) => compare(data.lanes[a], data.lanes[b]) || a - b);
 }
 
-function laneTraces(lanes) {
-  const traces = KINDS.map((kind) => ({
-    type: "bar", orientation: "h", width: 0.7, name: kind.name, base: [], x: [], y: [], text: [],
-    textposition: "none", hovertemplate: "%{text}<extra></extra>",
-    marker: { color: kind.color, line: { color: kind.line, width: 0.6 } },
-  }));
-  lanes.forEach((number, row) => {
-    const lane = data.lanes[number];
-    for (const span of spansOf[number]) {
-      const [, base, start, end, segments, bytes, kind] = span;
-      const trace = traces[kind];
-      trace.base.push(iso(start));
-      trace.x.push(end - start);
-      trace.y.push(row);
-      trace.text.push(
-        `<b>${plain(lane[NAME])}</b> ${plain(short(lane[PLACE], 80))}<br>` +
-        `${segments === 1 ? "segment" : count(segments) + " segments from"} ${base}, ${size(bytes)}<br>` +
-        `${iso(start)} to<br>${iso(end)}`);
-    }
+function saysOf(lane) {
+  const parts = [many(lane[SEGMENTS], "segment"), size(lane[BYTES])];
+  if (lane[OLDEST] !== null) parts.push(`from ${moment(lane[OLDEST])} to ${moment(lane[NEWEST])}`);
+  if (lane[DAMAGED]) parts.push(`${count(lane[DAMAGED])} damaged`);
+  if (lane[FUTURE]) parts.push(`${count(lane[FUTURE])} in the future`);
+  if (lane[MTIME]) parts.push(`${count(lane[MTIME])} without timestamps`);
+  return parts.join(", ");
+}
+
+const range = () => data.ranges[byId("lane-range").value];
+const place = (ms, { from, to }) => Math.min(Math.max((ms - from) / (to - from), 0), 1) * 100;
+
+function drawnSpans(number) {
+  const lane = data.lanes[number];
+  const shown = range();
+  const svg = drawing("svg", { role: "img", "aria-label": `${nameOf(lane)}: ${saysOf(lane)}` });
+  for (const [at] of shown.marks) {
+    const x = `${place(at, shown)}%`;
+    svg.append(drawing("line", { class: "grid", x1: x, x2: x, y1: 0, y2: "100%" }));
+  }
+  for (const [base, start, length, segments, bytes, kind] of data.spans[number]) {
+    if (start > shown.to || start + length < shown.from) continue;
+    const x = place(start, shown);
+    const title = `${segments === 1 ? "segment" : `${count(segments)} segments from`} ${base}, ${size(bytes)}, ` +
+      `${KINDS[kind].name}\n${moment(start)} to\n${moment(start + length)}`;
+    svg.append(drawing("rect", { class: `span ${KINDS[kind].css}`, x: `${x}%`, y: "20%",
+      width: `${Math.max(place(start + length, shown) - x, LEAST_WIDTH)}%`, height: "60%" }, drawing("title", {}, title)));
+  }
+  if (data.now > shown.from && data.now < shown.to) {
+    const x = `${place(data.now, shown)}%`;
+    svg.append(drawing("line", { class: "now", x1: x, x2: x, y1: 0, y2: "100%" }));
+  }
+  return svg;
+}
+
+function spanTable(number) {
+  const lane = data.lanes[number];
+  const rows = data.spans[number].map(([base, start, length, segments, bytes, kind]) =>
+    [String(base), count(segments), size(bytes), moment(start), moment(start + length), KINDS[kind].name]);
+  return element("div", { class: "lane-spans", tabindex: "0", role: "group", "aria-label": nameOf(lane) },
+    element("p", {}, `${data.places[lane[PLACE]]}: ${saysOf(lane)}`),
+    table(["base offset>", "segments>", "size>", "from (UTC)", "to (UTC)", "kind"], rows));
+}
+
+function laneRow(number) {
+  const lane = data.lanes[number];
+  const button = element("button", { type: "button", "aria-expanded": "false", title: nameOf(lane) },
+    element("span", {}, nameOf(lane)), element("small", {}, size(lane[BYTES])));
+  const row = element("div", { class: "lane" }, button, drawnSpans(number));
+  button.addEventListener("click", () => {
+    const open = row.querySelector(".lane-spans");
+    if (open) open.remove();
+    else row.append(spanTable(number));
+    button.setAttribute("aria-expanded", String(!open));
   });
-  return traces;
+  return row;
+}
+
+function axis() {
+  const shown = range();
+  const marks = shown.marks.map(([at, text]) => {
+    const x = place(at, shown);
+    return element("span", { class: x < 9 ? "begin" : x > 91 ? "end" : "", style: `left:${x}%` }, text);
+  });
+  return element("div", { class: "lane", "aria-hidden": "true" }, element("span"),
+    element("div", { class: "axis" }, ...marks));
+}
+
+function outside() {
+  const { from, to } = range();
+  const beyond = shownLanes.flatMap((number) => data.spans[number])
+    .filter(([, start, length]) => start < from || start + length > to).length;
+  return beyond ? `; not wholly in the picture: ${many(beyond, "bar")} (Time: all of it)` : "";
 }
 
 function drawLanes() {
   const found = chosenLanes();
   firstLane = Math.max(0, Math.min(firstLane, found.length - 1));
-  const lanes = found.slice(firstLane, firstLane + LANES_SHOWN);
-  const isUsual = document.getElementById("lane-range").value === "usual";
-  document.getElementById("lane-back").disabled = firstLane === 0;
-  document.getElementById("lane-more").disabled = firstLane + LANES_SHOWN >= found.length;
-  document.getElementById("lane-count").textContent = found.length
-    ? `${count(firstLane + 1)} to ${count(firstLane + lanes.length)} of ${count(found.length)} partitions`
+  shownLanes = found.slice(firstLane, firstLane + LANES_SHOWN);
+  byId("lane-back").disabled = firstLane === 0;
+  byId("lane-more").disabled = firstLane + LANES_SHOWN >= found.length;
+  byId("lane-count").textContent = found.length
+    ? `${count(firstLane + 1)} to ${count(firstLane + shownLanes.length)} of ${many(found.length, "partition")}${outside()}`
     : "no partition found";
-  Plotly.react("lanes", laneTraces(lanes), layout(Math.max(200, 134 + 20 * lanes.length), {
-    barmode: "overlay",
-    margin: { l: 230, r: 20, t: 34, b: 40 },
-    showlegend: true,
-    xaxis: Object.assign({ type: "date", gridcolor: "#e8ebee" },
-      isUsual ? { range: USUAL_RANGE.map(iso) } : { autorange: true }),
-    yaxis: {
-      range: [Math.max(lanes.length, 1) - 0.5, -0.5], zeroline: false, fixedrange: true, gridcolor: "#f1f3f5",
-      tickvals: lanes.map((_, row) => row), tickfont: { size: 12 },
-      ticktext: lanes.map((number) => plain(short(data.lanes[number][NAME], 34))),
-    },
-    shapes: [{ type: "line", x0: iso(data.now), x1: iso(data.now), yref: "paper", y0: 0, y1: 1,
-      line: { color: "#5f6c7b", width: 1, dash: "dot" } }],
-  }), CONFIG);
+  byId("lanes").replaceChildren(...(shownLanes.length ? [axis(), ...shownLanes.map(laneRow), axis()] : []));
+  drawTable();
+}
+
+function drawTable() {
+  const details = byId("lane-table");
+  if (!details.open) return;
+  const rows = shownLanes.map((number) => data.lanes[number]).map((lane) => [
+    nameOf(lane), data.places[lane[PLACE]], count(lane[SEGMENTS]), size(lane[BYTES]), count(lane[DAMAGED]),
+    count(lane[FUTURE]), count(lane[MTIME]), moment(lane[OLDEST]), moment(lane[NEWEST])]);
+  details.lastElementChild.replaceChildren(table(["partition", "cluster / broker / log directory", "segments>",
+    "size>", "damaged>", "in the future>", "without timestamps>", "oldest (UTC)", "newest (UTC)"], rows));
 }
 
 function turn(lanes) {
@@ -141,85 +188,14 @@ function turn(lanes) {
 
 let waiting = null;
 for (const id of ["lane-filter", "lane-kind", "lane-order", "lane-range"]) {
-  document.getElementById(id).addEventListener("input", () => {
+  byId(id).addEventListener("input", () => {
     firstLane = 0;
     clearTimeout(waiting);
     waiting = setTimeout(drawLanes, 120);
   });
 }
-document.getElementById("lane-form").addEventListener("submit", (event) => event.preventDefault());
-document.getElementById("lane-back").addEventListener("click", () => turn(-LANES_SHOWN));
-document.getElementById("lane-more").addEventListener("click", () => turn(LANES_SHOWN));
-
-// -- the other plots ------------------------------------------------------------------------
-
-function drawDisk() {
-  const forecast = data.forecast;
-  const { unit, name } = sizeAxis([...data.disk.bytes, ...(forecast ? forecast.steady : [])]);
-  const line = (label, times, bytes, style) => ({
-    type: "scatter", mode: "lines", name: label, x: times.map(iso), y: bytes.map((value) => value / unit),
-    hovertemplate: `%{x|%Y-%m-%d %H:%M}: %{y:.2f} ${name}<extra></extra>`, line: style,
-  });
-  const traces = [Object.assign(
-    line("on disk", data.disk.time, data.disk.bytes, { color: "#2f5d85", shape: "hv" }),
-    { fill: "tozeroy", fillcolor: "rgba(91,141,184,.25)" })];
-  if (forecast) {
-    traces.push(line("forecast: nothing more written", forecast.time, forecast.quiet,
-      { color: "#a26c0d", dash: "dash" }));
-    traces.push(line("forecast: as in the last 7 days", forecast.time, forecast.steady,
-      { color: "#6c3483", dash: "dot" }));
-  }
-  Plotly.newPlot("disk", traces, layout(340, {
-    xaxis: { type: "date", gridcolor: "#e8ebee" },
-    yaxis: { title: { text: name }, rangemode: "tozero", gridcolor: "#e8ebee" },
-  }), CONFIG);
-}
-
-function drawBars(id, labels, values, hover, color, title) {
-  if (!document.getElementById(id)) return;
-  const rows = labels.map((_, row) => row);
-  Plotly.newPlot(id, [{
-    type: "bar", orientation: "h", width: 0.7, x: values, y: rows, marker: { color },
-    text: hover, textposition: "none", hovertemplate: "%{text}<extra></extra>",
-  }], layout(90 + 26 * labels.length, {
-    margin: { l: 270, r: 20, t: 10, b: 45 },
-    xaxis: { title: { text: title }, rangemode: "tozero", gridcolor: "#e8ebee" },
-    yaxis: { range: [labels.length - 0.5, -0.5], tickvals: rows, zeroline: false,
-      ticktext: labels.map((label) => plain(short(label, 42))) },
-  }), { displayModeBar: false, responsive: true });
-}
-
-function drawKinds(id, kinds, color) {
-  const hover = kinds.kind.map((kind, row) =>
-    `${plain(kind)}: ${count(kinds.segments[row])} segments, ${size(kinds.size_bytes[row])}`);
-  drawBars(id, kinds.kind, kinds.segments, hover, color, "segments");
-}
-
-function drawBlocked() {
-  const bytes = data.blocked.map((row) => row[1]);
-  const { unit, name } = sizeAxis(bytes);
-  const hover = data.blocked.map((row) => `${plain(row[0])}: ${count(row[2])} segments, ${size(row[1])}`);
-  drawBars("blocked", data.blocked.map((row) => row[0]), bytes.map((value) => value / unit), hover,
-    "#a26c0d", name);
-}
-
-function drawDensity() {
-  const trace = (label, density, color) => ({
-    type: "scatter", mode: "lines", name: label, x: density.bytes, y: density.segments,
-    line: { color, shape: "hvh" }, hovertemplate: "about %{x:.3s} bytes an entry: %{y} segments<extra></extra>",
-  });
-  Plotly.newPlot("density", [
-    trace(".index", data.density.offset, "#2f5d85"),
-    trace(".timeindex", data.density.time, "#d98324"),
-  ], layout(300, {
-    xaxis: { type: "log", dtick: 1, title: { text: "bytes of log per entry" }, gridcolor: "#e8ebee" },
-    yaxis: { title: { text: "segments" }, rangemode: "tozero", gridcolor: "#e8ebee" },
-  }), CONFIG);
-}
-
+byId("lane-form").addEventListener("submit", (event) => event.preventDefault());
+byId("lane-back").addEventListener("click", () => turn(-LANES_SHOWN));
+byId("lane-more").addEventListener("click", () => turn(LANES_SHOWN));
+byId("lane-table").addEventListener("toggle", drawTable);
 drawLanes();
-drawDisk();
-drawBlocked();
-drawKinds("damage", data.damage, "#d9534f");
-drawKinds("oddities", data.oddities, "#9b59b6");
-drawDensity();

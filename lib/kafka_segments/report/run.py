@@ -49,8 +49,9 @@ class ReportLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What retention frees: at ``decided_at_ms``, and in each day after it.
+    """What retention frees of the segments that are there: until now, and in each day after it.
 
+    The settings are those of the last decisions, made at ``decided_at_ms``.
     ``inflow`` holds pairs: the time in ms that data is kept (None: for ever), and how many bytes
     a day of it were written in the last week.
     """
@@ -190,7 +191,9 @@ class _Report:
             odd=found["odd"],
             offset_index_density=found["offset_index_density"],
             time_index_density=found["time_index_density"],
-            forecast=None if decided is None else _forecast(decided, self._limits, found),
+            forecast=None
+            if decided is None
+            else _forecast(decided, self._now_ms, self._limits, found),
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
@@ -254,20 +257,23 @@ class _Report:
     def _figures_of_decisions(self, decided: "_Decided") -> dict[str, DataFrame]:
         """Return what is shown of a run of retention, by its name."""
         decisions = published(self._warehouse, RETENTION_DECISIONS.name)
-        of_run = decisions.where(F.col("run_id") == decided.run_id)
-        blocked = of_run.transform(decide.find_blocked(now_ms=decided.at_ms))
+        made = decisions.where(F.col("run_id") == decided.run_id)
+        of_run = made.transform(decide.still_there(self._segments))
+        blocked = of_run.transform(decide.find_blocked(now_ms=self._now_ms))
         written_since = self._now_ms - _INFLOW_DAYS * DAY_MS
         recent = self._segments.where(F.col("written_ms") > written_since)
         return {
-            "freed": of_run.transform(_days(decided, self._limits).sum_of("frees_disk_at_ms")),
+            "freed": of_run.transform(_days(self._now_ms, self._limits).sum_of("frees_disk_at_ms")),
             "inflow": of_run.transform(decide.sum_by_kept_time(recent)).limit(_MOST_PERIODS),
             "blocked": blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.rows),
             "all_blocked": blocked.agg(F.sum("segments"), F.sum("size_bytes")),
         }
 
 
-def _forecast(decided: _Decided, limits: ReportLimits, found: Mapping[str, list[Row]]) -> Forecast:
-    freed = _days(decided, limits).sums(found["freed"])
+def _forecast(
+    decided: _Decided, now_ms: int, limits: ReportLimits, found: Mapping[str, list[Row]]
+) -> Forecast:
+    freed = _days(now_ms, limits).sums(found["freed"])
     (of_all,) = found["all_blocked"]
     return Forecast(
         decided_at_ms=decided.at_ms,
@@ -279,6 +285,6 @@ def _forecast(decided: _Decided, limits: ReportLimits, found: Mapping[str, list[
     )
 
 
-def _days(decided: _Decided, limits: ReportLimits) -> _Bins:
-    """Return the moment of the decision, the days after it, and all that is later."""
-    return _Bins(decided.at_ms - DAY_MS + 1, DAY_MS, limits.forecast_days + 2)
+def _days(now_ms: int, limits: ReportLimits) -> _Bins:
+    """Return the bins of what is due now, of the days after it, and of all that is later."""
+    return _Bins(now_ms - DAY_MS + 1, DAY_MS, limits.forecast_days + 2)

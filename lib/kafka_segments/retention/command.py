@@ -57,6 +57,7 @@ for command in (plan, apply, rollback):
 
 
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report import print_retention, print_what_if  # noqa: PLC0415
     from kafka_segments.retention.run import run_retention, run_what_if  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
@@ -64,7 +65,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
-    with spark_session("kafka-segments retention", root=ROOT) as spark:
+    with spark_session("kafka-segments retention", root=ROOT) as spark, progress(spark):
         if grid:
             print_what_if(run_what_if(spark, asked, grid), output)
         else:
@@ -73,7 +74,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 
 
 def _explain(*, log: str, output: str, **options: Any) -> int:
-    from kafka_segments.console.output import print_rows  # noqa: PLC0415
+    from kafka_segments.console.output import print_rows, progress  # noqa: PLC0415
     from kafka_segments.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,
         print_explain,
@@ -86,7 +87,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     if folder is None:
         raise UsageError(f"{log}: topic-partition expected, such as orders-0")
     asked = retention_options(**options)
-    with spark_session("kafka-segments retention explain", root=ROOT) as spark:
+    with spark_session("kafka-segments retention explain", root=ROOT) as spark, progress(spark):
         decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)
         if output != "table":
             print_rows(decided, output)

@@ -75,12 +75,13 @@ def rollback(**options: Any) -> None:
 
 
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.retention.run_plan import run_plan  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = retention_options(**options)
-    with spark_session("kafka-segments retention plan", root=ROOT) as spark:
+    with spark_session("kafka-segments retention plan", root=ROOT) as spark, progress(spark):
         plan_id, planned = run_plan(spark, asked, has_digests=has_digests, dry_run=dry_run)
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
     return FINDINGS if problems else DONE
@@ -96,6 +97,7 @@ def _move(
     output: str,
     **_: Any,
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
@@ -105,7 +107,7 @@ def _move(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
-    with spark_session("kafka-segments retention", root=ROOT) as spark:
+    with spark_session("kafka-segments retention", root=ROOT) as spark, progress(spark):
         moves = getattr(steps, run_step)(spark, asked)
         refused = print_moves(moves, output, execute=execute)
     return FINDINGS if refused else DONE

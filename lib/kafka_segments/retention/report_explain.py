@@ -12,7 +12,7 @@ from kafka_segments.tables.decisions import Decision
 from kafka_segments.topic_configs import Setting, TopicConfigs
 
 MOST_SEGMENTS = 200
-_IN_MS = frozenset({"retention_ms", "local_retention_ms", "file_delete_delay_ms"})
+_UNLIMITED = 2**63 - 1
 _OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)
 _TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
 
@@ -47,7 +47,7 @@ def _log(row: Row, settings: Mapping[str, Setting], now_ms: int) -> list[str]:
     return [
         head,
         *(
-            f"  {key.replace('_', '.')} = {_value(key, setting)}"
+            f"  {setting_text(key, setting)}"
             for key, setting in settings.items()
             if tiered or key not in _TIERED
         ),
@@ -56,15 +56,16 @@ def _log(row: Row, settings: Mapping[str, Setting], now_ms: int) -> list[str]:
     ]
 
 
-def _value(key: str, setting: Setting) -> str:
+def setting_text(key: str, setting: Setting) -> str:
+    """Return a setting as Kafka writes it, and where it comes from."""
     value = setting.value
     if isinstance(value, bool):
         value = str(value).lower()
-    elif key in _IN_MS and value > 0:
+    elif key.endswith("_ms") and 0 < value < _UNLIMITED:
         value = f"{value} ({duration(value)})"
     elif key == "cleanup_policy" and not value:
         value = "(empty)"
-    return f"{value}   [{setting.level}]"
+    return f"{key.replace('_', '.')} = {value}   [{setting.level}]"
 
 
 def _segment(row: Row, now_ms: int) -> list[str]:

@@ -79,6 +79,7 @@ def _roll(
     **append: Any,
 ) -> int:
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.roll.decide.rules import RollRules  # noqa: PLC0415
     from kafka_segments.roll.report import print_roll, print_what_if  # noqa: PLC0415
     from kafka_segments.roll.run import RollOptions, run_roll, run_what_if  # noqa: PLC0415
@@ -96,9 +97,9 @@ def _roll(
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)
-    with spark_session("kafka-segments roll", root=ROOT) as spark:
+    with spark_session("kafka-segments roll", root=ROOT) as spark, progress(spark):
         if grid:
-            print_what_if(run_what_if(spark, asked, grid), output)
+            print_what_if(run_what_if(spark, asked, grid), output, asked.configs)
         else:
-            print_roll(run_roll(spark, asked, dry_run=dry_run), output)
+            print_roll(run_roll(spark, asked, dry_run=dry_run), output, asked.configs)
     return DONE

@@ -1,9 +1,14 @@
 """What ``roll`` prints."""
 
+import sys
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, Row
 
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import print_result
+from kafka_segments.retention.report_explain import setting_text
+from kafka_segments.topic_configs import TopicConfigs
 
 _DECISION = (
     *("topic-partition", "base offset>", "decision", "bytes>", "by time from (UTC)", "used>"),
@@ -13,19 +18,42 @@ _CUT = (
     *("topic-partition", "setting", "today", "segments>", "at least", "at most", "files>"),
     *("maps>", "index bytes>", "overshoot bytes", "overshoot"),
 )
+_SETTINGS = (
+    *("segment_bytes", "segment_ms", "segment_jitter_ms", "segment_index_bytes"),
+    *("index_interval_bytes", "message_timestamp_type", "cleanup_policy"),
+)
+_OF_COMPACTION = ("max_compaction_lag_ms",)
+_TOPICS_NAMED = 5
 _COUNTS = ("segments", "segments_least", "segments_most")
 
 
-def print_roll(decisions: DataFrame, output: str) -> None:
-    """Print which active segments roll, and what is nearest for the others."""
+def print_roll(decisions: DataFrame, output: str, configs: TopicConfigs) -> None:
+    """Print which active segments roll, what is nearest for the others, and by which settings."""
     ordered = decisions.orderBy("log_dir", "topic", "partition", "base_offset")
-    print_result(ordered, output, names=_DECISION, cells=_decision)
+    _print_settings(print_result(ordered, output, names=_DECISION, cells=_decision), configs)
 
 
-def print_what_if(cuts: DataFrame, output: str) -> None:
-    """Print what other settings would have given, log by log."""
+def print_what_if(cuts: DataFrame, output: str, configs: TopicConfigs) -> None:
+    """Print what other settings would have given, log by log, and the settings besides these."""
     ordered = cuts.orderBy("log_dir", "topic", "partition", "setting")
-    print_result(ordered, output, names=_CUT, cells=_cut)
+    _print_settings(print_result(ordered, output, names=_CUT, cells=_cut), configs)
+
+
+def _print_settings(shown: Sequence[Row], configs: TopicConfigs) -> None:
+    """Print on stderr the settings of the topics in a table, once for topics that share them."""
+    sharing: dict[tuple[str, ...], list[str]] = {}
+    for topic, broker_id in dict.fromkeys((row["topic"], row["broker_id"]) for row in shown):
+        settings = configs.resolve(topic, broker_id)
+        is_compacted = "compact" in settings["cleanup_policy"].value
+        names = _SETTINGS + _OF_COMPACTION if is_compacted else _SETTINGS
+        lines = tuple(setting_text(name, settings[name]) for name in names)
+        topics = sharing.setdefault(lines, [])
+        if topic not in topics:
+            topics.append(topic)
+    for lines, topics in sharing.items():
+        more = f" and {len(topics) - _TOPICS_NAMED} more" if len(topics) > _TOPICS_NAMED else ""
+        sys.stderr.write(f"settings of {', '.join(topics[:_TOPICS_NAMED])}{more}:\n")
+        sys.stderr.write("".join(f"  {line}\n" for line in lines))
 
 
 def _decision(row: Row) -> tuple[str, ...]:

@@ -116,6 +116,7 @@ def _offsets(
     warehouse: str,
     **choice: Any,
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.search.report import print_search  # noqa: PLC0415
     from kafka_segments.search.run import SearchOptions, run_search  # noqa: PLC0415
@@ -140,7 +141,11 @@ def _offsets(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
-    with spark_session("kafka-segments search", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments search", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
         found = print_search(run_search(spark, asked, caches), output)
     return FINDINGS if found else DONE
 

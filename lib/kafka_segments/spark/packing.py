@@ -26,6 +26,14 @@ class Load(NamedTuple):
         return self.bytes + self.segments * OPEN_COST_BYTES
 
 
+TellLoad = Callable[[Load, int], None]
+"""Is told how much is read, and by how many tasks of about as many bytes each."""
+
+
+def tell_nobody(load: Load, tasks: int) -> None:
+    """Be told how much is read, where nobody wants to know."""
+
+
 def count_tasks(load: Load, *, cores: int) -> int:
     """Choose the number of tasks: some per core, more where a task would exceed 1 GiB."""
     wanted = max(_TASKS_A_CORE * cores, -(-load.weight // _TASK_BYTES))

@@ -17,6 +17,7 @@ from kafka_segments.storage import backups
 from kafka_segments.storage.backups import is_there, status_of
 from kafka_segments.storage.durable_files import TEMPORARY, move_durably, sha256_of
 from kafka_segments.storage.local_folder import mtime_ns_of
+from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX
 
 MANIFEST = "manifest.json"
@@ -184,8 +185,8 @@ def _difference(planned: SegmentFile, found: SegmentFile | None) -> str:
     if found is None:
         return f"{planned.name} is gone since it was planned: plan again"
     return (
-        f"{planned.name} has {found.size_bytes} bytes and mtime {found.mtime_ns} ns,"
-        f" {planned.size_bytes} and {planned.mtime_ns} when it was planned: plan again"
+        f"{planned.name} has {found.size_bytes} bytes and mtime {mtime_text(found.mtime_ns)},"
+        f" {planned.size_bytes} and {mtime_text(planned.mtime_ns)} when it was planned: plan again"
     )
 
 
@@ -220,8 +221,9 @@ def _check(path: Path, file: SegmentFile, digest: str) -> None:
     if not is_as_noted and not path.is_symlink():
         raise SetAsideError(
             path,
-            f"it has {stat.st_size} bytes and mtime {stat.st_mtime_ns} ns, {file.size_bytes} and"
-            f" {file.mtime_ns} in the manifest: it has changed since and is not moved",
+            f"it has {stat.st_size} bytes and mtime {mtime_text(stat.st_mtime_ns)},"
+            f" {file.size_bytes} and {mtime_text(file.mtime_ns)} in the manifest: it has changed"
+            " since and is not moved",
         )
     found = sha256_of(path)
     if found != digest:

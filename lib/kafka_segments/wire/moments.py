@@ -33,6 +33,26 @@ END_OF_TIME_MS = 253_402_300_799_999
 """The end of the year 9999: Spark's and Python's timestamps hold no later moment."""
 
 
+def moment_text(ms: int) -> str:
+    """Return a moment of ms since 1970, or before it, as a time of UTC to the ms.
+
+    The number itself is returned where it lies beyond the years 1 to 9999.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return f"{ms} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03d} UTC"
+
+
+def mtime_text(ns: int) -> str:
+    """Return an mtime of ns since 1970 as a time of UTC to the ns: two may differ in the last."""
+    moment = moment_text(ns // 1_000_000)
+    if not moment.endswith(" UTC"):
+        return f"{ns} ns"
+    return f"{moment.removesuffix(' UTC')}{ns % 1_000_000:06d} UTC"
+
+
 def parse_span(text: str) -> int:
     """Return a length of time such as ``90s``, ``5m``, ``2h``, ``3d``, ``1w``, ``250ms``, in ms.
 
@@ -91,5 +111,5 @@ def parse_point(option: str, text: str, *, now_ms: int) -> int:
 
 def _not_before_1970(text: str, moment_ms: int) -> int:
     if moment_ms < 0:
-        raise UsageError(f"{text!r} lies before 1970, at {moment_ms} ms")
+        raise UsageError(f"{text!r} lies before 1970, at {moment_text(moment_ms)}")
     return moment_ms

@@ -1,0 +1,23 @@
+"""Numbers of the page as a person reads them."""
+
+from kafka_segments.console.output import size_text
+
+
+def round_size_text(size_bytes: float) -> str:
+    """Return a round number of bytes, as at the marks of an axis: without ".0"."""
+    return size_text(size_bytes).replace(".0 ", " ")
+
+
+def count_text(number: float) -> str:
+    """Return a count with its thousands set apart."""
+    return f"{number:,.0f}"
+
+
+def share_text(part: float, whole: float) -> str:
+    """Return a part in percent of the whole."""
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def many(number: int, what: str) -> str:
+    """Return a count with what is counted, one or more of it."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
