@@ -30,22 +30,36 @@ def register_views(spark: SparkSession, warehouse: str) -> list[str]:
         UsageError: the warehouse has no tables.
     """
     tables = Warehouse(spark, warehouse)
-    names = sorted(
+    names = table_names(tables)
+    if not names:
+        raise UsageError(missing_tables(warehouse))
+    views = [*names, *([HISTORY] if SEGMENTS.name in names else [])]
+    for name in views:
+        view_of(tables, name).createOrReplaceTempView(name)
+    return sorted(views)
+
+
+def table_names(tables: Warehouse) -> list[str]:
+    """Return the names of the tables of a warehouse that have been made, sorted."""
+    return sorted(
         entry.name
-        for entry in list_folder(place(warehouse))
+        for entry in list_folder(place(tables.root))
         if entry.is_folder
         and _NAME.fullmatch(entry.name)
         and tables.version(Table(entry.name, 1, ())) is not None
     )
-    if not names:
-        raise UsageError(missing_tables(warehouse))
-    views = {name: with_timestamps(published(tables, name)) for name in names}
-    if SEGMENTS.name in views:
-        views[HISTORY] = views[SEGMENTS.name]
-        views[SEGMENTS.name] = views[HISTORY].where(F.col("vanished_at").isNull())
-    for name, rows in views.items():
-        rows.createOrReplaceTempView(name)
-    return sorted(views)
+
+
+def view_of(tables: Warehouse, name: str) -> DataFrame:
+    """Return what the view of a name holds, see ``register_views``.
+
+    Raises:
+        UsageError: its table does not exist.
+    """
+    if name == HISTORY:
+        return with_timestamps(published(tables, SEGMENTS.name))
+    rows = with_timestamps(published(tables, name))
+    return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 
 
 def published(warehouse: Warehouse, name: str) -> DataFrame:
