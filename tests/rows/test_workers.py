@@ -14,13 +14,19 @@ from kafka_segments.errors import UsageError
 from kafka_segments.rows import workers
 from kafka_segments.rows.workers import require_package, take_own_python
 
+_DAEMON = "spark.python.daemon.module"
+
 
 @pytest.fixture
 def runs(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """A local session like a notebook's, whose workers' Python a test may change."""
     before = spark.sparkContext.pythonExec
+    conf: Any = spark._jvm.org.apache.spark.SparkEnv.get().conf()
+    ours = conf.get(_DAEMON)
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    conf.set(_DAEMON, "pyspark.daemon")
     yield monkeypatch
+    conf.set(_DAEMON, ours)
     spark.sparkContext.pythonExec = before
 
 

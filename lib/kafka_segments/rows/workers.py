@@ -9,6 +9,7 @@ import shutil
 import sys
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -40,7 +41,7 @@ def require_package(spark: SparkSession) -> None:
         return
     try:
         row = spark.range(1).select(F.udf(_look(), useArrow=False)()).first()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         said = _telling_line(str(error))
         if said is None:
             raise
