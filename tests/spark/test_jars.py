@@ -15,7 +15,15 @@ from kafka_segments import jars as command
 from kafka_segments.errors import UsageError
 from kafka_segments.settings import Settings
 from kafka_segments.spark import jars, jars_fetch
-from kafka_segments.spark.jars import DELTA, S3, cached_folder, find_jars, jars_of, pinned
+from kafka_segments.spark.jars import (
+    DELTA,
+    S3,
+    cached_folder,
+    find_jars,
+    jars_of,
+    pinned,
+    require_named_jars,
+)
 from kafka_segments.spark.jars_fetch import fetch_jars, ready_jars
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,6 +123,17 @@ def test_a_folder_that_has_other_jars_or_none_is_named_with_what_belongs_there(
         with pytest.raises(UsageError) as refused:
             jars_of(tmp_path)
         assert str(refused.value) == f"{jars.VARIABLE} is {folder}, and {there}: {needed}"
+
+
+def test_a_verb_refuses_such_a_folder_before_anything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(jars.VARIABLE, str(tmp_path / "nowhere"))
+
+    with pytest.raises(UsageError, match="nowhere, and it is no folder"):
+        require_named_jars()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # spark-submit's job has its own
+    require_named_jars()
 
 
 def test_where_they_are_among_sparks_own_none_are_added_or_fetched(tmp_path: Path) -> None:

@@ -88,6 +88,20 @@ def spark_home() -> Path | None:
     return Path(package.origin).parent if package and package.origin else None
 
 
+def require_named_jars() -> None:
+    """Refuse a folder in KAFKA_SEGMENTS_JARS that has not Delta's JARs, before Spark is started.
+
+    Nothing is asked where another process has started Spark.
+
+    Raises:
+        UsageError: as ``jars_of``.
+    """
+    named = _named_folder()
+    started = os.environ.get("PYSPARK_GATEWAY_PORT") or os.environ.get("SPARK_REMOTE")
+    if named is not None and not started:
+        _checked(named)
+
+
 def absolute_variable() -> dict[str, str]:
     """Return the variable for a process in another folder; empty where it is not set."""
     folder = _named_folder()
