@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import kafka_segments
@@ -152,6 +153,10 @@ def test_decisions_are_kept_where_that_is_asked_for(
             ),
             "takes high_watermark end alone",
         ),
+        (
+            lambda opened: opened.search(0, isolation_level="committed"),
+            "isolation_level is 'committed': read_uncommitted or read_committed expected",
+        ),
         (lambda opened: opened.lag(), "has no segments of __consumer_offsets"),
         (lambda opened: opened.sql("DROP VIEW segments"), "is no query"),
     ],
@@ -168,6 +173,20 @@ def test_a_warehouse_that_is_not_there_starts_no_session(tmp_path: Path) -> None
         kafka_segments.open(tmp_path)
     with pytest.raises(KafkaSegmentsError, match="is not there"):
         kafka_segments.open(tmp_path / "nowhere")
+
+
+def test_a_session_without_delta_is_refused(
+    cookbook_warehouse: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def view_of(*_: object) -> None:
+        raise AnalysisException(
+            errorClass="DATA_SOURCE_NOT_FOUND", messageParameters={"provider": "delta"}
+        )
+
+    monkeypatch.setattr(opening, "view_of", view_of)
+
+    with pytest.raises(UsageError, match="has no Delta: stop it, and `open` starts one"):
+        kafka_segments.open(cookbook_warehouse, spark)
 
 
 def test_a_session_of_its_own_ends_when_it_is_closed(

@@ -26,7 +26,8 @@ def open(warehouse: FilePath, spark: SparkSession | None = None) -> OpenWarehous
             all that Delta needs, which ``close`` stops.
 
     Raises:
-        UsageError: there are no tables, or there is no Java or no JARs for a session of our own.
+        UsageError: there are no tables, there is no Java or no JARs for a session of our own, or
+            the running session has no Delta.
     """
     root = fspath(warehouse)
     require_tables(root, (ANY_TABLE,))

@@ -82,6 +82,16 @@ def names(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def one_of(name: str, value: str, *choices: str) -> None:
+    """Refuse a value that is none of the choices.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if value not in choices:
+        raise UsageError(f"{name} is {value!r}: {' or '.join(choices)} expected")
+
+
 def path(file: FilePath | None) -> Path | None:
     """Return the path of a file, if one was given."""
     return None if file is None else Path(file)

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.api.arguments import Moment, clock_or
@@ -28,6 +29,7 @@ class OpenTables:
         )
         take_own_python(self.spark)
         self._tables = Warehouse(self.spark, uri)
+        self._require_delta()
 
     def __repr__(self) -> str:
         return f"<kafka_segments: {self.uri}>"
@@ -46,6 +48,19 @@ class OpenTables:
     def close(self) -> None:
         """Give up what is kept in memory, and stop a session that ``open`` started."""
         self._kept.close()
+
+    def _require_delta(self) -> None:
+        """Refuse a session that somebody else has started without Delta."""
+        try:
+            for name in self.tables[:1]:
+                view_of(self._tables, name)
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+                raise
+            raise UsageError(
+                "the Spark session that is running has no Delta: stop it, and `open` starts one"
+                " that has, or start it with Delta's JARs, see docs/api.md"
+            ) from None
 
     @property
     def tables(self) -> list[str]:

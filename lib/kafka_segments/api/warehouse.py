@@ -5,7 +5,7 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from kafka_segments.api.arguments import Moment, choice, clock_or, names, optional_ms, text
+from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
 from kafka_segments.api.decisions import OpenDecisions
 from kafka_segments.broker_rules.versions import LATEST, parse_version
 from kafka_segments.console.options import clock
@@ -58,10 +58,10 @@ class OpenWarehouse(OpenDecisions):
         """
         if not times:
             raise UsageError("search needs a time, such as 'LATEST' or a datetime")
-        is_committed, is_checkpointed = (
-            isolation_level != "read_uncommitted",
-            high_watermark != "end",
-        )
+        one_of("high_watermark", high_watermark, "end", "checkpoint")
+        one_of("isolation_level", isolation_level, "read_uncommitted", "read_committed")
+        is_checkpointed = high_watermark == "checkpoint"
+        is_committed = isolation_level == "read_committed"
         if is_committed and is_checkpointed:
             raise UsageError(
                 "isolation_level read_committed takes high_watermark end alone: the tables do not"
