@@ -5,6 +5,7 @@ notebook is often another Python than the notebook's own.
 """
 
 import os
+import re
 import shutil
 import sys
 from typing import Any
@@ -18,7 +19,7 @@ from kafka_segments import __version__
 from kafka_segments.errors import UsageError
 
 _VARIABLE = "PYSPARK_PYTHON"
-_SIGNS = ("PYTHON_VERSION_MISMATCH", "Cannot run program")
+_SIGNS = re.compile(r"(?:\[PYTHON_VERSION_MISMATCH\]|Cannot run program).*")
 _MOST_SAID = 250
 
 
@@ -84,9 +85,8 @@ def _is_own_python(spark: SparkSession) -> bool:
 
 
 def _telling_line(text: str) -> str | None:
-    lines = (line.strip() for line in text.splitlines() if any(sign in line for sign in _SIGNS))
-    line = next(lines, None)
-    return None if line is None else line[:_MOST_SAID]
+    found = _SIGNS.search(text)
+    return found[0][:_MOST_SAID].rstrip() if found else None
 
 
 def _to_do(spark: SparkSession) -> str:
