@@ -37,7 +37,7 @@ echo "[INFO] ninety-eight lines"
 """
 BROKEN = """#!/bin/sh
 echo "[INFO] Scanning for projects"
-echo "[ERROR] Could not transfer artifact: Unknown host"
+printf '\\033[1m[ERROR]\\033[m Could not transfer artifact: Unknown host\\n'
 exit 1
 """
 

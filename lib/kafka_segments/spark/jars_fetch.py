@@ -8,6 +8,7 @@ they are those of ``jars.sha256``.
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,8 @@ _WHAT_TO_DO = (
     f" FOLDER`, copy the folder here, and set {VARIABLE} to it"
 )
 _SIGNS = ("[ERROR]", "unresolved dependency", "Error", "Exception", "rror:")
-_MOST_SAID = 200
+_END_SAID = 120  # of a long line its beginning and its end: a cause stands last
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _NotFetchedError(KafkaSegmentsError):
@@ -181,9 +183,10 @@ def _run(
 
 def _cause(said: str) -> str:
     """Return the line of a program's output that says why it failed."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in _COLOUR.sub("", said).splitlines() if line.strip()]
     telling = (line for line in lines if any(sign in line for sign in _SIGNS))
-    return next(telling, lines[-1] if lines else "")[:_MOST_SAID]
+    line = next(telling, lines[-1] if lines else "")
+    return line if len(line) <= 2 * _END_SAID else f"{line[:_END_SAID]} … {line[-_END_SAID:]}"
 
 
 def _check(kind: str, folder: Path) -> None:
