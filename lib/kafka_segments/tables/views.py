@@ -1,6 +1,7 @@
 """Views for analysts: the tables of a warehouse under their names, with timestamps as such."""
 
 import re
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,25 +19,36 @@ _MOMENT = re.compile(r"((?:.*_)?(?:timestamp|last_modified|at))_ms")
 _YEAR_10000_MS = 253_402_300_800_000
 
 
-def register_views(spark: SparkSession, warehouse: str) -> list[str]:
+def register_views(
+    spark: SparkSession, warehouse: str, *, only: Collection[str] | None = None
+) -> list[str]:
     """Make a temporary view of every table of a warehouse; return their names, sorted.
 
     ``segments`` holds the segments that the last listing found, ``segments_history`` vanished
     ones too. Every column of ms since 1970 gets a TIMESTAMP column beside it, named without
     ``_ms``. It is null if the value is negative (Kafka's -1 means none) or beyond the year 9999.
-    Delta can skip files by conditions on the column in ms only.
+    Delta can skip files by conditions on the column in ms only. ``only``: no other views are made.
 
     Raises:
         UsageError: the warehouse has no tables.
     """
     tables = Warehouse(spark, warehouse)
-    names = table_names(tables)
-    if not names:
-        raise UsageError(missing_tables(warehouse))
-    views = [*names, *([HISTORY] if SEGMENTS.name in names else [])]
+    views = [name for name in view_names(tables) if only is None or name in only]
     for name in views:
         view_of(tables, name).createOrReplaceTempView(name)
-    return sorted(views)
+    return views
+
+
+def view_names(tables: Warehouse) -> list[str]:
+    """Return the names of the views that a warehouse gives, sorted; Spark is not asked.
+
+    Raises:
+        UsageError: the warehouse has no tables.
+    """
+    names = table_names(tables)
+    if not names:
+        raise UsageError(missing_tables(tables.root))
+    return sorted([*names, *([HISTORY] if SEGMENTS.name in names else [])])
 
 
 def table_names(tables: Warehouse) -> list[str]:
