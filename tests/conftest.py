@@ -269,6 +269,16 @@ def broker_build(
 
 
 @pytest.fixture(scope="session")
+def cookbook_warehouse(
+    spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The tables of docs/cookbook.md; no test changes them."""
+    from cookbook import sample_warehouse
+
+    return Path(sample_warehouse(spark, broker, tmp_path_factory.mktemp("cookbook")))
+
+
+@pytest.fixture(scope="session")
 def lent_build(
     spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> "LentBuild":

@@ -16,6 +16,7 @@ from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark import session
+from kafka_segments.spark.jars import DELTA, find_jars
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
@@ -39,7 +40,7 @@ _SMALL = {
 
 def small_settings(master: str) -> dict[str, str]:
     """Give what spark-submit and a driver here need, for small data."""
-    jars = ",".join(map(str, session.delta_jars(ROOT)))
+    jars = ",".join(map(str, find_jars(DELTA, ROOT)))
     return {**_SMALL, "spark.master": master, "spark.jars": jars}
 
 

@@ -28,7 +28,8 @@ from kafka_segments.spark.archive import (
     put_in_place,
     usable_archive,
 )
-from kafka_segments.spark.session import jars_of, spark_session
+from kafka_segments.spark.jars import jars_of
+from kafka_segments.spark.session import spark_session
 
 _MOST_SECONDS = 600
 _END_SECONDS = 120

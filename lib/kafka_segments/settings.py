@@ -21,7 +21,7 @@ from pydantic_settings import (
 from kafka_segments.errors import UsageError
 
 _ENVIRONMENT = "KAFKA_SEGMENTS_"
-_OTHERS = ("CLASS_ARCHIVE",)  # variables of ours that are no settings of a log
+_OTHERS = ("CLASS_ARCHIVE", "JARS")  # variables of ours that are no settings of a log
 _MOST_COMBINATIONS = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 

@@ -67,7 +67,9 @@ def _is_defined(parts: list[str]) -> bool:
     module, name = LIBRARY.joinpath(*parts[:-1]).with_suffix(".py"), parts[-1]
     if LIBRARY.joinpath(*parts).is_dir() or LIBRARY.joinpath(*parts).with_suffix(".py").exists():
         return True
-    defined = rf"^(?:def|class) {name}\b|^{name}\b.* ="
+    if LIBRARY.joinpath(*parts[:-1]).is_dir():
+        module = LIBRARY.joinpath(*parts[:-1], "__init__.py")
+    defined = rf'^(?:def|class) {name}\b|^{name}\b.* =|^__all__ = .*"{name}"'
     return module.exists() and bool(re.search(defined, module.read_text("utf-8"), re.MULTILINE))
 
 

@@ -131,8 +131,9 @@ class Worker:
             from pyspark.java_gateway import launch_gateway
 
             from kafka_segments.spark import session
+            from kafka_segments.spark.jars import DELTA, find_jars
 
-            jars = ",".join(map(str, session.delta_jars(self.folder)))
+            jars = ",".join(map(str, find_jars(DELTA, self.folder)))
             settings = (
                 session._ALWAYS
                 | session._LOCAL

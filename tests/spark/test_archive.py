@@ -13,7 +13,7 @@ from kafka_segments import class_archive as making
 from kafka_segments.errors import SparkEndedError
 from kafka_segments.settings import Settings
 from kafka_segments.spark import archive, session
-from kafka_segments.spark.session import _LOCAL, DELTA_PACKAGE, _jar_settings, _java_options
+from kafka_segments.spark.session import _LOCAL, _jar_settings, _java_options
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -74,7 +74,7 @@ def test_with_one_the_jars_are_on_the_class_path_that_it_was_made_for(root: Path
     assert _jar_settings(jars, root / "x.jsa") == {
         "spark.driver.extraClassPath": f"{jars[0]}:{jars[1]}"
     }
-    assert _jar_settings([], root / "x.jsa") == {"spark.jars.packages": DELTA_PACKAGE}
+    assert _jar_settings([], root / "x.jsa") == {}  # Delta is among Spark's own
 
 
 def test_the_options_of_the_jvm_name_it_and_a_long_session_has_both_compilers(root: Path) -> None:

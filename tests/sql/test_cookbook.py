@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cookbook import NOW_MS, PAGE, Question, questions, sample_warehouse
+from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.errors import UsageError
 from kafka_segments.sql import run as queries
 from kafka_segments.sql.decide import Statement
@@ -21,8 +21,8 @@ PAGE_TEXT = PAGE.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def warehouse(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sample_warehouse(spark, broker, tmp_path_factory.mktemp("cook"))
+def warehouse(cookbook_warehouse: Path) -> str:
+    return str(cookbook_warehouse)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import click
 
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.settings import Settings
+from kafka_segments.spark.jars import require_named_jars
 from kafka_segments.spark.java import require_java
 from kafka_segments.tables.missing import missing_plan, missing_table, missing_tables
 
@@ -55,6 +56,7 @@ def check_before_session(
                 require_tables(options[name], reads)
         if needs_spark and not _has_session():
             require_java()
+            require_named_jars()
     except UsageError as error:
         raise Refused(str(error)) from None
 

@@ -172,8 +172,9 @@ def describe_failure(error: Exception) -> str:
     """Find the line of an error that says what went wrong, in Spark's long texts too."""
     if _NO_S3A in str(error):
         return (
-            "Spark has no JARs for tables on S3: run `make jars-s3`, or give them to spark-submit"
-            " by --jars; docs/storage.md has more"
+            "Spark has no JARs for tables on S3: run `make jars-s3` in a checkout, else `python -m"
+            " kafka_segments.jars --s3`, or give them to spark-submit by --jars; docs/storage.md"
+            " has more"
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if _names_a_python_error(line)] or [

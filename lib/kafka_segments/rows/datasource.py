@@ -47,6 +47,7 @@ from pyspark.sql.types import StructType
 from kafka_segments.errors import UsageError
 from kafka_segments.rows.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.rows.read_options import ReadOptions, parse_options
+from kafka_segments.rows.workers import take_own_python
 from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
 from kafka_segments.spark.packing import OPEN_COST_BYTES, Load, count_tasks
 from kafka_segments.storage.index_files import IndexOutput
@@ -151,6 +152,11 @@ def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFil
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session, and option ``pushdown`` possible."""
+    """Make the format known to a session, and option ``pushdown`` possible.
+
+    Tasks run the workers' Python: in a local session the driver's own, unless PYSPARK_PYTHON names
+    another; ``workers.require_package`` tells whether another one has this package.
+    """
+    take_own_python(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaSegmentsDataSource)

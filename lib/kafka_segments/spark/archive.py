@@ -20,6 +20,7 @@ from pathlib import Path
 import pyspark
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.jars import absolute_variable
 from kafka_segments.spark.java import find_java, java_version
 from kafka_segments.storage.user_folders import cache_folder
 
@@ -108,7 +109,7 @@ def _environment() -> dict[str, str]:
     library = str(Path(__file__).resolve().parents[2])
     before = os.environ.get("PYTHONPATH")
     path = library if not before else os.pathsep.join((library, before))
-    return {**os.environ, "PYTHONPATH": path}
+    return {**os.environ, **absolute_variable(), "PYTHONPATH": path}
 
 
 def _may_try(note: Path) -> bool:

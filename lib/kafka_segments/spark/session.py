@@ -1,6 +1,5 @@
 """The Spark session of the commands: Delta switched on, small settings for local mode."""
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +13,14 @@ from pyspark.sql import SparkSession
 from kafka_segments.errors import SparkEndedError
 from kafka_segments.spark.archive import discard, make_archive_later, usable_archive
 from kafka_segments.spark.connect import connect_session, connects
+from kafka_segments.spark.jars import jars_of
+from kafka_segments.spark.jars_fetch import ready_jars
 from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
 from kafka_segments.spark.parallelism import default_parallelism
 
-DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 Settings = dict[str, bool | float | int | str | None]
-_LOG = logging.getLogger(__name__)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _ALWAYS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -65,16 +64,6 @@ _SHUFFLE = "spark.sql.shuffle.partitions"
 _LEAST_SHUFFLE, _SPARKS_SHUFFLE = 16, 200
 
 
-def delta_jars(root: Path) -> list[Path]:
-    """List the JARs that ``make setup`` put under a checkout; empty where there are none."""
-    return sorted((root / "jars" / "delta").glob("*.jar"))
-
-
-def s3_jars(root: Path) -> list[Path]:
-    """List the JARs that ``make jars-s3`` put under a checkout; empty where there are none."""
-    return sorted((root / "jars" / "s3").glob("*.jar"))
-
-
 def s3_settings() -> dict[str, str]:
     """Give Hadoop's settings for S3 by the variables that AWS's own tools read.
 
@@ -93,16 +82,10 @@ def s3_settings() -> dict[str, str]:
     return settings
 
 
-def jars_of(root: Path) -> list[Path]:
-    """List the JARs that a local session takes from a checkout; empty: Spark resolves Delta's."""
-    jars = delta_jars(root)
-    return [*jars, *s3_jars(root)] if jars else []
-
-
 def _jar_settings(jars: Sequence[Path], archive: Path | None) -> dict[str, str]:
     """Give the JARs; with an archive on the JVM's own class path, as it has no others' classes."""
     if not jars:
-        return {"spark.jars.packages": DELTA_PACKAGE}
+        return {}
     if archive is None:
         return {"spark.jars": ",".join(map(str, jars))}
     return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
@@ -150,8 +133,8 @@ def spark_session(
     """Give the running session (spark-submit's, a notebook's), a server's, or one of our own.
 
     Where SPARK_REMOTE names a Spark Connect server, the session is one there.
-    A session of our own runs on ``master``, by default ``local[*]``, with the JARs found under
-    ``root``, else with those that Spark's Ivy resolves; it is stopped at the end. spark-submit's
+    A session of our own runs on ``master``, by default ``local[*]``, with the JARs that
+    ``ready_jars`` finds for ``root`` or fetches; it is stopped at the end. spark-submit's
     has its own settings, and ours for small data where they do not say.
     Where there is no archive of its classes, one is made once the session has ended.
     ``dump_classes``: where its JVM writes such an archive when it ends. ``is_long``: the session
@@ -192,13 +175,7 @@ def _own_settings(
 ) -> Settings:
     """Give the settings of a session that nobody else has set anything for."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    jars = jars_of(root)
-    if not jars:
-        _LOG.warning(
-            "no JARs under %s: Spark fetches %s, which takes a while the first time",
-            root / "jars",
-            DELTA_PACKAGE,
-        )
+    jars = ready_jars(root)
     archive = None if dump_classes else usable_archive(root, jars)
     return {
         **_ALWAYS,

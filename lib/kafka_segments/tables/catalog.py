@@ -8,6 +8,13 @@ from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.schemas import newest_versions, schema
 
 SCHEMA_VERSION = "kafkaSegments.schemaVersion"
+# Said of each table, as a platform's defaults may be others: with any of them engines that know
+# Delta's reader version 1 alone could not read it. See docs/engines.md.
+_READABLE_BY_ALL = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.checkpointPolicy": "classic",
+}
 
 
 class Table(NamedTuple):
@@ -34,7 +41,7 @@ class Table(NamedTuple):
         """Return the table properties that a new table gets."""
         checks = {f"delta.constraints.{name}": condition for name, condition in self.constraints}
         feed = {"delta.enableChangeDataFeed": "true"} if self.keeps_changes else {}
-        return {SCHEMA_VERSION: str(self.version), **checks, **feed}
+        return {SCHEMA_VERSION: str(self.version), **_READABLE_BY_ALL, **checks, **feed}
 
 
 def _newest(

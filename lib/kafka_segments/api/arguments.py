@@ -1,0 +1,121 @@
+"""Arguments as a notebook gives them, in the form that the command line takes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from kafka_segments.console.options import clock
+from kafka_segments.errors import UsageError
+from kafka_segments.retention.command_options import load_configs
+from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.settings import CutConfig, RetentionConfig, Settings, settings_grid
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.wire.moments import parse_point
+
+FilePath = str | PathLike[str]
+Moment = datetime | int | str
+"""A datetime with a zone, ms since 1970, or a text of the command line, such as ``-2h``."""
+Scalar = bool | int | str
+
+
+def configs(
+    settings: Mapping[str, Scalar] | None,
+    conf: FilePath | None,
+    topic_configs: FilePath | Sequence[FilePath],
+    server_properties: FilePath | None,
+) -> TopicConfigs:
+    """Return the settings of topics and brokers, as the options of the verbs give them.
+
+    Raises:
+        UsageError: a file cannot be read, or a setting is not known.
+    """
+    return load_configs(
+        Settings.load(path(conf), pairs(settings)),
+        topic_configs=paths(topic_configs),
+        server_properties=path(server_properties),
+    )
+
+
+def grid(
+    what_if: Mapping[str, Sequence[Scalar]], of: type[RetentionConfig] | type[CutConfig]
+) -> list[dict[str, Any]]:
+    """Return all combinations of the values, as the option --what-if has them.
+
+    Raises:
+        UsageError: there is none, a key is not known, a value is out of range, or too many.
+    """
+    tried = [_pair(key, value) for key, values in what_if.items() for value in values]
+    if not tried:
+        raise UsageError("what_if needs a key and a value, such as {'retention_ms': [86400000]}")
+    return settings_grid(tried, of=of)
+
+
+def pairs(settings: Mapping[str, Scalar] | None) -> tuple[str, ...]:
+    """Return settings as the option --set has them."""
+    return tuple(_pair(key, value) for key, value in (settings or {}).items())
+
+
+def _pair(key: str, value: Scalar) -> str:
+    return f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def paths(files: FilePath | Sequence[FilePath]) -> list[Path]:
+    """Return the paths of files; one need not be in a list."""
+    return [Path(file) for file in ([files] if isinstance(files, str | PathLike) else files)]
+
+
+def choice(
+    topics: str | Sequence[str],
+    partitions: int | Sequence[int],
+    cluster: str | None,
+    broker_id: int | None,
+) -> LogChoice:
+    """Return the logs that are asked about; one topic or partition need not be in a list."""
+    numbers = (partitions,) if isinstance(partitions, int) else tuple(partitions)
+    return LogChoice(names(topics), numbers, cluster, broker_id)
+
+
+def names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return names; one need not be in a list."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def one_of(name: str, value: str, *choices: str) -> None:
+    """Refuse a value that is none of the choices.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if value not in choices:
+        raise UsageError(f"{name} is {value!r}: {' or '.join(choices)} expected")
+
+
+def path(file: FilePath | None) -> Path | None:
+    """Return the path of a file, if one was given."""
+    return None if file is None else Path(file)
+
+
+def clock_or(now: Moment | None) -> int:
+    """Return the moment that counts as now, in ms since 1970; by default the clock's.
+
+    Raises:
+        UsageError: it is no moment.
+    """
+    now_ms = clock()
+    return now_ms if now is None else parse_point("now", text(now), now_ms=now_ms)
+
+
+def optional_ms(moment: Moment | None, now_ms: int) -> int | None:
+    """Return a moment in ms since 1970, if one was given.
+
+    Raises:
+        UsageError: it is no moment.
+    """
+    return None if moment is None else parse_point("moment", text(moment), now_ms=now_ms)
+
+
+def text(moment: Moment) -> str:
+    """Return a moment as the command line takes it."""
+    return moment.isoformat() if isinstance(moment, datetime) else str(moment)

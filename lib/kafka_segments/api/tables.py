@@ -1,0 +1,132 @@
+"""The tables of a warehouse as DataFrames, in a session that is there or is started."""
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_segments.api.arguments import Moment, clock_or
+from kafka_segments.console.options import ROOT
+from kafka_segments.errors import UsageError
+from kafka_segments.rows.workers import take_own_python
+from kafka_segments.spark.session import spark_session
+from kafka_segments.sql.run import SqlOptions, run_sql
+from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.views import HISTORY, table_names, view_of
+
+
+class OpenTables:
+    """The tables of a warehouse, and queries over them."""
+
+    def __init__(self, uri: str, spark: SparkSession | None) -> None:
+        self.uri = uri
+        self._kept = ExitStack()
+        self.spark = spark or self._kept.enter_context(
+            spark_session("kafka_segments", root=ROOT, is_long=True)
+        )
+        take_own_python(self.spark)
+        self._tables = Warehouse(self.spark, uri)
+        self._require_delta()
+
+    def __repr__(self) -> str:
+        return f"<kafka_segments: {self.uri}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._kept.__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        """Give up what is kept in memory, and stop a session that ``open`` started."""
+        self._kept.close()
+
+    def _require_delta(self) -> None:
+        """Refuse a session that somebody else has started without Delta."""
+        try:
+            for name in self.tables[:1]:
+                view_of(self._tables, name)
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+                raise
+            raise UsageError(
+                "the Spark session that is running has no Delta: stop it, and `open` starts one"
+                " that has, or start it with Delta's JARs, see docs/api.md"
+            ) from None
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables that are there, sorted."""
+        return table_names(self._tables)
+
+    def table(self, name: str) -> DataFrame:
+        """Return the published rows of a table by its name.
+
+        Columns of ms since 1970 have a TIMESTAMP column beside them, as in `kafka-segments sql`.
+        Rows of quarantined segments are left out, and of ``segments`` those of vanished ones,
+        which ``segments_history`` has.
+
+        Raises:
+            UsageError: there is no such table.
+        """
+        if name not in (*self.tables, HISTORY):
+            raise UsageError(f"{self.uri} has no table {name}; it has {', '.join(self.tables)}")
+        return view_of(self._tables, name)
+
+    @property
+    def segments(self) -> DataFrame:
+        """A row for each segment that the last listing found."""
+        return self.table(SEGMENTS.name)
+
+    @property
+    def segments_history(self) -> DataFrame:
+        """The same with the segments that have vanished since; ``vanished_at`` says when."""
+        return self.table(HISTORY)
+
+    @property
+    def offset_index(self) -> DataFrame:
+        """A row for each entry of an offset index, of vanished segments too."""
+        return self.table("offset_index")
+
+    @property
+    def time_index(self) -> DataFrame:
+        """A row for each entry of a time index, of vanished segments too."""
+        return self.table("time_index")
+
+    @property
+    def logs(self) -> DataFrame:
+        """A row for each partition on a broker."""
+        return self.table("logs")
+
+    @property
+    def log_dirs(self) -> DataFrame:
+        """A row for each log directory."""
+        return self.table("log_dirs")
+
+    @property
+    def unrecognized_files(self) -> DataFrame:
+        """A row for each file or folder that is in no other table."""
+        return self.table("unrecognized_files")
+
+    @property
+    def runs(self) -> DataFrame:
+        """A row for each run of a build."""
+        return self.table("runs")
+
+    def sql(self, query: str, *, now: Moment | None = None) -> DataFrame:
+        """Run one query over the tables, by their names; ``now_ms`` in it is ``now``.
+
+        The session gets a temporary view of every table.
+
+        Raises:
+            UsageError: the text is no query, or names anything but these tables.
+        """
+        return run_sql(self.spark, SqlOptions(self.uri, query, clock_or(now)))

@@ -1,0 +1,131 @@
+"""All that a warehouse answers in a notebook: tables, decisions, and questions about times."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
+from kafka_segments.api.decisions import OpenDecisions
+from kafka_segments.broker_rules.versions import LATEST, parse_version
+from kafka_segments.console.options import clock
+from kafka_segments.errors import UsageError
+from kafka_segments.lag.run import LagOptions, run_lag
+from kafka_segments.latency.run import LatencyOptions, run_latency
+from kafka_segments.search.run import SearchOptions, run_search
+from kafka_segments.wire.moments import parse_moment
+
+_OLDEST_SEARCH = "0.11"
+
+
+class OpenWarehouse(OpenDecisions):
+    """The tables of a warehouse and what the verbs say about it, as DataFrames.
+
+    Nothing is written, but by ``save=True``. The rows are made when Spark is asked for them; those
+    of ``search``, ``lag`` and ``latency`` until ``close``. Use it in ``with``, or call ``close``.
+    """
+
+    def search(
+        self,
+        *times: Moment,
+        topics: str | Sequence[str] = (),
+        partitions: int | Sequence[int] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+        now: Moment | None = None,
+        kafka_version: str = LATEST,
+        high_watermark: Literal["end", "checkpoint"] = "end",
+        isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> DataFrame:
+        """Find the offset for each time in each log: Kafka's answer and the true one.
+
+        Args:
+            times: moments, or Kafka's names: EARLIEST, LATEST, MAX_TIMESTAMP and others.
+            topics: only these; by default all.
+            partitions: only these; by default all.
+            cluster: only this cluster's logs.
+            broker_id: only this broker's logs.
+            now: what ``now`` and ``-2h`` among the times count from; by default the clock.
+            kafka_version: whose ListOffsets answers, 0.11 and later.
+            high_watermark: up to where consumers read: the log's end, or the last checkpoint.
+            isolation_level: whose answer.
+
+        Returns:
+            a row for each log and time; ``problem`` says where an answer is not known.
+
+        Raises:
+            UsageError: no times, no moment, or a release that is not known.
+        """
+        if not times:
+            raise UsageError("search needs a time, such as 'LATEST' or a datetime")
+        one_of("high_watermark", high_watermark, "end", "checkpoint")
+        one_of("isolation_level", isolation_level, "read_uncommitted", "read_committed")
+        is_checkpointed = high_watermark == "checkpoint"
+        is_committed = isolation_level == "read_committed"
+        if is_committed and is_checkpointed:
+            raise UsageError(
+                "isolation_level read_committed takes high_watermark end alone: the tables do not"
+                " tell which transactions were open at an earlier offset"
+            )
+        now_ms = clock_or(now)
+        options = SearchOptions(
+            warehouse=self.uri,
+            choice=choice(topics, partitions, cluster, broker_id),
+            kafka_version=parse_version(kafka_version, oldest=_OLDEST_SEARCH),
+            moments=tuple((text(time), parse_moment(text(time), now_ms=now_ms)) for time in times),
+            has_checkpointed_end=is_checkpointed,
+            is_read_committed=is_committed,
+        )
+        return run_search(self.spark, options, self._kept)
+
+    def lag(
+        self,
+        *,
+        at: Moment | None = None,
+        groups: str | Sequence[str] = (),
+        topics: str | Sequence[str] = (),
+        partitions: int | Sequence[int] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+    ) -> DataFrame:
+        """Measure how far behind consumer groups are, in offsets and in ms.
+
+        Args:
+            at: a past moment; by default now.
+            groups: only these; by default all.
+            topics: only these; by default all.
+            partitions: only these; by default all.
+            cluster: only this cluster's logs.
+            broker_id: only this broker's logs.
+
+        Raises:
+            UsageError: the tables have no segments of ``__consumer_offsets``.
+        """
+        now_ms = clock()
+        options = LagOptions(
+            warehouse=self.uri,
+            choice=choice(topics, partitions, cluster, broker_id),
+            now_ms=now_ms,
+            at_ms=optional_ms(at, now_ms),
+            groups=names(groups),
+        )
+        return run_lag(self.spark, options, self._kept)
+
+    def latency(
+        self,
+        *,
+        topics: str | Sequence[str] = (),
+        partitions: int | Sequence[int] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+    ) -> DataFrame:
+        """Measure append time less create time, in ms, by topic and hour.
+
+        Args:
+            topics: only these; by default all.
+            partitions: only these; by default all.
+            cluster: only this cluster's logs.
+            broker_id: only this broker's logs.
+        """
+        logs = choice(topics, partitions, cluster, broker_id)
+        return run_latency(self.spark, LatencyOptions(self.uri, logs), self._kept)

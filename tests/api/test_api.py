@@ -1,0 +1,227 @@
+"""``kafka_segments.open`` and what it returns; docs/api.md names all of it and its blocks are run.
+
+``REWRITE_API=1`` puts the output of this run into the page.
+"""
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import kafka_segments
+from cookbook import NOW_MS
+from doc_blocks import DOCS, blocks, rewritten, run_page
+from kafka_segments.api import tables as opening
+from kafka_segments.errors import KafkaSegmentsError, UsageError
+
+PAGE = DOCS / "api.md"
+PAGE_TEXT = PAGE.read_text("utf-8")
+NOW = datetime.fromtimestamp(NOW_MS // 1000, UTC)
+PUBLIC = [name for name in dir(kafka_segments.OpenWarehouse) if not name.startswith("_")]
+CALLS = [name for name in PUBLIC if inspect.isfunction(getattr(kafka_segments.OpenWarehouse, name))]
+
+
+@pytest.fixture
+def opened(
+    spark: SparkSession, cookbook_warehouse: Path
+) -> Iterator["kafka_segments.OpenWarehouse"]:
+    with kafka_segments.open(cookbook_warehouse, spark) as warehouse:
+        yield warehouse
+
+
+def test_the_page_shows_what_its_blocks_print(
+    spark: SparkSession, cookbook_warehouse: Path
+) -> None:
+    logs = str(cookbook_warehouse.parent / "logs")
+    printed = run_page(PAGE_TEXT.replace("LOGS/", f"{logs}/"), cookbook_warehouse)
+
+    if "REWRITE_API" in os.environ:
+        PAGE.write_text(rewritten(PAGE_TEXT, printed), "utf-8")
+        return
+    assert rewritten(PAGE_TEXT, printed) == PAGE_TEXT
+    assert all(block.output for block in blocks(PAGE_TEXT))
+
+
+def test_the_page_names_every_public_name() -> None:
+    rows = [line for line in PAGE_TEXT.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)[(`]", row.split(" | ")[0])}
+
+    assert set(kafka_segments.__all__) <= named
+    assert {*PUBLIC, "spark", "uri"} <= named
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_page_names_every_parameter_where_its_verb_is_and_in_the_table_of_types(
+    name: str,
+) -> None:
+    function = getattr(kafka_segments.OpenWarehouse, name)
+    (row,) = re.findall(rf"^\| `{name}\(.*$", PAGE_TEXT, re.MULTILINE)
+    if "as `retention`" in row:
+        row += re.findall(r"^\| `retention\(\).*$", PAGE_TEXT, re.MULTILINE)[0]
+    described = [line.split(" | ")[0] for line in PAGE_TEXT.splitlines() if line[:3] == "| `"]
+
+    for parameter in list(inspect.signature(function).parameters)[1:]:
+        assert re.search(rf"[`(*]{parameter}[`),]", row), parameter
+        if name not in ("sql", "table") and parameter != "log":
+            assert any(f"{parameter}`" in first for first in described), parameter
+
+
+def test_tables_are_those_of_the_views(opened: "kafka_segments.OpenWarehouse") -> None:
+    present, history = opened.segments, opened.segments_history
+
+    assert opened.tables == sorted(
+        ["log_dirs", "logs", "offset_index", "runs", "segments", "time_index", "unrecognized_files"]
+    )
+    assert (present.count(), history.count()) == (24, 25)
+    assert "largest_timestamp" in present.columns
+    for name in opened.tables:
+        assert getattr(opened, name).columns == opened.table(name).columns
+    with pytest.raises(UsageError, match="has no table retention_decisions; it has log_dirs, logs"):
+        opened.table("retention_decisions")
+    assert repr(opened) == f"<kafka_segments: {opened.uri}>"
+
+
+def test_verbs_take_values_of_python_and_give_the_rows_of_the_commands(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    settings: dict[str, Any] = {"retention.ms": 2_592_000_000, "remote_storage_enable": False}
+
+    decided = opened.retention(now=NOW, settings=settings, kafka_version="3.9")
+    explained = opened.explain("txn-0", now=NOW_MS, settings=settings)
+    tried = opened.retention_what_if({"retention_ms": [1, 2], "retention.bytes": [-1]}, now=NOW)
+    rolls = opened.roll(now=NOW, settings={"segment_ms": 1}, append_timestamp=-1, opened="-2h")
+    cuts = opened.roll_what_if({"segment_bytes": [1 << 20]})
+    answers = opened.search("LATEST", NOW, NOW_MS, topics=["txn"], partitions=0, now=NOW)
+    latencies = opened.latency(topics="lat-none")
+    asked = opened.sql("SELECT now_ms AS n, count(*) AS c FROM segments", now=NOW)
+
+    assert {row["decision"] for row in decided.collect()} == {"keep", "delete"}
+    bases = [row["base_offset"] for row in explained.collect()]
+    assert bases == sorted(bases) == [0, 10, 1153, 1165, 2325, 2329]
+    assert {row["setting"] for row in tried.select("setting").collect()} == {
+        "retention_ms=1 retention_bytes=-1",
+        "retention_ms=2 retention_bytes=-1",
+    } or tried.count() == 2 * opened.segments.select("topic").distinct().count()
+    assert rolls.count() == opened.segments.where("is_active").count()
+    assert cuts.count() == opened.logs.count()
+    assert {row["question"] for row in answers.collect()} == {
+        "LATEST",
+        NOW.isoformat(),
+        str(NOW_MS),
+    }
+    assert {row["topic"] for row in latencies.collect()} == {"lat-none"}
+    assert [tuple(row) for row in asked.collect()] == [(NOW_MS, 24)]
+
+
+def test_decisions_are_kept_where_that_is_asked_for(
+    spark: SparkSession, cookbook_warehouse: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(cookbook_warehouse, tmp_path / "warehouse")
+    opened = kafka_segments.open(str(tmp_path / "warehouse"))  # the running session
+
+    opened.retention(now=NOW, save=True)
+
+    assert opened.spark is spark
+    assert opened.table("retention_decisions").count() == 24
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda opened: opened.retention(settings={"no_such": 1}), "unknown setting no_such"),
+        (lambda opened: opened.retention(now=datetime(2026, 1, 1)), "has no zone"),
+        (lambda opened: opened.retention(kafka_version="x"), "a release such as 4.3"),
+        (lambda opened: opened.retention(conf="/nowhere"), "No such file"),
+        (lambda opened: opened.retention_what_if({}), "what_if needs a key and a value"),
+        (lambda opened: opened.explain("orders"), "topic-partition expected, such as orders-0"),
+        (lambda opened: opened.roll(rule="x"), "rule x: one of first-batch"),
+        (lambda opened: opened.search(), "search needs a time"),
+        (
+            lambda opened: opened.search(
+                0, isolation_level="read_committed", high_watermark="checkpoint"
+            ),
+            "takes high_watermark end alone",
+        ),
+        (
+            lambda opened: opened.search(0, isolation_level="committed"),
+            "isolation_level is 'committed': read_uncommitted or read_committed expected",
+        ),
+        (lambda opened: opened.lag(), "has no segments of __consumer_offsets"),
+        (lambda opened: opened.sql("DROP VIEW segments"), "is no query"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_at_the_call(
+    opened: "kafka_segments.OpenWarehouse", call: Any, says: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        call(opened)
+
+
+def test_a_warehouse_that_is_not_there_starts_no_session(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no tables: run `kafka-segments build`"):
+        kafka_segments.open(tmp_path)
+    with pytest.raises(KafkaSegmentsError, match="is not there"):
+        kafka_segments.open(tmp_path / "nowhere")
+
+
+def test_a_session_without_delta_is_refused(
+    cookbook_warehouse: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def view_of(*_: object) -> None:
+        raise AnalysisException(
+            errorClass="DATA_SOURCE_NOT_FOUND", messageParameters={"provider": "delta"}
+        )
+
+    monkeypatch.setattr(opening, "view_of", view_of)
+
+    with pytest.raises(UsageError, match="has no Delta: stop it, and `open` starts one"):
+        kafka_segments.open(cookbook_warehouse, spark)
+
+
+def test_a_session_of_its_own_ends_when_it_is_closed(
+    cookbook_warehouse: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def session(name: str, *, root: Path, is_long: bool) -> Iterator[SparkSession]:
+        events.append(f"{name} {is_long}")
+        yield spark
+        events.append("ended")
+
+    monkeypatch.setattr(opening, "spark_session", session)
+
+    with kafka_segments.open(cookbook_warehouse) as opened:
+        assert opened.spark is spark
+        assert events == ["kafka_segments True"]
+    opened.close()
+
+    assert events == ["kafka_segments True", "ended"]
+
+
+def test_the_package_imports_nothing_heavy_before_it_is_asked() -> None:
+    code = (
+        "import sys, kafka_segments as k; k.UsageError; k.__version__;"
+        " print(sorted({'pyspark', 'pandas', 'numba', 'click', 'pyarrow'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
+def test_a_name_that_is_none_is_no_attribute() -> None:
+    assert {"open", "register", "OpenWarehouse"} <= set(dir(kafka_segments))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such'"):
+        kafka_segments.no_such  # noqa: B018

@@ -1,0 +1,169 @@
+"""The tables are read by deltalake, Polars and DuckDB, as docs/engines.md promises and shows.
+
+``REWRITE_ENGINES=1`` puts the output of this run into the page.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from cookbook import PAGE as COOKBOOK
+from cookbook import questions
+from doc_blocks import DOCS, blocks, rewritten, run_page
+from kafka_segments.tables import catalog
+from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENTS, Table
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.views import view_of
+
+PAGE = DOCS / "engines.md"
+PAGE_TEXT = PAGE.read_text("utf-8")
+ALL_TABLES = [table for table in vars(catalog).values() if isinstance(table, Table)]
+_DEFAULTS = {
+    "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+    "spark.databricks.delta.properties.defaults.columnMapping.mode": "name",
+    "spark.databricks.delta.properties.defaults.checkpointPolicy": "v2",
+}
+
+
+@pytest.fixture(scope="module")
+def warehouse(
+    spark: SparkSession, cookbook_warehouse: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A copy of the cookbook's tables, with the first segment of lat-none set aside."""
+    copied = tmp_path_factory.mktemp("engines") / "warehouse"
+    shutil.copytree(cookbook_warehouse, copied)
+    tables = Warehouse(spark, str(copied))
+    tables.create(QUARANTINED_SEGMENTS)
+    first = tables.read(SEGMENTS).where("topic = 'lat-none' AND base_offset = 0")
+    why = {"expectations": F.array(F.lit("segments.x")), "segment": F.lit(None).cast("string")}
+    stamp = {"run_id": F.lit("r"), "decided_at": F.current_timestamp()}
+    tables.append(QUARANTINED_SEGMENTS, first.select(*SEGMENT_KEYS).withColumns(why | stamp))
+    return copied
+
+
+@pytest.fixture(scope="module")
+def printed(warehouse: Path) -> list[str]:
+    return run_page(PAGE_TEXT, warehouse)
+
+
+def test_the_page_shows_what_its_blocks_print(printed: list[str]) -> None:
+    if "REWRITE_ENGINES" in os.environ:
+        PAGE.write_text(rewritten(PAGE_TEXT, printed), "utf-8")
+        return
+    assert rewritten(PAGE_TEXT, printed) == PAGE_TEXT
+    assert sum(block.output is not None for block in blocks(PAGE_TEXT)) == len(printed) == 6
+
+
+def test_questions_of_the_cookbook_stand_there_by_their_own_text() -> None:
+    asked = {question.title[:2]: question.query for question in questions(COOKBOOK.read_text())}
+    shown = " ".join(PAGE_TEXT.split())
+
+    assert " ".join(asked["2."].split()) in shown
+    assert " ".join(asked["6."].split()) in shown
+
+
+def test_a_cookbook_question_is_answered_in_under_two_seconds(warehouse: Path) -> None:
+    (second,) = [block for block in blocks(PAGE_TEXT) if "(100 * size / size.sum())" in block.code]
+    started = time.monotonic()
+
+    run_page(f"```python\n{second.code}```\n", warehouse)
+
+    assert time.monotonic() - started < 2
+
+
+def _names(warehouse: Path) -> list[str]:
+    return sorted(path.parent.name for path in warehouse.glob("*/_delta_log"))
+
+
+def test_every_engine_reads_all_rows_and_columns_of_every_table(
+    spark: SparkSession, warehouse: Path
+) -> None:
+    for name in _names(warehouse):
+        table = DeltaTable(f"{warehouse}/{name}")
+        rows = spark.read.format("delta").load(f"{warehouse}/{name}")
+        expected = (rows.columns, rows.count())
+        by_polars = pl.read_delta(f"{warehouse}/{name}")
+        by_duckdb = duckdb.from_arrow(table.to_pyarrow_dataset())
+
+        protocol = table.protocol()
+        assert (protocol.min_reader_version, protocol.reader_features) == (1, None), name
+        assert (by_polars.columns, by_polars.height) == expected, name
+        assert (by_duckdb.columns, len(by_duckdb.fetchall())) == expected, name
+
+
+def test_the_filters_of_the_page_give_the_rows_of_the_views(
+    spark: SparkSession, warehouse: Path
+) -> None:
+    tables = Warehouse(spark, str(warehouse))
+    keys, raw = list(SEGMENT_KEYS), {}
+    for name in ("segments", "offset_index", "quarantined_segments"):
+        raw[name] = pl.read_delta(f"{warehouse}/{name}")
+    history = raw["segments"].join(raw["quarantined_segments"], on=keys, how="anti")
+    present = history.filter(pl.col("vanished_at").is_null())
+
+    def of_view(name: str) -> list[tuple[object, ...]]:
+        return sorted(map(tuple, view_of(tables, name).select(*keys).collect()))
+
+    assert sorted(history.select(keys).rows()) == of_view("segments_history")
+    assert sorted(present.select(keys).rows()) == of_view("segments")
+    assert raw["segments"].height == history.height + 1 == present.height + 2
+    entries = raw["offset_index"].join(raw["quarantined_segments"], on=keys, how="anti")
+    assert sorted(entries.select(keys).rows()) == of_view("offset_index")
+
+
+def test_the_change_feed_is_read_by_all_and_is_sparks_own(
+    spark: SparkSession, warehouse: Path
+) -> None:
+    changes = pa.table(DeltaTable(f"{warehouse}/segments").load_cdf(starting_version=0))
+    what = ["_commit_version", "_change_type", "topic", "base_offset"]
+    by_spark = (
+        spark.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", 0)
+        .load(f"{warehouse}/segments")
+    )
+    expected = sorted(map(tuple, by_spark.select(*what).collect()))
+
+    by_polars = pl.DataFrame(changes).select(what)
+    by_duckdb = duckdb.from_arrow(changes).select(*what)
+
+    assert sorted(by_polars.rows()) == sorted(by_duckdb.fetchall()) == expected
+    assert {row[1] for row in expected} == {"insert", "update_preimage", "update_postimage"}
+
+
+def test_a_platforms_defaults_do_not_make_a_table_that_others_cannot_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    for key, value in _DEFAULTS.items():
+        spark.conf.set(key, value)
+    try:
+        for table in (SEGMENTS, catalog.OFFSET_INDEX):
+            tables.create(table)
+    finally:
+        for key in _DEFAULTS:
+            spark.conf.unset(key)
+
+    for table in (SEGMENTS, catalog.OFFSET_INDEX):
+        protocol = DeltaTable(tables.uri(table)).protocol()
+        assert (protocol.min_reader_version, protocol.reader_features) == (1, None)
+
+
+def test_every_new_table_says_so_in_its_properties() -> None:
+    assert len(ALL_TABLES) > 15
+    for table in ALL_TABLES:
+        assert table.properties().items() >= {
+            ("delta.enableDeletionVectors", "false"),
+            ("delta.columnMapping.mode", "none"),
+            ("delta.checkpointPolicy", "classic"),
+        }
