@@ -169,7 +169,7 @@ def _counts(row: Row) -> list[CheckCounts]:
             row["checked_rows"],
             counted["measured_rows"],
             counted["failed_rows"],
-            list(map(json.loads, counted["examples"] or ())),
+            list(map(json.loads, counted["examples"])),
         )
         for counted in row["checks"]
     ]

@@ -42,7 +42,9 @@ def _failures(check: Check, keys: tuple[str, ...]) -> Column:
     return F.struct(
         F.count(check.column).alias("measured_rows"),
         F.count_if(is_failing).alias("failed_rows"),
-        F.transform(examples, _as_json).alias("examples"),
+        F.coalesce(F.transform(examples, _as_json), F.array().cast("array<string>")).alias(
+            "examples"
+        ),
     )
 
 
