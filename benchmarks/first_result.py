@@ -14,7 +14,7 @@ from sections import ROOT, Section
 
 from kafka_segments.class_archive import make_class_archive
 from kafka_segments.spark.archive import class_archive
-from kafka_segments.spark.session import jars_of
+from kafka_segments.spark.jars import jars_of
 
 _ROUNDS = 3
 _STEPS = re.compile(r"in [0-9.]+ s \(.*\)")

@@ -50,6 +50,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]) -> F
     builder.appName = builder.config = lambda *_, **__: builder
     found = SimpleNamespace(getActiveSession=lambda: None, builder=builder)
     monkeypatch.setattr(sessions, "SparkSession", found)
+    monkeypatch.setattr(sessions, "ready_jars", lambda root: [])  # else they were fetched
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return spark
 
