@@ -20,6 +20,7 @@ TOPIC = "ct-two-partitions"
 ASKED = (
     "SELECT topic, count(*) AS n, sum(size_bytes) AS bytes FROM segments GROUP BY topic ORDER BY 1"
 )
+LISTED = "SELECT topic, path FROM logs ORDER BY path"
 OF_THE_RUN = {"run_id", "plan_id", "root", "started_at", "finished_at", "seconds", "steps", "rules"}
 OF_THE_FOLDER = {"fingerprint"}  # it names the index folder
 HERE_UNNEEDED = {"report", "compact", "build full"}
