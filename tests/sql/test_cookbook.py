@@ -116,7 +116,7 @@ def test_durations_and_columns_that_are_no_ms_stay_alone(spark: SparkSession) ->
         ("SELECT (SELECT reflect('java.lang.System', 'exit', 0))", "reflect is refused"),
         ("SELECT 1 WHERE '' < try_reflect('java.lang.System', 'nanoTime')", "try_reflect is"),
         ("SELECT * FROM text.`/etc/passwd`", "text.`/etc/passwd` is refused: a query reads the"),
-        ("ADD JAR '/x.jar'", "ADD is no query"),
+        ("ADD JAR '/x.jar'", "ADD JAR is no query"),
         ("CREATE TABLE x USING text LOCATION '/etc'", "is no query"),
         ("SELEC 1", "cannot be told, so it is not run; write it plainer: Invalid expression"),
         ("", "empty statement"),

@@ -46,6 +46,7 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
 
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
+        logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
     asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
     with spark_session("kafka-segments sql", root=ROOT) as spark, progress(spark):
         rows = run_sql(spark, asked)

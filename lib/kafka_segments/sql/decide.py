@@ -15,7 +15,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from kafka_segments.errors import UsageError
 from kafka_segments.sql.functions import REACH_OUT, ROW_FUNCTIONS, SPARKS_OWN
-from kafka_segments.sql.tokens import DIALECT, joined, split, unreadable, written
+from kafka_segments.sql.tokens import DIALECT, joined, no_query, split, unreadable, written
 
 _BEGINS_A_QUERY = {"(", "FROM", "SELECT", "VALUES", "WITH"}
 _DESCRIBES = {"DESC", "DESCRIBE"}
@@ -89,7 +89,7 @@ def _check_described(
     if words[:1] == ["FUNCTION"]:
         named = words[2:] if words[1:2] == ["EXTENDED"] else words[1:]
         if len(named) != 1:
-            raise _no_query("DESCRIBE FUNCTION with more than a name")
+            raise no_query("DESCRIBE FUNCTION with more than a name")
         return frozenset()
     named = list(words)
     while named and named[0] in _OF_A_TABLE:
@@ -106,7 +106,7 @@ def _check_shown(words: Sequence[str], views: Collection[str]) -> frozenset[str]
     pattern = [word for word in asked[1:] if word != "LIKE"]
     is_plain = not pattern or (len(pattern) == 1 and pattern[0][0] in "'\"")
     if not asked or asked[0] not in _LISTS or not is_plain:
-        raise _no_query(" ".join(["SHOW", *words]))
+        raise no_query(" ".join(["SHOW", *words]))
     return None if asked[0] != "FUNCTIONS" else frozenset()
 
 
@@ -117,13 +117,13 @@ def _check_named(words: Sequence[str], views: Collection[str]) -> frozenset[str]
         raise UsageError(_only("a name with a dot", views))
     _check_view(name, views)
     if len(words) > 2 and "." not in words[2:]:
-        raise _no_query(f"DESCRIBE {' '.join(words)}")
+        raise no_query(f"DESCRIBE {' '.join(words)}")
     return frozenset([name])
 
 
 def _check_query(text: str, tokens: Sequence[Token], views: Collection[str]) -> frozenset[str]:
     if not tokens:
-        raise _no_query("DESCRIBE QUERY of nothing")
+        raise no_query("DESCRIBE QUERY of nothing")
     try:
         return _check_read(text, tokens, _parsed(joined(text, tokens)), views)
     except (SqlglotError, RecursionError, LookupError, TypeError, ValueError) as error:
@@ -134,7 +134,7 @@ def _check_read(
     text: str, tokens: Sequence[Token], read: exp.Expr, views: Collection[str]
 ) -> frozenset[str]:
     if not isinstance(read, exp.Query | exp.Values):
-        raise _no_query(_kind(read))
+        raise no_query(_kind(read))
     _check_words(text, tokens)
     _check_calls(text, tokens, read)
     for function in _row_functions(read):
@@ -152,19 +152,12 @@ def _check_read(
 def _parsed(query: str) -> exp.Expr:
     read = sqlglot.parse(query, dialect=DIALECT)
     if len(read) != 1 or read[0] is None:
-        raise _no_query(f"a text of {len(read)} statements")
+        raise no_query(f"a text of {len(read)} statements")
     return normalize_identifiers(read[0], dialect=DIALECT)
 
 
 def _kind(read: exp.Expr) -> str:
     return str(read.this) if isinstance(read, exp.Command) else type(read).__name__
-
-
-def _no_query(what: str) -> UsageError:
-    return UsageError(
-        f"{what} is no query: SELECT, WITH, VALUES, SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and"
-        " DESCRIBE are run"
-    )
 
 
 def _check_words(text: str, tokens: Sequence[Token]) -> None:

@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from kafka_segments.errors import UsageError
 
 DIALECT = "databricks"
-_RUN = "SELECT, WITH, VALUES, SHOW TABLES and DESCRIBE are run"
+_RUN = "SELECT, WITH, VALUES, SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and DESCRIBE are run"
 # Texts, names in quotes and hints as Spark's grammar has them; in all else there are no quotes.
 _FORMS = {
     TokenType.STRING: re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL),
@@ -44,6 +44,8 @@ def split(text: str) -> list[Token]:
     if tokens[0].token_type == TokenType.SHOW:  # sqlglot takes what follows for one text
         end = tokens[0].end + 1
         return [tokens[0], *(_moved(token, end) for token in _split_rest(text[end:]))]
+    if tokens[0].token_type == TokenType.COMMAND:  # and for one text here
+        raise no_query(tokens[0].text.upper())
     for token in tokens:
         form = _FORMS.get(token.token_type, _PLAIN)
         if not form.fullmatch(written(text, token)):
@@ -80,6 +82,11 @@ def joined(text: str, tokens: Sequence[Token]) -> str:
         parts.append(written(text, token))
         end = token.end + 1
     return "".join(parts)
+
+
+def no_query(what: str) -> UsageError:
+    """Return the refusal of a statement that is none of those which read."""
+    return UsageError(f"{what} is no query: {_RUN}")
 
 
 def unreadable(error: Exception) -> UsageError:
