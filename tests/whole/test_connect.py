@@ -45,7 +45,7 @@ def _verbs(logs: Path, folder: Path) -> dict[str, tuple[object, ...]]:
         "roll": ("roll", *warehouse, *NOW, "--output", "json"),
         "audit": ("audit", "--source", logs, *warehouse, *NOW),
         "search": ("search", *warehouse, "--topic", TOPIC, "--time", "2026-01-31T14:00:00Z", *NOW),
-        "explain": ("explain", *warehouse, "--topic", TOPIC, *NOW),
+        "explain": ("retention", "explain", *warehouse, *NOW, f"{TOPIC}-0"),
         "lag": ("lag", *warehouse, *NOW),
         "inventory": ("migrate", "inventory", *warehouse, *NOW),
         "plan": ("migrate", "plan", "--source", logs, *warehouse, *NOW),

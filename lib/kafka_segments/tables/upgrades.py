@@ -28,6 +28,8 @@ def with_new_columns(table: Table) -> Transform:
 
     def transform(rows: DataFrame) -> DataFrame:
         missing = [field for field in table.schema if field.name not in rows.columns]
+        if not missing:
+            return rows
         return rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in missing})
 
     return transform
