@@ -85,4 +85,5 @@ def test_numbers_are_written_for_a_person() -> None:
     assert (count_text(1234567), many(1, "segment"), many(2000, "segment")) == (
         *("1,234,567", "1 segment", "2,000 segments"),
     )
-    assert (share_text(1, 3), share_text(0, 0)) == ("33 %", "0 %")
+    assert [share_text(part, 300) for part in (100, 2, 0)] == ["33 %", "0.7 %", "0 %"]
+    assert share_text(0, 0) == "0 %"

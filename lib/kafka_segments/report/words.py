@@ -14,8 +14,9 @@ def count_text(number: float) -> str:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a part in percent of the whole."""
-    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+    """Return a part in percent of the whole, a small one with a decimal."""
+    share = 100 * part / whole if whole else 0
+    return f"{share:.1f} %" if 0 < share < 10 else f"{share:.0f} %"
 
 
 def many(number: int, what: str) -> str:
