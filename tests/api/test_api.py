@@ -178,10 +178,11 @@ def test_a_warehouse_that_is_not_there_starts_no_session(tmp_path: Path) -> None
 def test_a_session_without_delta_is_refused(
     cookbook_warehouse: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    refused = AnalysisException("Failed to find the data source: delta")
+    monkeypatch.setattr(refused, "getCondition", lambda: "DATA_SOURCE_NOT_FOUND")
+
     def view_of(*_: object) -> None:
-        raise AnalysisException(
-            errorClass="DATA_SOURCE_NOT_FOUND", messageParameters={"provider": "delta"}
-        )
+        raise refused
 
     monkeypatch.setattr(opening, "view_of", view_of)
 
