@@ -8,13 +8,15 @@ from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.uris import join_uri
 
-_COMMIT = re.compile(r"[0-9]{20}\.json")
+COMMIT = re.compile(r"([0-9]{20})\.json")
+CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+"""Names in a table's log; the group is the version."""
 _OF_NO_COMMIT = (".", "_staged_commits")
 
 
 def last_version(table: str) -> int | None:
     """Return the version of the last commit of the table at a URI, None without a table."""
-    commits = [entry.name for entry in _entries(table) or () if _COMMIT.fullmatch(entry.name)]
+    commits = [entry.name for entry in _entries(table) or () if COMMIT.fullmatch(entry.name)]
     return int(commits[-1][:20]) if commits else None
 
 

@@ -5,7 +5,6 @@ Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution, Delta L
 
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,13 +14,12 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.storage.delta_log import CHECKPOINT, COMMIT
 from kafka_segments.storage.durable_files import sync_folder, temporary_name
 from kafka_segments.storage.files import Place, list_folder, place, read_whole
 from kafka_segments.storage.publishing import publish
 from kafka_segments.storage.uris import join_uri
 
-_COMMIT = re.compile(r"([0-9]{20})\.json")
-_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 _MOST_COMMITS = 100
 _MOST_COMMIT_BYTES = 64 * 1024 * 1024
 _OF_A_TABLE = ("metaData", "protocol")
@@ -60,10 +58,10 @@ def read_metadata(uri: str) -> TableMetadata | None:
     log = place(join_uri(uri, "_delta_log"))
     try:
         names = [entry.name for entry in list_folder(log)]
-        commits = sorted(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
+        commits = sorted(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
         if not commits:
             return None
-        checkpoints = {int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name))}
+        checkpoints = {int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))}
         said: dict[str, Any] = {}
         for actions in _newest_first(log, commits, checkpoints):
             said = actions | said

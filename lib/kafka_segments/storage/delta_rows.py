@@ -5,7 +5,6 @@ Source: delta-io/delta PROTOCOL.md, Action Reconciliation. What a plain reader c
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -14,10 +13,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kafka_segments.errors import SourceError
+from kafka_segments.storage.delta_log import CHECKPOINT, COMMIT
 from kafka_segments.storage.files import Place, list_folder, place, read_whole
 
-_COMMIT = re.compile(r"([0-9]{20})\.json")
-_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 _MOST_LOG_BYTES = 64 * 1024 * 1024
 _ACTIONS = ("add", "remove", "protocol", "metaData")
 
@@ -92,9 +90,9 @@ def _files(log: Place) -> list[dict[str, Any]] | None:
 def _last_version(log: Place) -> _Log | None:
     """Find the last checkpoint and the commits after it; None: there is a gap, or no table."""
     entries = list_folder(log)
-    commits = sorted(int(found[1]) for entry in entries if (found := _COMMIT.fullmatch(entry.name)))
+    commits = sorted(int(found[1]) for entry in entries if (found := COMMIT.fullmatch(entry.name)))
     checkpoints = [
-        int(found[1]) for entry in entries if (found := _CHECKPOINT.fullmatch(entry.name))
+        int(found[1]) for entry in entries if (found := CHECKPOINT.fullmatch(entry.name))
     ]
     if not commits:
         return None
