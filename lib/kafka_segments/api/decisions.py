@@ -19,15 +19,13 @@ from kafka_segments.api.arguments import (
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.broker_rules.versions import LATEST, parse_version
 from kafka_segments.console.options import clock
-from kafka_segments.errors import UsageError
-from kafka_segments.retention.command_options import retention_options
+from kafka_segments.retention.command_options import log_of, retention_options
 from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
 from kafka_segments.retention.run import run_what_if as run_retention_what_if
 from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.roll.run import RollOptions, run_roll
 from kafka_segments.roll.run import run_what_if as run_roll_what_if
 from kafka_segments.settings import CutConfig, RetentionConfig
-from kafka_segments.wire.names import parse_partition_folder
 
 
 class OpenDecisions(OpenTables):
@@ -115,9 +113,7 @@ class OpenDecisions(OpenTables):
         Raises:
             UsageError: as ``retention``; or ``log`` is no topic and partition.
         """
-        folder = parse_partition_folder(log)
-        if folder is None:
-            raise UsageError(f"{log}: topic-partition expected, such as orders-0")
+        folder = log_of(log)
         options = self._retention_options(
             now, settings, conf, topic_configs, server_properties, remote_offsets, kafka_version
         )

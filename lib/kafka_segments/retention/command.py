@@ -7,7 +7,7 @@ import click
 from kafka_segments.console.options import DONE, ROOT, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
-from kafka_segments.retention.command_options import decision_options, retention_options
+from kafka_segments.retention.command_options import decision_options, log_of, retention_options
 from kafka_segments.retention.command_plan import apply, plan, rollback
 
 
@@ -81,11 +81,8 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     )
     from kafka_segments.retention.run import run_explain  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.wire.names import parse_partition_folder  # noqa: PLC0415
 
-    folder = parse_partition_folder(log)
-    if folder is None:
-        raise UsageError(f"{log}: topic-partition expected, such as orders-0")
+    folder = log_of(log)
     asked = retention_options(**options)
     with spark_session("kafka-segments retention explain", root=ROOT) as spark, progress(spark):
         decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)

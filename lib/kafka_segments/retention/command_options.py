@@ -10,12 +10,25 @@ from kafka_segments.broker_rules.versions import LATEST
 from kafka_segments.console.options import clock, shared_options
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.settings import Settings
+from kafka_segments.wire.names import PartitionFolder, parse_partition_folder
 
 if TYPE_CHECKING:
     from kafka_segments.retention.run import RetentionOptions
     from kafka_segments.topic_configs import TopicConfigs
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def log_of(text: str) -> PartitionFolder:
+    """Return the topic and partition that a text such as ``orders-0`` names.
+
+    Raises:
+        UsageError: it names none.
+    """
+    folder = parse_partition_folder(text)
+    if folder is None:
+        raise UsageError(f"{text}: topic-partition expected, such as orders-0")
+    return folder
 
 
 def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
