@@ -55,11 +55,7 @@ def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bo
     )
     if dry_run:
         return decided
-    tables = Warehouse(spark, options.warehouse)
-    tables.create(RETENTION_DECISIONS)
-    tables.append(RETENTION_DECISIONS, decided)
-    # What is kept is returned: to read it costs less than to decide once more.
-    return tables.read(RETENTION_DECISIONS).where(F.col("run_id") == run_id)
+    return Warehouse(spark, options.warehouse).keep_run(RETENTION_DECISIONS, decided, run_id)
 
 
 def run_what_if(

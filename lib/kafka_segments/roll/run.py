@@ -71,10 +71,8 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
     )
     if dry_run:
         return decided
-    tables.create(ROLL_DECISIONS)
-    tables.append(ROLL_DECISIONS, decided)
     # What is kept is returned: files that a broker writes to would be counted anew, differently.
-    return tables.read(ROLL_DECISIONS).where(F.col("run_id") == run_id)
+    return tables.keep_run(ROLL_DECISIONS, decided, run_id)
 
 
 def run_what_if(

@@ -8,6 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
@@ -108,6 +109,15 @@ class Warehouse:
         """Append rows in one commit; other columns than the table's are left out."""
         columns = table.schema.fieldNames()
         rows.select(*columns).write.format("delta").mode("append").save(self.uri(table))
+
+    def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
+        """Append the rows of a run to a table, made if need be; return them as they are kept.
+
+        To read them costs less than to work them out once more.
+        """
+        self.create(table)
+        self.append(table, rows)
+        return self.read(table).where(F.col("run_id") == run_id)
 
     def append_values(
         self, table: Table, rows: Sequence[Mapping[str, Any]], stamp: Mapping[str, Column]
