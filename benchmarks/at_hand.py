@@ -77,7 +77,7 @@ def _verbs(folder: Path) -> dict[str, list[str]]:
         _FIRST: build,
         "build, nothing changed": build,
         "sql": ["sql", *tables, query],
-        "explain": ["explain", *of_topic, *_NOW],
+        "explain": ["retention", "explain", "ct-two-partitions-0", *tables, *_NOW],
         "search": ["search", *of_topic, "--time", "2026-01-31T14:00:00Z"],
         "retention": ["retention", *tables, *_NOW],
         "roll": ["roll", *tables, *_NOW],
@@ -141,6 +141,6 @@ def _run(arguments: list[str]) -> None:
 
 def _counts(spark: SparkSession) -> tuple[int, int]:
     """Return how many jobs and SQL executions the session has had."""
-    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
     queries = spark._jsparkSession.sharedState().statusStore().executionsCount()
-    return int(scheduler.nextJobId().get()), int(queries)
+    return int(jobs), int(queries)
