@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 import tomllib
 from collections import Counter
@@ -143,7 +144,7 @@ def _try_warm(
     """Try mutants in one long session a worker: of decisions, then all that is not compiled."""
     decisions = [mutant for mutant in tried if mutant.group == "decide"]
     files = [f"tests/{name}.py" for name in _DECISIONS]
-    killed = _in_warm_sessions(workers, decisions, files, reach, folder / "decide")
+    killed = _in_warm_sessions(workers, decisions, files, "", reach, folder / "decide")
     compiled = Sources(ROOT / "lib" / "kafka_segments").compiled
     plain = [
         mutant
@@ -151,17 +152,27 @@ def _try_warm(
         if mutant not in killed and f"{mutant.path}:{mutant.function}" not in compiled
     ]
     files = [path.relative_to(ROOT).as_posix() for path in _plain_tests()]
-    return killed | _in_warm_sessions(workers, plain, files, reach, folder / "plain")
+    files.sort(key=reach.seconds_of)
+    return killed | _in_warm_sessions(workers, plain, files, _UNIT, reach, folder / "plain")
 
 
 def _in_warm_sessions(
-    workers: list[Worker], tried: list[Mutant], files: list[str], reach: Reach, folder: Path
+    workers: list[Worker],
+    tried: list[Mutant],
+    files: list[str],
+    marked: str,
+    reach: Reach,
+    folder: Path,
 ) -> dict[Mutant, str]:
-    """Return the mutants that a test of the files kills; add what the tests reach."""
+    """Return the mutants that a test of the files kills; add what the tests reach.
+
+    ``marked``: only the tests whose markers meet this expression; empty: all.
+    """
     if not tried:
         return {}
     by_key = {mutant.key: mutant for mutant in tried}
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     keys = folder / "keys.json"
     keys.write_text(json.dumps([*by_key]))
     killed: dict[Mutant, str] = {}
@@ -170,7 +181,9 @@ def _in_warm_sessions(
         out = folder / f"{Path(share[0]).stem}.json"
         out.unlink(missing_ok=True)
         names = {WARM: str(keys), FOUND: str(out)}
-        _, output = worker.run(["-p", "mutants.warm", *share], seconds=_WARM_SECONDS, **names)
+        _, output = worker.run(
+            ["-p", "mutants.warm", "-m", marked, *share], seconds=_WARM_SECONDS, **names
+        )
         if not out.exists():
             raise RuntimeError(f"{share} did not run: {output}")
         found = json.loads(out.read_text())

@@ -152,6 +152,11 @@ class Reach:
                 chosen.append(test)
         return chosen
 
+    def seconds_of(self, file: str) -> float:
+        """Return what the tests of a file cost, with the dearest set-up."""
+        of_file = [cost for test, cost in self.seconds.items() if test.startswith(f"{file}::")]
+        return sum(of_file, self.starting.get(file, 0.0))
+
     def _cost(self, test: str) -> float:
         return self.seconds[test] + self.starting[test.partition("::")[0]]
 

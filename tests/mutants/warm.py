@@ -25,7 +25,7 @@ from mutants.reach import Calls, Sources, imported
 WARM = "MUTANTS_WARM"  # names the file with the keys of the mutants to try
 FOUND = "MUTANTS_FOUND"  # and the one that the plugin writes
 _FEW_SECONDS = 10  # of the CPU
-_MOST_SECONDS = 60  # of the tests of a file, for a mutant
+_MOST_SECONDS = 20  # of the tests of a file, for a mutant
 _DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
 
 
@@ -50,6 +50,7 @@ class _Plugin:
         return True
 
     def _try_file(self, items: list[pytest.Item]) -> None:
+        self._leave_out_what_others_killed()
         passing = [item for item in items if self._runs(item)]
         passing.sort(key=lambda item: self._tests[item.nodeid]["call"])
         for mutant in list(self._left):
@@ -67,9 +68,19 @@ class _Plugin:
                     self._write()
                     break
 
+    def _leave_out_what_others_killed(self) -> None:
+        """Take note of the sessions beside this one, which try the same mutants on other files."""
+        beside = [out for out in self._out.parent.glob("test_*.json") if out != self._out]
+        killed = {
+            tuple(key) for out in beside for key, _, _ in json.loads(out.read_text())["killed"]
+        }
+        self._left = [mutant for mutant in self._left if mutant.key not in killed]
+
     def _write(self) -> None:
         found = {"tests": self._tests, "prepared": [], "killed": self._killed}
-        self._out.write_text(json.dumps(found))
+        whole = self._out.with_suffix(".new")
+        whole.write_text(json.dumps(found))
+        whole.replace(self._out)
 
     def _runs(self, item: pytest.Item) -> bool:
         """Run a test unchanged; tell whether it passes."""
