@@ -138,7 +138,8 @@ def _framed(records: tuple[Layout, ...]) -> Callable[[bytes | None, bytes | None
 
     def decode_framed(key: bytes | None, value: bytes | None) -> InternalRecord:
         if value is None:
-            return InternalRecord(problem=None if key else "the record has neither key nor value")
+            nothing = "the record has neither key nor value" if key is None else None
+            return InternalRecord(problem=nothing)
         try:
             type_id, version, at = _read_frame(value)
         except CorruptMessageError as wrong:
