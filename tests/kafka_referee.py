@@ -350,6 +350,32 @@ class Referee:
         lags: list[int | None] = self._ask("lags", offsets=list(offsets), ends=list(ends))["lags"]
         return lags
 
+    def message_types(self) -> list[Answer]:
+        """List the generated messages in the JARs that may lie in a log.
+
+        ``name``, ``topic`` (None: of control records), ``type_id``, ``lowest``, ``highest``.
+        """
+        types: list[Answer] = self._ask("message_types")["types"]
+        return types
+
+    def draw_messages(self, seed: int, rounds: int) -> list[Answer]:
+        """Write one random record of each type and version, as many times as there are rounds.
+
+        A record holds ``topic``, ``kind``, ``type_id``, ``version``, ``key`` and ``value`` in hex,
+        ``key_json`` and ``value_json``; None where there is none.
+        """
+        records: list[Answer] = self._ask("draw_messages", seed=seed, rounds=rounds)["records"]
+        return records
+
+    def read_messages(self, messages: Iterable[tuple[str, int, bytes]]) -> list[Answer]:
+        """Read messages, each a name, a version and bytes.
+
+        Gives ``json`` and ``left`` (how many bytes follow) of each; ``error`` where Kafka throws.
+        """
+        asked = [{"name": name, "version": n, "data": data.hex()} for name, n, data in messages]
+        answers: list[Answer] = self._ask("read_messages", messages=asked)["messages"]
+        return answers
+
     def time_recover(
         self,
         files: Sequence[Path],
