@@ -30,7 +30,7 @@ class ClusterLife:
         self.steps: list[Step] = [{"seed": seed}]
 
     def live(self) -> None:
-        """Live through all scenes, those in the middle in drawn order."""
+        """Live through all scenes, those in the middle in drawn order; one node is dead then."""
         self._open_producer("plain", None)
         self._make_topics()
         self._join_groups()
@@ -54,6 +54,9 @@ class ClusterLife:
         self._leave_open()
         self._poll("classic-1", "classic-2", "modern-1", "streams-1", records=1_000, rounds=5)
         self._cluster.wait_until_in_sync()
+        lost = self._draw.choice(NODES)
+        self._kill(lost)
+        self._wait_until_out(lost)
         time.sleep(2.0)
 
     def _note(self, step: str, **fields: object) -> None:

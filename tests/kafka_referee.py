@@ -416,15 +416,6 @@ class Referee:
         """
         self._ask("internal_records", topic=topic, log=str(log), target=str(target))
 
-    def drawn_records(self, topic: str, target: Path, *, seed: int, count: int) -> int:
-        """Write a segment of an internal topic: so many records of each type and version.
-
-        Their fields are random. Gives the number of records.
-        """
-        answer = self._ask("drawn_records", topic=topic, target=str(target), seed=seed, count=count)
-        written: int = answer["records"]
-        return written
-
     def metadata_images(
         self, folder: Path, offsets: Iterable[int], target: Path, *, snapshot: str | None = None
     ) -> None:

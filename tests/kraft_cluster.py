@@ -4,8 +4,8 @@ Each node is broker and controller and has two log directories. ``python tests/k
 FOLDER`` lets one live by the script of ``cluster_life`` (``--seed`` draws another), writes
 FOLDER/cluster and packs it as FOLDER/cluster.tar.xz, which ``tests/golden`` keeps:
 
-- ``disks/node-N/{a,b}``: the log directories as they were when all nodes were killed at once,
-  without index files; ``disks/objects`` names the objects of tiered storage;
+- ``disks/node-N/{a,b}``: the log directories as they were when all nodes that lived were killed at
+  once, without index files; ``disks/objects`` names the objects of tiered storage;
 - ``answers/*.json``: what Admin answered just before, and the steps of the life.
 """
 

@@ -34,9 +34,6 @@ final class ClusterCommands {
             case "cluster_topics" -> Map.of("partitions", new ClusterAnswers(admin).partitions());
             case "internal_records" -> InternalRecords.write(
                 request.get("topic").asText(), path(request, "log"), path(request, "target"));
-            case "drawn_records" -> DrawnRecords.write(
-                request.get("topic").asText(), request.get("seed").asLong(),
-                request.get("count").asInt(), path(request, "target"));
             case "metadata_images" -> MetadataImages.write(
                 path(request, "dir"),
                 request.get("snapshot").isNull() ? null : request.get("snapshot").asText(),

@@ -40,7 +40,7 @@ import org.apache.kafka.server.log.remote.metadata.storage.generated.MetadataRec
 final class InternalRecords {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    static final BytesApiMessageSerde REMOTE = new BytesApiMessageSerde() {
+    private static final BytesApiMessageSerde REMOTE = new BytesApiMessageSerde() {
         @Override
         public ApiMessage apiMessageFor(short type) {
             return MetadataRecordType.fromId(type).newMetadataRecord();
@@ -164,31 +164,36 @@ final class InternalRecords {
     }
 
     private static void control(ObjectNode line, Record record) {
-        ControlRecordType type = ControlRecordType.parse(record.key());
         ByteBuffer value = record.value();
         short version = value.getShort(0);
-        line.put("kind", type.toString());
-        line.put("value_version", version);
-        line.set("value", switch (type) {
-            case LEADER_CHANGE -> LeaderChangeMessageJsonConverter.write(
-                ControlRecordUtils.deserializeLeaderChangeMessage(value), version);
-            case SNAPSHOT_HEADER -> SnapshotHeaderRecordJsonConverter.write(
-                ControlRecordUtils.deserializeSnapshotHeaderRecord(value), version);
-            case SNAPSHOT_FOOTER -> SnapshotFooterRecordJsonConverter.write(
-                ControlRecordUtils.deserializeSnapshotFooterRecord(value), version);
-            case KRAFT_VERSION -> KRaftVersionRecordJsonConverter.write(
-                ControlRecordUtils.deserializeKRaftVersionRecord(value), version);
-            case KRAFT_VOTERS -> VotersRecordJsonConverter.write(
-                ControlRecordUtils.deserializeVotersRecord(value), version);
-            case COMMIT, ABORT -> endMarker(value);
-            default -> throw new UnsupportedVersionException("control records of type " + type);
-        });
+        switch (ControlRecordType.parse(record.key())) {
+            case LEADER_CHANGE -> control(line, version,
+                ControlRecordUtils.deserializeLeaderChangeMessage(value),
+                LeaderChangeMessageJsonConverter::write);
+            case SNAPSHOT_HEADER -> control(line, version,
+                ControlRecordUtils.deserializeSnapshotHeaderRecord(value),
+                SnapshotHeaderRecordJsonConverter::write);
+            case SNAPSHOT_FOOTER -> control(line, version,
+                ControlRecordUtils.deserializeSnapshotFooterRecord(value),
+                SnapshotFooterRecordJsonConverter::write);
+            case KRAFT_VERSION -> control(line, version,
+                ControlRecordUtils.deserializeKRaftVersionRecord(value),
+                KRaftVersionRecordJsonConverter::write);
+            case KRAFT_VOTERS -> control(line, version,
+                ControlRecordUtils.deserializeVotersRecord(value),
+                VotersRecordJsonConverter::write);
+            case COMMIT, ABORT -> control(line, version,
+                new EndTxnMarker(new ByteBufferAccessor(value.position(2)), version),
+                EndTxnMarkerJsonConverter::write);
+            default -> throw new UnsupportedVersionException("a control record of no known type");
+        }
     }
 
-    private static JsonNode endMarker(ByteBuffer value) {
-        short version = value.getShort();
-        return EndTxnMarkerJsonConverter.write(
-            new EndTxnMarker(new ByteBufferAccessor(value), version), version);
+    private static <M extends ApiMessage> void control(
+            ObjectNode line, short version, M message, BiFunction<M, Short, JsonNode> converter) {
+        line.put("kind", kind(message));
+        line.put("value_version", version);
+        line.set("value", converter.apply(message, version));
     }
 
     private static String kind(ApiMessage message) {
