@@ -156,6 +156,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Disks of a KRaft cluster that lived, and what Kafka answered; see kraft_cluster.py."""
+    return _unpacked("cluster", tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
 def s3_socket() -> Iterator[socket.socket]:
     """Where tests' S3 server listens, known before Spark's processes inherit the environment."""
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:

@@ -40,12 +40,12 @@ from kafka_segments.wire.segment_manifest import parse_manifest
 from kafka_segments.wire.tiered_names import tiered_log_of
 from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
 from log_reading import reader_of, record_times
+from spoiled_bytes import spoil
 from strategies import crc32c
 from tiered_objects import OTHER_ID, TOPIC_ID, chunk_index, encode_chunk_sizes
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "150"))
 BASE = 1_000
-EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 61, 62)
 Parser = Callable[[bytes], object]
 
 
@@ -166,32 +166,6 @@ TEXTS: dict[str, tuple[bytes, Parser]] = {
 }
 
 
-def _spoil(choice: random.Random, data: bytes, others: list[bytes]) -> bytes:
-    """Change one to four things: bits, bytes, whole numbers, stretches."""
-    spoiled = bytearray(data)
-    for _ in range(choice.randint(1, 4)):
-        at = choice.randrange(len(spoiled) + 1)
-        kind = choice.randrange(6)
-        if kind == 0 and at < len(spoiled):
-            spoiled[at] ^= 1 << choice.randrange(8)
-        elif kind == 1:
-            width, form = choice.choice([(8, ">q"), (4, ">i"), (2, ">h")])
-            most = 1 << (8 * width)
-            value = (choice.choice(EXTREMES) + most // 2) % most - most // 2
-            spoiled[at : at + width] = struct.pack(form, value)
-        elif kind == 2:
-            del spoiled[at : at + choice.randint(1, 200)]
-        elif kind == 3:
-            spoiled[at:at] = choice.randbytes(choice.randint(1, 40))
-        elif kind == 4:
-            other = choice.choice(others)
-            start = choice.randrange(len(other) + 1)
-            spoiled[at:at] = other[start : start + choice.randint(1, 300)]
-        else:
-            spoiled[at:] = bytes(len(spoiled[at:]))
-    return bytes(spoiled)
-
-
 def _with_right_checksums(data: bytes) -> bytes:
     """Let what was spoiled pass as sound, so that it reaches what reads the records."""
     mended, position = bytearray(data), 0
@@ -228,7 +202,7 @@ def test_spoiled_logs_end_in_a_value_or_an_error_of_ours(
     choice = random.Random(f"{seed} {name}")
     logs = [path.read_bytes()[:20_000] for path in files if path.suffix == ".log"]
     for _ in range(ROUNDS):
-        spoiled = _spoil(choice, choice.choice(logs), logs)
+        spoiled = spoil(choice, choice.choice(logs), logs)
         _feed(LOGS[name], spoiled)
         _feed(LOGS[name], _with_right_checksums(spoiled))
 
@@ -239,7 +213,7 @@ def test_spoiled_files_beside_logs_do_so_too(files: list[Path], name: str, seed:
     suffix, parser = FILES[name]
     seeds = [path.read_bytes()[:5_000] for path in files if path.name.endswith(suffix)]
     for _ in range(ROUNDS):
-        _feed(parser, _spoil(choice, choice.choice(seeds), seeds))
+        _feed(parser, spoil(choice, choice.choice(seeds), seeds))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -248,4 +222,4 @@ def test_spoiled_texts_and_names_do_so_too(name: str, seed: int) -> None:
     sound, parser = TEXTS[name]
     parser(sound)
     for _ in range(ROUNDS * 4):
-        _feed(parser, _spoil(choice, sound, [sound]))
+        _feed(parser, spoil(choice, sound, [sound]))

@@ -168,6 +168,10 @@ def _read_tagged(
 
 def _field_reader(field: Field, version: int, is_flexible: bool) -> Reader:
     is_nullable = field.is_nullable_in(version)
+    if is_nullable and isinstance(field.kind, Struct):
+        read_struct = _struct_reader(field.kind.fields, version, is_flexible)
+        read_mark = _number_reader("b") if field.tag is None else _read_struct_length
+        return _nullable_struct_reader(read_mark, read_struct)
     return _kind_reader(field.kind, version, is_flexible, is_nullable)
 
 
@@ -175,8 +179,7 @@ def _kind_reader(kind: Kind, version: int, is_flexible: bool, is_nullable: bool)
     if isinstance(kind, Array):
         return _array_reader(kind, version, is_flexible, is_nullable)
     if isinstance(kind, Struct):
-        reader = _struct_reader(kind.fields, version, is_flexible)
-        return _nullable_struct_reader(reader) if is_nullable else reader
+        return _struct_reader(kind.fields, version, is_flexible)
     if kind is STRING:
         return _string_reader(_read_compact_length if is_flexible else _read_int16, is_nullable)
     if kind is BYTES:
@@ -238,10 +241,12 @@ def _values_reader(read_value: Reader) -> Callable[[bytes, int, int], tuple[list
     return read
 
 
-def _nullable_struct_reader(read_struct: Reader) -> Reader:
+def _nullable_struct_reader(read_mark: Reader, read_struct: Reader) -> Reader:
+    """Read a struct behind a number: negative, it is null. In a tagged field it is its length."""
+
     def read(data: bytes, at: int) -> tuple[Message | None, int]:
-        is_null = data[at] >= 0x80  # a negative int8
-        return (None, at + 1) if is_null else read_struct(data, at + 1)
+        mark, at = read_mark(data, at)
+        return (None, at) if mark < 0 else read_struct(data, at)
 
     return read
 
@@ -297,6 +302,11 @@ def _read_compact_length(data: bytes, at: int) -> tuple[int, int]:
         return first - 1, at + 1
     value, at = _read_unsigned_varint(data, at)
     return (value - 1 if value > -(2**31) else _MAX_INT32), at  # Java's int goes round
+
+
+def _read_struct_length(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _read_unsigned_varint(data, at)
+    return value - 1, at
 
 
 def _read_unsigned_varint(data: bytes, at: int) -> tuple[int, int]:

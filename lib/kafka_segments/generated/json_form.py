@@ -27,6 +27,10 @@ from kafka_segments.generated.layout import (
 
 Form = Callable[[Any], Any]
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), allow_nan=False
+)
+
 
 def json_form(layout: Layout, version: int, message: Message) -> dict[str, Any]:
     """Return what Kafka's converter makes of a message: objects, lists, text and numbers."""
@@ -36,8 +40,7 @@ def json_form(layout: Layout, version: int, message: Message) -> dict[str, Any]:
 
 def json_text(layout: Layout, version: int, message: Message) -> str:
     """Return the JSON of a message as text without spaces."""
-    form = json_form(layout, version, message)
-    return json.dumps(form, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(json_form(layout, version, message))
 
 
 @cache
