@@ -93,7 +93,14 @@ class ClusterLife:
 
     def _send(self, partition: str, count: int | None = None, *, producer: str = "plain") -> None:
         count = self._draw.randint(2, 8) if count is None else count
-        self._act("send", producer=producer, partition=partition, count=count, bytes=40)
+        self._act(
+            "send",
+            producer=producer,
+            partition=partition,
+            timestamp_ms=None,
+            count=count,
+            bytes=40,
+        )
 
     def _open_producer(
         self,

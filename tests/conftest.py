@@ -50,6 +50,7 @@ SLOW = (
     "test_object_store_run",
     "test_hostile_names",
     "test_broker",
+    "test_cluster_retention",
     "test_live_search",
     "test_migrated_broker",
     "test_faults",

@@ -17,7 +17,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -60,8 +60,6 @@ broker.session.timeout.ms=4000
 broker.heartbeat.interval.ms=500
 replica.lag.time.max.ms=4000
 controlled.shutdown.max.retries=1
-log.retention.ms=-1
-log.retention.check.interval.ms=1000
 log.initial.task.delay.ms=500
 log.cleaner.backoff.ms=500
 log.cleaner.dedupe.buffer.size=4194304
@@ -82,6 +80,9 @@ background.threads=2
 """
 
 
+LIVE = {"log.retention.ms": "-1", "log.retention.check.interval.ms": "1000"}
+
+
 class MortalReferee(Referee):
     """A JVM that can be killed."""
 
@@ -99,8 +100,9 @@ class KafkaNode(MortalReferee):
         """Prepare a node whose files all lie in ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
         self._config = folder / "server.properties"
-        self._config.write_text(properties)
+        self._properties = properties
         self._controllers = controllers
+        self.more_properties: Mapping[str, str] = {}
         logging = folder / "log4j2.xml"
         logging.write_text(LOGGING.format(file=folder / "server.log"))
         super().__init__(
@@ -109,6 +111,8 @@ class KafkaNode(MortalReferee):
 
     def start_node(self) -> None:
         """Format the log directories where that is still to be done, and start."""
+        more = "".join(f"{name}={value}\n" for name, value in self.more_properties.items())
+        self._config.write_text(self._properties + more)
         self.start()
         self._ask(
             "broker_start",
@@ -151,8 +155,9 @@ class ClusterClient(MortalReferee):
 class KraftCluster:
     """Three nodes and their clients; use it in a ``with`` statement."""
 
-    def __init__(self, folder: Path) -> None:
-        """Prepare a cluster whose files all lie in ``folder``."""
+    def __init__(self, folder: Path, properties: Mapping[str, str] = LIVE) -> None:
+        """Prepare a cluster whose files all lie in ``folder``; ``properties`` are all nodes'."""
+        self.properties = properties
         self.folder = folder
         self.objects = folder / "objects"
         self.objects.mkdir(parents=True, exist_ok=True)
@@ -189,14 +194,20 @@ class KraftCluster:
 
     def __enter__(self) -> KraftCluster:
         try:
-            with ThreadPoolExecutor() as threads:
-                list(threads.map(KafkaNode.start_node, self.nodes.values()))
-            self.client.start()
-            self.client.connect(self.bootstrap)
+            self.start()
         except BaseException:
             self.kill()
             raise
         return self
+
+    def start(self) -> None:
+        """Start all nodes, of which none runs, and the clients."""
+        for node in self.nodes.values():
+            node.more_properties = self.properties
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(KafkaNode.start_node, self.nodes.values()))
+        self.client.start()
+        self.client.connect(self.bootstrap)
 
     def __exit__(self, *_: object) -> None:
         self.kill()

@@ -63,7 +63,6 @@ final class ClusterChanges {
             case "delete_records" -> admin.deleteRecords(Map.of(
                 ClusterCommands.partition(with.get("partition")),
                 RecordsToDelete.beforeOffset(with.get("before").asLong()))).all().get();
-            case "unregister" -> admin.unregisterBroker(with.get("broker").asInt()).all().get();
             default -> settle(change, with);
         }
     }
@@ -95,16 +94,9 @@ final class ClusterChanges {
         switch (change) {
             case "delete_group" -> admin.deleteConsumerGroups(List.of(group)).all().get();
             case "delete_share_group" -> admin.deleteShareGroups(List.of(group)).all().get();
-            case "delete_streams_group" -> admin.deleteStreamsGroups(List.of(group)).all().get();
             case "delete_offsets" -> admin.deleteConsumerGroupOffsets(
                 group, partitions(with)).all().get();
-            case "delete_share_offsets" -> admin.deleteShareGroupOffsets(
-                group, Set.copyOf(texts(with.get("topics")))).all().get();
             case "commit" -> admin.alterConsumerGroupOffsets(group, offsets(with)).all().get();
-            case "share_start" -> admin.alterShareGroupOffsets(
-                group,
-                offsets(with).entrySet().stream().collect(Collectors.toMap(
-                    Map.Entry::getKey, entry -> entry.getValue().offset()))).all().get();
             default -> throw new IllegalArgumentException("unknown change " + change);
         }
     }
@@ -130,14 +122,12 @@ final class ClusterChanges {
         admin.incrementalAlterConfigs(Map.of(resource, changes)).all().get();
     }
 
-    /** Moves partitions; null as replicas cancels a move. Does not wait for the copies. */
+    /** Moves partitions, and does not wait for the copies. */
     private void reassign(JsonNode replicas) throws Exception {
         Map<TopicPartition, Optional<NewPartitionReassignment>> moves = new HashMap<>();
         replicas.properties().forEach(entry -> moves.put(
             ClusterCommands.partition(entry.getKey()),
-            entry.getValue().isNull()
-                ? Optional.empty()
-                : Optional.of(new NewPartitionReassignment(numbers(entry.getValue())))));
+            Optional.of(new NewPartitionReassignment(numbers(entry.getValue())))));
         admin.alterPartitionReassignments(moves).all().get();
     }
 

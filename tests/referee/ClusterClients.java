@@ -69,10 +69,11 @@ final class ClusterClients {
             settings.put("transactional.id", transactional.asText());
             settings.put("transaction.timeout.ms", with.get("timeout_ms").asInt());
         }
-        if (!with.get("client_id").isNull()) {
+        boolean hasName = !with.get("client_id").isNull();
+        if (hasName) {
             settings.put("client.id", with.get("client_id").asText());
         }
-        settings.put("enable.idempotence", true);
+        settings.put("enable.idempotence", !hasName); // a commit with a producer id is pending
         settings.put("linger.ms", 0);
         KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
             settings, new ByteArraySerializer(), new ByteArraySerializer());
@@ -88,9 +89,11 @@ final class ClusterClients {
 
     private void send(JsonNode with) throws Exception {
         TopicPartition partition = ClusterCommands.partition(with.get("partition"));
+        JsonNode timestamp = with.get("timestamp_ms");
         for (int number = 0; number < with.get("count").asInt(); number++) {
             producer(with).send(new ProducerRecord<>(
                 partition.topic(), partition.partition(),
+                timestamp.isNull() ? null : timestamp.asLong(),
                 ("key " + number).getBytes(), new byte[with.get("bytes").asInt()])).get();
         }
     }

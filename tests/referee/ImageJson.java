@@ -23,9 +23,7 @@ final class ImageJson {
         json.put("configs", configs(image.configs()));
         json.put("brokers", image.cluster().brokers().values().stream()
             .sorted(Comparator.comparing(BrokerRegistration::id)).map(ImageJson::broker).toList());
-        json.put("controllers", new TreeMap<>(image.cluster().controllers()).keySet());
         json.put("features", features(image));
-        json.put("next_producer_id", image.producerIds().nextProducerId());
         return json;
     }
 
@@ -110,7 +108,7 @@ final class ImageJson {
     }
 
     private static List<String> texts(List<Uuid> ids) {
-        return ids.stream().map(Uuid::toString).toList();
+        return ids == null ? List.of() : ids.stream().map(Uuid::toString).toList();
     }
 
     private static List<Object> features(MetadataImage image) {

@@ -138,11 +138,6 @@ final class InternalRecords {
     }
 
     private static void remote(ObjectNode line, Record record) {
-        if (record.hasKey()) {
-            byte[] key = new byte[record.keySize()];
-            record.key().get(key);
-            line.put("key_bytes", key);
-        }
         if (!record.hasValue()) {
             line.set("value", null);
             return;

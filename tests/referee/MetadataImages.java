@@ -5,9 +5,6 @@ import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -88,7 +85,11 @@ final class MetadataImages {
         loader.resetToImage(image);
     }
 
-    /** Loads what lies between two offsets; the last batch may be cut. */
+    /**
+     * Loads what lies between two offsets; the last batch may be cut. Each batch makes an image, as
+     * in a broker that keeps up: where one change to the image creates and deletes a topic, Kafka
+     * leaves the topic's configs in it.
+     */
     private void loadLog(List<Batch<ApiMessageAndVersion>> batches, long first, long last) {
         for (Batch<ApiMessageAndVersion> batch : batches) {
             long begin = Math.max(first, batch.baseOffset());
@@ -102,9 +103,9 @@ final class MetadataImages {
                     batch.records().subList(
                         (int) (begin - batch.baseOffset()), (int) (end - batch.baseOffset() + 1))),
                     LeaderAndEpoch.UNKNOWN);
+                loader.maybeFlushBatches(LeaderAndEpoch.UNKNOWN, true);
             }
         }
-        loader.maybeFlushBatches(LeaderAndEpoch.UNKNOWN, true);
     }
 
     private static List<Batch<ApiMessageAndVersion>> batches(File file) throws IOException {
