@@ -10,8 +10,12 @@ from pyspark.sql import SparkSession
 
 import metadata_logs as made
 from kafka_segments.cli import cli
+from kafka_segments.retention.command_options import load_configs
+from kafka_segments.settings import Settings
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_configs import NoMetadataConfigsError, read_metadata_configs
+from kafka_segments.topic_configs import TopicConfigs
 
 pytestmark = pytest.mark.spark
 
@@ -102,7 +106,7 @@ def test_a_second_run_writes_nothing_and_says_the_same(
 
     assert done.exit_code == 0
     assert "1 logs, 0 of them read, 12 records; 0 places unreadable" in done.stderr
-    assert done.stdout.split()[-9:-4] == ["1", "0", "11", "2023-11-14", "22:13:20"]
+    assert done.stdout.split()[-7:-2] == ["1", "0", "11", "2023-11-14", "22:13:20"]
     assert _versions(spark, read) == before
 
 
@@ -154,9 +158,10 @@ def test_a_state_is_printed_as_a_table(spark: SparkSession, read: Path) -> None:
 
     lines = {line.split()[0]: " ".join(line.split()) for line in done.stdout.splitlines()}
     assert lines["config"] == "config topic orders retention.ms 1000 4 2023-11-14 22:13:24"
-    assert lines["partition"].startswith(
-        f"partition orders-0 topic=orders topic_id={made.uuid_text(7)} partition=0"
-        " replicas=[1,2] isr=[1,2] leader=1 leader_epoch=0 partition_epoch=0"
+    assert lines["feature"] == "feature metadata.version level=25 1 2023-11-14 22:13:21"
+    assert lines["partition"] == (
+        "partition orders-0 replicas=[1,2] isr=[1,2] leader=1 leader_epoch=0 partition_epoch=0"
+        " 3 2023-11-14 22:13:23"
     )
 
 
@@ -195,6 +200,65 @@ def test_changes_since_a_moment_are_printed_as_a_table(spark: SparkSession, read
     ]
 
 
+@pytest.mark.parametrize(
+    ("after_ms", "found"),
+    [
+        (4_000, [("topic", "orders", "1000")]),
+        (6_999, [("broker", "", "50"), ("topic", "orders", "1000")]),
+        (7_000, [("broker", "", "50"), ("topic", "orders", "2000")]),
+        (60_000, [("broker", "", "50")]),
+    ],
+)
+def test_the_settings_of_a_moment_are_told_without_spark(
+    read: Path, after_ms: int, found: list[tuple[str, ...]]
+) -> None:
+    configs = read_metadata_configs(str(read), at_ms=made.START_MS + after_ms)
+
+    assert configs is not None
+    assert configs.cluster == made.CLUSTER
+    assert [(one.resource_type, one.resource_name, one.value) for one in configs.configs] == found
+
+
+def test_no_settings_are_told_where_there_are_none_or_later_ones(
+    read: Path, tmp_path: Path
+) -> None:
+    assert read_metadata_configs(str(tmp_path), at_ms=made.START_MS) is None
+    message = "the history of its metadata begins at 2023-11-14 22:13:21.000 UTC, after 2023-11-14"
+    with pytest.raises(NoMetadataConfigsError, match=message):
+        read_metadata_configs(str(read), at_ms=made.START_MS)
+
+
+def test_retention_takes_the_settings_of_its_moment_and_a_file_wins(
+    read: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "configs.txt"
+    file.write_text("Dynamic configs for topic orders are:\n  retention.ms=3\n")
+    settings, at = Settings.load(None, []), made.START_MS + 8_000
+
+    def load(*files: Path, now_ms: int = at) -> TopicConfigs:
+        return load_configs(
+            settings,
+            topic_configs=files,
+            server_properties=None,
+            warehouse=str(read),
+            now_ms=now_ms,
+        )
+
+    told, other = load().resolve("orders", 1), load().resolve("other", 1)
+    place = "metadata log, offset 7, since 2023-11-14 22:13:27.000 UTC"
+    assert told["retention_ms"] == (2_000, f"topic: {place}")
+    assert other["retention_ms"].value == 50
+    said = "settings of 1 topics and 0 brokers and of the cluster taken from the metadata log of"
+    assert f"{said} cluster {made.CLUSTER}, 2023-11-14 22:13:28.000 UTC" in capsys.readouterr().err
+    assert load(file).resolve("orders", 1)["retention_ms"].value == 3
+    early = load(now_ms=made.START_MS).resolve("orders", 1)
+    assert early["retention_ms"].level == "Kafka's default"
+    assert "topics' settings are not taken from there; give --topic-configs" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.slow
 def test_a_log_that_changed_is_read_anew_one_without_its_begin_goes_by_a_snapshot_and_one_goes(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -131,6 +131,15 @@ def test_a_change_of_a_partition_leaves_what_it_does_not_name() -> None:
     assert (last["adding_replicas"], last["removing_replicas"]) == ([4], [3])
 
 
+def test_epochs_wrap_as_javas_do() -> None:
+    rows = _folded(
+        _topic(), _partition(leaderEpoch=2**31 - 1, partitionEpoch=-1), _change(leader=2)
+    )
+
+    last = [row.values for row in rows if row.table == PARTITIONS][-1]
+    assert (last["leader_epoch"], last["partition_epoch"]) == (-(2**31), 0)
+
+
 def test_elrs_are_cleared_of_one_topic_or_of_all_and_that_is_a_change_of_the_partition() -> None:
     elr = {"eligibleLeaderReplicas": [2]}
     rows = _folded(

@@ -31,9 +31,10 @@ from kafka_segments.generated import (
     streams_groups,
     transactions,
 )
-from kafka_segments.generated.decoder import Message, decode_from, read_unsigned_varint
+from kafka_segments.generated.decoder import Message, decode_from
 from kafka_segments.generated.json_form import json_text
 from kafka_segments.generated.layout import KeyedLayouts, Layout
+from kafka_segments.generated.values import BadBytesError, read_unsigned_varint
 from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -42,6 +43,9 @@ REMOTE_LOG_TOPIC = "__remote_log_metadata"
 UNKNOWN = "unknown"
 
 _INT16 = struct.Struct(">h")
+_COMMIT_TYPES = {
+    _INT16.pack(key.type_id) for key in (groups.LEGACY_OFFSET_COMMIT_KEY, groups.OFFSET_COMMIT_KEY)
+}
 _FRAME_VERSION = 1
 _MAX_INT16 = 2**15 - 1
 _MIN_INT16 = -(2**15)
@@ -93,6 +97,17 @@ def decode_internal(
     return _DECODERS[topic](key, value)
 
 
+def decode_commit(key: bytes, value: bytes | None) -> InternalRecord | None:
+    """Read a committed offset of ``__consumer_offsets``.
+
+    Return None where the key is of another kind of record, such as a group's: its value, which may
+    be large, is not read.
+    """
+    if len(key) >= _INT16.size and key[: _INT16.size] not in _COMMIT_TYPES:
+        return None
+    return _DECODERS[OFFSETS_TOPIC](key, value)
+
+
 def _decode_control(key: bytes | None, value: bytes | None) -> InternalRecord:
     record = InternalRecord(key_layout=control.CONTROL_RECORD_TYPE_SCHEMA)
     try:
@@ -123,7 +138,8 @@ def _framed(records: tuple[Layout, ...]) -> Callable[[bytes | None, bytes | None
 
     def decode_framed(key: bytes | None, value: bytes | None) -> InternalRecord:
         if value is None:
-            return InternalRecord(problem=None if key else "the record has neither key nor value")
+            nothing = "the record has neither key nor value" if key is None else None
+            return InternalRecord(problem=nothing)
         try:
             type_id, version, at = _read_frame(value)
         except CorruptMessageError as wrong:
@@ -207,7 +223,12 @@ def _int16(data: bytes | None, name: str, *, least: int = _MIN_INT16) -> int:
 
 
 def _unsigned_int16(data: bytes, at: int, name: str) -> tuple[int, int]:
-    number, end = read_unsigned_varint(data, at, name)
+    try:
+        number, end = read_unsigned_varint(data, at)
+    except IndexError:
+        raise CorruptMessageError(name, "is cut off", at) from None
+    except BadBytesError as wrong:
+        raise CorruptMessageError(name, wrong.reason, wrong.position) from None
     if not 0 <= number <= _MAX_INT16:
         raise CorruptMessageError(name, f"is {number}, 0 to {_MAX_INT16} expected", at)
     return number, end

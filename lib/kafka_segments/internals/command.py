@@ -19,6 +19,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
 from kafka_segments.errors import UsageError
+from kafka_segments.search.command_options import log_options
 from kafka_segments.wire.moments import parse_point
 
 _METADATA = ("metadata_configs", "metadata_partitions")
@@ -169,3 +170,41 @@ def _changed(
     with spark_session("kafka-segments internals changed", root=ROOT) as spark, progress(spark):
         print_changes(run_changes(spark, ChangesOptions(root, since_ms, cluster)), output)
     return DONE
+
+
+@internals.command(cls=Command, reads=("segments", "logs", "internal_records"))
+@log_options()
+def transactions(**options: Any) -> None:
+    """Say which transactions are open, since when, and whether anything will end them.
+
+    What `build` found open in the logs is held against the transaction coordinator's own log. An
+    open transaction holds back the last stable offset: consumers that read committed records wait
+    there, and compaction too. Exit status 1: one hangs, as the coordinator does not know of it, or
+    its timeout has passed.
+    """
+    run(lambda: _transactions(**options), verbose=options["verbose"])
+
+
+def _transactions(
+    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.internals.report import print_transactions  # noqa: PLC0415
+    from kafka_segments.internals.run_transactions import (  # noqa: PLC0415
+        TransactionsOptions,
+        run_transactions,
+    )
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    now = clock() if now_ms is None else now_ms
+    asked = TransactionsOptions(absolute_uri(warehouse), LogChoice(**choice), now)
+    with (
+        spark_session("kafka-segments internals transactions", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
+        found = print_transactions(run_transactions(spark, asked, caches), output)
+    return FINDINGS if found else DONE

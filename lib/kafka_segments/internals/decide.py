@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.generated.control import SNAPSHOT_FOOTER_RECORD, SNAPSHOT_HEADER_RECORD
 from kafka_segments.generated.records import UNKNOWN
 from kafka_segments.internals.metadata_image import TOPIC
+from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -29,7 +30,7 @@ def changed_logs(known: DataFrame) -> Transform:
     """Keep the logs whose files on disk are others than those that the table has rows of.
 
     Needs: rows of files; ``known``: rows of ``internal_records`` of the logs that count.
-    Gives: the log's keys, ``is_there`` (false: none of its files is left).
+    Gives: the log's keys.
     """
     there = F.sort_array(F.collect_set(F.struct(*_FILE))).alias("_files")
     before = known.groupBy(*LOG_KEYS).agg(there.alias("_before"))
@@ -37,9 +38,7 @@ def changed_logs(known: DataFrame) -> Transform:
     def transform(files: DataFrame) -> DataFrame:
         now = files.where("size_bytes > 0").groupBy(*LOG_KEYS).agg(there.alias("_now"))
         both = now.join(before, list(LOG_KEYS), how="full")
-        return both.where(~F.col("_now").eqNullSafe(F.col("_before"))).select(
-            *LOG_KEYS, F.col("_now").isNotNull().alias("is_there")
-        )
+        return both.where(~F.col("_now").eqNullSafe(F.col("_before"))).select(*LOG_KEYS)
 
     return transform
 
@@ -82,7 +81,7 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
     before = F.lag("offset").over(of_log)
     log = (
         metadata.where(F.col("kind").isNotNull() & ~F.col("is_snapshot"))
-        .withColumn("_is_gap", before.isNotNull() & (F.col("offset") != before + 1))
+        .withColumn("_is_gap", before.isNotNull() & (F.col("offset") != plus(before, 1)))
         .groupBy(*LOG_KEYS)
         .agg(
             F.coalesce(F.max(F.when(F.col("_is_gap"), F.col("offset"))), F.min("offset")).alias(
@@ -127,7 +126,8 @@ def resolve_moment(records: DataFrame, *, at_ms: int) -> DataFrame:
     Gives: cluster, at_offset.
     """
     is_later = F.col("timestamp_ms") > at_ms
-    last_offset = F.coalesce(F.min(F.when(is_later, F.col("offset"))) - 1, F.max("offset"))
+    before_later = minus(F.min(F.when(is_later, F.col("offset"))), 1)
+    last_offset = F.coalesce(before_later, F.max("offset"))
     of_log = (F.col("topic") == METADATA_TOPIC) & ~F.col("is_snapshot")
     log = records.where(of_log & F.col("kind").isNotNull())
     return log.groupBy("cluster").agg(last_offset.alias("at_offset"))

@@ -228,13 +228,18 @@ def _merged(before: Values, record: Values) -> Values:
         "elr": new("eligibleLeaderReplicas", "elr"),
         "last_known_elr": new("lastKnownElr", "last_known_elr"),
         "leader": leader if has_leader else before["leader"],
-        "leader_epoch": before["leader_epoch"] + has_leader,
-        "partition_epoch": before["partition_epoch"] + 1,
+        "leader_epoch": _int32(before["leader_epoch"] + has_leader),
+        "partition_epoch": _int32(before["partition_epoch"] + 1),
         "leader_recovery_state": before["leader_recovery_state"]
         if recovery == _NO_RECOVERY_CHANGE
         else _RECOVERY_STATES[recovery],
         "directories": new("directories", "directories") or [_MIGRATING] * len(replicas),
     }
+
+
+def _int32(number: int) -> int:
+    """Wrap a number as Java's int does."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _feature(record: Values) -> Iterator[Change]:

@@ -2,12 +2,14 @@
 
 import json
 import sys
+from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.internals.decide_transactions import HANGING, OVERDUE
 from kafka_segments.internals.run import Reading
 from kafka_segments.tables.keys import LOG_KEYS
 
@@ -23,6 +25,16 @@ _NUMBERS = {
 _SUMS = ("topic-partition", "broker>", *(f"{name}>" for name in _NUMBERS), "from (UTC)", "to (UTC)")
 _STATE = ("kind", "name", "state", "since", "since (UTC)")
 _CHANGES = ("offset>", "time (UTC)", "kind", "name", "before", "after", "detail")
+_OPEN = (
+    *("topic-partition", "producer>", "transactional id", "state", "since (UTC)", "offset>"),
+    *("held>", "status"),
+)
+_LEFT_OUT = {
+    "feature": ("name",),
+    "broker": ("node_id", "features", "incarnation_id", "log_dirs"),
+    "topic": ("topic",),
+    "partition": ("topic", "topic_id", "partition", "directories"),
+}
 _KINDS = ("feature", "broker", "config", "topic", "partition")
 
 
@@ -78,14 +90,17 @@ def print_state(state: DataFrame, output: str) -> None:
 def _state(row: Row) -> tuple[str, ...]:
     least = "by " if row["is_from_snapshot"] else ""
     values = json.loads(row["state"])
-    if row["kind"] == "config":
-        text = values["value"]
-    else:
-        shown = (
-            f"{name}={_short(value)}" for name, value in values.items() if value not in ([], None)
-        )
-        text = " ".join(shown)
+    text = values["value"] if row["kind"] == "config" else _shown(row["kind"], values)
     return row["kind"], row["name"], text, f"{least}{row['from_offset']}", utc(row["from_ms"])
+
+
+def _shown(kind: str, values: dict[str, Any]) -> str:
+    """Write values, without what is empty or usual, or told by the name."""
+    return " ".join(
+        f"{name}={_short(value)}"
+        for name, value in values.items()
+        if value not in ([], None, False, "recovered") and name not in _LEFT_OUT[kind]
+    )
 
 
 def _short(value: object) -> str:
@@ -107,4 +122,35 @@ def _change(row: Row) -> tuple[str, ...]:
         or_dash(row["before"]),
         or_dash(row["after"]),
         or_dash(row["detail"]),
+    )
+
+
+def print_transactions(opened: DataFrame, output: str) -> int:
+    """Print open transactions, and the commands that end hanging ones; return the findings."""
+    opened = opened.persist()
+    try:
+        ordered = opened.orderBy("since_ms", "topic", "partition", "producer_id")
+        shown = print_result(ordered, output, names=_OPEN, cells=_open)
+        found = opened.where(F.col("status").isin(HANGING, OVERDUE)).count()
+        total = opened.count()
+    finally:
+        opened.unpersist()
+    for row in shown:
+        if row["command"] is not None:
+            sys.stdout.write(f"{row['command']}\n")
+    sys.stderr.write(f"{total} open transactions, {found} that someone must look at\n")
+    return found
+
+
+def _open(row: Row) -> tuple[str, ...]:
+    first = ", holds the last stable offset" if row["is_first"] else ""
+    return (
+        f"{row['topic']}-{row['partition']}",
+        str(row["producer_id"]),
+        or_dash(row["transactional_id"]),
+        or_dash(row["state"]),
+        utc(row["since_ms"]),
+        str(row["first_offset"]),
+        str(row["held_offsets"]),
+        f"{row['status']}{first}",
     )

@@ -55,7 +55,7 @@ def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitSt
     changed = found.files.transform(changed_logs(_below(tables, origin))).collect()
     problems: Sequence[str] = ()
     if changed:
-        of_logs = spark.createDataFrame([tuple(row) for row in changed], _CHANGED)
+        of_logs = spark.createDataFrame([tuple(row) for row in changed], _KEYS)
         files = found.files.join(F.broadcast(of_logs), list(LOG_KEYS), how="left_semi")
         metadata = read_records(files.where(F.col("topic") == METADATA_TOPIC)).persist()
         caches.callback(metadata.unpersist)
@@ -71,9 +71,7 @@ def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitSt
     return Reading(sums, len(changed), found.unseen, tuple(problems))
 
 
-_CHANGED = (
-    "cluster string, broker_id int, log_dir string, topic string, partition int, is_there boolean"
-)
+_KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
 
 
 def log_condition(logs: Sequence[Row]) -> str:

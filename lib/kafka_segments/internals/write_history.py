@@ -1,6 +1,8 @@
 """Write the history of clusters' metadata: fold the best replica of each, fill the tables."""
 
+import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import reduce
 from typing import Any
@@ -50,11 +52,16 @@ def write_history(
         history = fold_history(reduce(DataFrame.unionByName, applied)).persist()
         caches.callback(history.unpersist)
         for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
-            problems.append(f"cluster {row['cluster']}: {row['values']}")
-    for table in METADATA_TABLES:
+            found = json.loads(row["values"])["problem"]
+            problems.append(f"cluster {row['cluster'] or '(no name)'}: {found}")
+
+    def write(table: Table) -> None:
         tables.create(table)
         rows = tables.read(table).limit(0) if history is None else _rows_of(history, table)
         tables.fill(table, rows, where=in_any("cluster", clusters))
+
+    with ThreadPoolExecutor(len(METADATA_TABLES)) as pool:  # each is several short queries
+        list(pool.map(write, METADATA_TABLES))
     return problems
 
 

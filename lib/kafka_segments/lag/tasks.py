@@ -9,12 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from kafka_segments.generated.records import decode_commit
 from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.wire.consumer_offsets import (
-    CorruptCommitError,
-    parse_commit_key,
-    parse_commit_value,
-)
 from kafka_segments.wire.names import OFFSETS_TOPIC
 
 _COLUMNS = (
@@ -96,16 +92,16 @@ def _parse(
         return (*_NOTHING[:-1], error)
     if control_type is not None or key is None:
         return _NOTHING
-    try:
-        commit = parse_commit_key(key)
-        if commit is None:
-            return _NOTHING
-        if value is None:
-            return (*commit, None, None, None)
-        committed = parse_commit_value(value)
-    except CorruptCommitError as refusal:
-        return (*_NOTHING[:-1], str(refusal))
-    return (*commit, committed.offset, committed.commit_timestamp_ms, None)
+    commit = decode_commit(key, value)
+    if commit is None:
+        return _NOTHING
+    if commit.problem is not None or commit.key is None:
+        return (*_NOTHING[:-1], commit.problem)
+    committed = commit.value or {}
+    return (
+        *(commit.key["group"], commit.key["topic"], commit.key["partition"]),
+        *(committed.get("offset"), committed.get("commitTimestamp"), None),
+    )
 
 
 def _with_parsed(
