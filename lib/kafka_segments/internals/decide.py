@@ -193,8 +193,7 @@ def config_name() -> Column:
 def decide_changes(*, since_ms: int | None) -> Transform:
     """Tell which configs and leaders changed.
 
-    Needs: rows of ``described`` with until_offset and until_ms, ``value`` (of a config its value,
-        of a partition its leader) and ``detail`` (of a partition what else changed; else null).
+    Needs: rows of ``config_steps`` and ``leader_steps``.
     Gives: cluster, offset, ms, kind (config, leader), name, before, after (null: none), detail.
     """
     key = ("cluster", "kind", "name", "id")
@@ -212,40 +211,40 @@ def decide_changes(*, since_ms: int | None) -> Transform:
                 "_ends": ends,
             }
         )
-        came = marked.where(
-            ~F.col("is_from_snapshot")
-            & ~(
-                F.col("before").eqNullSafe(F.col("value"))
-                & F.col("_detail_before").eqNullSafe(F.col("detail"))
-            )
-        ).select(
-            "cluster",
-            F.col("from_offset").alias("offset"),
-            F.col("from_ms").alias("ms"),
-            "kind",
-            "name",
-            "before",
-            F.col("value").alias("after"),
-            "detail",
-        )
-        went = marked.where("_ends").select(
-            "cluster",
-            F.col("until_offset").alias("offset"),
-            F.col("until_ms").alias("ms"),
-            "kind",
-            "name",
-            F.col("value").alias("before"),
-            F.lit(None).cast("string").alias("after"),
-            F.lit(None).cast("string").alias("detail"),
-        )
+        is_same = F.col("before").eqNullSafe(F.col("value"))
+        is_same = is_same & F.col("_detail_before").eqNullSafe(F.col("detail"))
+        began = marked.where(~F.col("is_from_snapshot") & ~is_same)
+        value, nothing = F.col("value"), F.lit(None).cast("string")
+        came = _changed_at("from", began, F.col("before"), value, F.col("detail"))
+        went = _changed_at("until", marked.where("_ends"), value, nothing, nothing)
         both = came.unionByName(went)
         return both if since_ms is None else both.where(F.col("ms") >= since_ms)
 
     return transform
 
 
+def _changed_at(
+    end: str, rows: DataFrame, before: Column, after: Column, detail: Column
+) -> DataFrame:
+    """Return the changes with which rows begin (``from``) or end (``until``)."""
+    return rows.select(
+        "cluster",
+        F.col(f"{end}_offset").alias("offset"),
+        F.col(f"{end}_ms").alias("ms"),
+        "kind",
+        "name",
+        before.alias("before"),
+        after.alias("after"),
+        detail.alias("detail"),
+    )
+
+
 def config_steps(configs: DataFrame) -> DataFrame:
-    """Put rows of ``metadata_configs`` into the form that ``decide_changes`` needs."""
+    """Put rows of ``metadata_configs`` into the form that ``decide_changes`` needs.
+
+    Gives: cluster, kind, name, id (tells topics of one name apart), value, detail (what else is
+        told; null: nothing), from_offset, from_ms, until_offset, until_ms, is_from_snapshot.
+    """
     return configs.select(
         "cluster",
         F.lit("config").alias("kind"),
@@ -258,7 +257,7 @@ def config_steps(configs: DataFrame) -> DataFrame:
 
 
 def leader_steps(partitions: DataFrame) -> DataFrame:
-    """Put rows of ``metadata_partitions`` into the form that ``decide_changes`` needs."""
+    """Put rows of ``metadata_partitions`` into the form of ``config_steps``."""
     leader = F.col("leader")
     return partitions.select(
         "cluster",

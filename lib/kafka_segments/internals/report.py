@@ -99,7 +99,9 @@ def _shown(kind: str, values: dict[str, Any]) -> str:
     return " ".join(
         f"{name}={_short(value)}"
         for name, value in values.items()
-        if value not in ([], None, False, "recovered") and name not in _LEFT_OUT[kind]
+        if value is not False
+        and value not in ([], None, "recovered")
+        and name not in _LEFT_OUT[kind]
     )
 
 
