@@ -4,7 +4,7 @@ import json
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,10 +66,9 @@ KINDS_OF_A_LIFE = {
 
 
 class Lived(NamedTuple):
-    """What a cluster left, and the tables that ``internals`` makes of it."""
+    """What a cluster left."""
 
     folder: Path
-    tables: Warehouse
 
     def answer(self, name: str) -> Any:
         """Give one of the answers of Kafka's Admin."""
@@ -81,34 +80,38 @@ class Lived(NamedTuple):
         offset: int = self.answer("quorum")["high_watermark"] - 1
         return offset
 
-    def rows_at(self, spark: SparkSession, name: str, offset: int) -> Rows:
-        """Give the rows of a metadata table that hold at an offset."""
-        (table,) = (one for one in METADATA_TABLES if one.name == f"metadata_{name}")
-        rows = self.tables.read(table)
-        at = rows.select("cluster").distinct().withColumn("at_offset", F.lit(offset))
-        return [row.asDict(recursive=True) for row in rows.transform(state_at(at)).collect()]
-
 
 @pytest.fixture(scope="module", params=["golden", pytest.param("fresh", marks=pytest.mark.slow)])
 def lived(
-    request: pytest.FixtureRequest,
-    spark: SparkSession,
-    seed: int,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Lived]:
+    request: pytest.FixtureRequest, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> Lived:
     """The disks that are kept, or (slow) those of a cluster that lives another life now."""
-    folder = tmp_path_factory.mktemp("lived")
     if request.param == "golden":
-        disks = request.getfixturevalue("cluster")
-    else:
-        disks = folder / "cluster"
-        let_live(folder / "run", disks, int(os.environ.get("CLUSTER_SEED", seed + 1)))
-    warehouse = str(folder / "warehouse")
-    sources = tuple(map(str, sorted((disks / "disks").glob("node-*/*"))))
+        return Lived(request.getfixturevalue("cluster"))
+    folder = tmp_path_factory.mktemp("lived")
+    let_live(folder / "run", folder / "cluster", int(os.environ.get("CLUSTER_SEED", seed + 1)))
+    return Lived(folder / "cluster")
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, lived: Lived, tmp_path_factory: pytest.TempPathFactory
+) -> Warehouse:
+    """What ``internals`` makes of the disks of all nodes."""
+    warehouse = str(tmp_path_factory.mktemp("lived") / "warehouse")
+    sources = tuple(map(str, sorted((lived.folder / "disks").glob("node-*/*"))))
     with ExitStack() as caches:
         reading = run_internals(spark, InternalsOptions(warehouse, Origin(sources)), caches)
         assert reading.problems == ()
-    yield Lived(disks, Warehouse(spark, warehouse))
+    return Warehouse(spark, warehouse)
+
+
+def rows_at(tables: Warehouse, name: str, offset: int) -> Rows:
+    """Give the rows of a metadata table that hold at an offset."""
+    (table,) = (one for one in METADATA_TABLES if one.name == f"metadata_{name}")
+    rows = tables.read(table)
+    at = rows.select("cluster").distinct().withColumn("at_offset", F.lit(offset))
+    return [row.asDict(recursive=True) for row in rows.transform(state_at(at)).collect()]
 
 
 def parsed(text: str | None) -> Any:
@@ -126,11 +129,12 @@ def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(texts)
 
 
+@pytest.mark.slow
 def test_every_record_of_every_file_is_a_row_with_the_json_of_kafkas_converters(
-    referee: Referee, lived: Lived, tmp_path: Path
+    referee: Referee, lived: Lived, tables: Warehouse, tmp_path: Path
 ) -> None:
     columns = ("offset", "timestamp_ms", "kind", "value_version", "key_json", "value_json")
-    rows = lived.tables.read(INTERNAL_RECORDS)
+    rows = tables.read(INTERNAL_RECORDS)
     folder = F.concat_ws("/", "log_dir", F.concat_ws("-", "topic", F.col("partition")), "file")
     files = defaultdict(list)
     for path, *values in rows.orderBy("file", "row").select(folder, *columns).collect():
@@ -185,32 +189,35 @@ def assert_equal_image(rows: Iterable[HistoryRow], image: dict[str, Any]) -> Non
         assert comparable(ours) == comparable(image[name]), (name, offset)
 
 
+@pytest.mark.slow
 def test_the_tables_hold_kafkas_image_as_of_drawn_offsets(
-    spark: SparkSession, referee: Referee, lived: Lived, tmp_path: Path, seed: int
+    referee: Referee, lived: Lived, tables: Warehouse, tmp_path: Path, seed: int
 ) -> None:
     folder = lived.folder / "disks" / "node-1" / "a" / f"{METADATA_TOPIC}-0"
     offsets = sorted(random.Random(seed).sample(range(lived.last_offset), TABLE_IMAGES))
     for image in kafka_images(referee, folder, offsets, tmp_path):
         for name in NAMES:
-            found = lived.rows_at(spark, name, image["offset"])
+            found = rows_at(tables, name, image["offset"])
             assert comparable(found) == comparable(image[name]), (name, image["offset"])
 
 
+@pytest.mark.slow
 def test_topics_partitions_and_features_are_those_that_admin_described(
-    spark: SparkSession, lived: Lived
+    lived: Lived, tables: Warehouse
 ) -> None:
     for name in ("topics", "partitions"):
         described = lived.answer(name)
-        found = lived.rows_at(spark, name, lived.last_offset)
+        found = rows_at(tables, name, lived.last_offset)
         ours = [{column: row[column] for column in described[0]} for row in found]
         assert comparable(ours) == comparable(described), name
-    found = lived.rows_at(spark, "features", lived.last_offset)
+    found = rows_at(tables, "features", lived.last_offset)
     levels = {row["feature"]: row["level"] for row in lived.answer("features")}
     assert levels.pop("kraft.version") == 1  # it stands in the quorum's own records
     assert {row["name"]: row["level"] for row in found} == levels
 
 
-def test_configs_are_those_that_admin_described(spark: SparkSession, lived: Lived) -> None:
+@pytest.mark.slow
+def test_configs_are_those_that_admin_described(lived: Lived, tables: Warehouse) -> None:
     described = [
         {name: row[name] for name in ("resource_name", "name", "value")}
         | {"resource_type": row["resource_type"].lower()}
@@ -221,19 +228,19 @@ def test_configs_are_those_that_admin_described(spark: SparkSession, lived: Live
         (row["resource_type"].lower(), row["resource_name"]) for row in lived.answer("configs")
     }
 
-    found = lived.rows_at(spark, "configs", lived.last_offset)
+    found = rows_at(tables, "configs", lived.last_offset)
 
     of_the_living = [row for row in found if (row["resource_type"], row["resource_name"]) in asked]
     assert comparable(of_the_living) == comparable(described)
 
 
-def last_values(lived: Lived, topic: str, kind: str) -> Rows:
+def last_values(tables: Warehouse, topic: str, kind: str) -> Rows:
     """Give key and value of the last record of each key that has not been deleted."""
     partition = Window.partitionBy("topic", "partition")
     of_key = Window.partitionBy("topic", "partition", "key_json").orderBy(F.desc("offset"))
     ends = F.max("offset").over(Window.partitionBy("broker_id", "topic", "partition"))
     rows = (
-        lived.tables.read(INTERNAL_RECORDS)
+        tables.read(INTERNAL_RECORDS)
         .where((F.col("topic") == topic) & (F.col("kind") == kind))
         .withColumn("_end", ends)
         .withColumn("_greatest_end", F.max("_end").over(partition))
@@ -247,7 +254,8 @@ def last_values(lived: Lived, topic: str, kind: str) -> Rows:
     ]
 
 
-def test_transactions_are_those_that_admin_described(lived: Lived) -> None:
+@pytest.mark.slow
+def test_transactions_are_those_that_admin_described(lived: Lived, tables: Warehouse) -> None:
     ours = [
         {
             "transactional_id": last["transactionalId"],
@@ -261,7 +269,7 @@ def test_transactions_are_those_that_admin_described(lived: Lived) -> None:
                 for number in topic["partitionIds"]
             ),
         }
-        for last in last_values(lived, "__transaction_state", "TransactionLog")
+        for last in last_values(tables, "__transaction_state", "TransactionLog")
     ]
     columns = ours[0].keys()
     described = [
@@ -271,10 +279,11 @@ def test_transactions_are_those_that_admin_described(lived: Lived) -> None:
     assert comparable(ours) == comparable(described)
 
 
-def test_committed_offsets_are_those_that_admin_listed(lived: Lived) -> None:
+@pytest.mark.slow
+def test_committed_offsets_are_those_that_admin_listed(lived: Lived, tables: Warehouse) -> None:
     ours = {
         (last["group"], last["topic"], last["partition"]): (last["offset"], last["metadata"])
-        for last in last_values(lived, OFFSETS_TOPIC, "OffsetCommit")
+        for last in last_values(tables, OFFSETS_TOPIC, "OffsetCommit")
     }
     shares = {row["group"] for row in lived.answer("groups") if row["type"] == "Share"}
     listed = {
