@@ -407,6 +407,30 @@ class Referee:
         left: list[list[int]] = self._ask("retention", logs=list(logs))["left"]
         return left
 
+    def internal_records(self, topic: str, log: Path, target: Path) -> None:
+        """Write the records of an internal topic's segment or snapshot as lines of JSON.
+
+        Each has ``offset``, ``timestamp_ms``, ``is_control``, ``kind``, ``value_version``,
+        ``value`` and, of coordinators, ``key_version`` and ``key``, as Kafka writes JSON. A
+        record that Kafka cannot read has ``problem``.
+        """
+        self._ask("internal_records", topic=topic, log=str(log), target=str(target))
+
+    def metadata_images(
+        self, folder: Path, offsets: Iterable[int], target: Path, *, snapshot: str | None = None
+    ) -> None:
+        """Write the image of a cluster's metadata as of ascending offsets, a line of JSON each.
+
+        The replay of a folder ``__cluster_metadata-0`` begins with its log, or with a snapshot.
+        """
+        self._ask(
+            "metadata_images",
+            dir=str(folder),
+            offsets=list(offsets),
+            target=str(target),
+            snapshot=snapshot,
+        )
+
     def _ask(self, command: str, **fields: object) -> Answer:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:

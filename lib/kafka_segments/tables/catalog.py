@@ -121,8 +121,29 @@ MIGRATION_OBSTACLES = _newest("migration_obstacles", ("run_id", *LOG_KEYS, "code
 MIGRATION_PLANS = _newest("migration_plans", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_PROOFS = _newest("migration_proofs", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_EVENTS = _newest("migration_events", ("run_id", *LOG_KEYS))
+INTERNAL_RECORDS = _newest("internal_records", (*LOG_KEYS, "file", "row"))
+
+
+def _history(name: str, *keys: str) -> Table:
+    """Return a table of what held from an offset of a cluster's metadata log until another."""
+    ends = ("ends_after_it_begins", "until_offset IS NULL OR until_offset > from_offset")
+    return _newest(name, ("cluster", *keys, "from_offset"), constraints=(ends,))
+
+
+METADATA_TOPICS = _history("metadata_topics", "topic_id")
+METADATA_PARTITIONS = _history("metadata_partitions", "topic_id", "partition")
+METADATA_CONFIGS = _history("metadata_configs", "resource_type", "resource_name", "name")
+METADATA_BROKERS = _history("metadata_brokers", "node_id")
+METADATA_FEATURES = _history("metadata_features", "name")
 VALIDATION_RESULTS = _newest("validation_results", ("run_id", "table_name", "expectation"))
 QUARANTINED_SEGMENTS = _newest("quarantined_segments", SEGMENT_KEYS)
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
+METADATA_TABLES = (
+    METADATA_TOPICS,
+    METADATA_PARTITIONS,
+    METADATA_CONFIGS,
+    METADATA_BROKERS,
+    METADATA_FEATURES,
+)
 SEGMENT_DATA = (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
 """The tables whose rows belong to a segment: a quarantined one's are not published."""
