@@ -48,8 +48,10 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
     return spark.createDataFrame(opened, columns).transform(with_producers(segments))
 
 
-def _records(spark: SparkSession, rows: list[tuple[int, str, dict[str, Any] | None]]) -> Any:
-    """Make records of the coordinator: broker, transactional id, what its value has."""
+def _records(
+    spark: SparkSession, brokers: dict[int, list[tuple[int, str, dict[str, Any] | None]]]
+) -> Any:
+    """Make the coordinator's log on each broker: offset, transactional id, what its value has."""
     values = [
         (
             *("c", broker, "/d", "__transaction_state", 0, offset, "TransactionLog"),
@@ -57,7 +59,8 @@ def _records(spark: SparkSession, rows: list[tuple[int, str, dict[str, Any] | No
             None if value is None else json.dumps(_value(**value)),
             value is None,
         )
-        for offset, (broker, name, value) in enumerate(rows)
+        for broker, rows in brokers.items()
+        for offset, name, value in rows
     ]
     columns = ", offset long, kind string, key_json string, value_json string, is_tombstone boolean"
     return spark.createDataFrame(values, KEYS + columns)
@@ -87,20 +90,24 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
             ("orders", 2, 14, 4, 22),
             ("orders", 3, 15, 6, 23),
             ("orders", 4, 16, 4, 24),
+            ("orders", 5, 17, 4, 25),
         ],
     )
     says = [
-        (1, "on", {"producer": 10, "state": ONGOING, "partitions": [0]}),
-        (1, "late", {"producer": 11, "state": ONGOING, "partitions": [0], "timeout": 49_999}),
-        (1, "ending", {"producer": 12, "state": PREPARE_COMMIT, "partitions": [0, 1]}),
-        (1, "elsewhere", {"producer": 13, "state": ONGOING, "partitions": [0]}),
-        (1, "done", {"producer": 14, "state": ONGOING, "partitions": [2]}),
-        (2, "done", {"producer": 14, "state": COMPLETE_ABORT}),
-        (1, "fenced", {"producer": 15, "state": ONGOING, "partitions": [3]}),
-        (1, "expired", {"producer": 16, "state": ONGOING, "partitions": [4]}),
-        (1, "expired", None),
+        ("on", {"producer": 10, "state": ONGOING, "partitions": [0]}),
+        ("late", {"producer": 11, "state": ONGOING, "partitions": [0], "timeout": 49_999}),
+        ("ending", {"producer": 12, "state": PREPARE_COMMIT, "partitions": [0, 1]}),
+        ("elsewhere", {"producer": 13, "state": ONGOING, "partitions": [0]}),
+        ("done", {"producer": 14, "state": ONGOING, "partitions": [2]}),
+        ("done", {"producer": 14, "state": COMPLETE_ABORT}),
+        ("fenced", {"producer": 15, "state": ONGOING, "partitions": [3]}),
+        ("expired", {"producer": 16, "state": ONGOING, "partitions": [4]}),
+        ("expired", None),
     ]
-    records = _records(spark, says)
+    log = [(offset, name, value) for offset, (name, value) in enumerate(says, start=1)]
+    # The tombstone of "cleaned" is gone from broker 2; broker 1 fell behind before it came.
+    behind = [(0, "cleaned", {"producer": 17, "state": ONGOING, "partitions": [5]}), *log[:5]]
+    records = _records(spark, {1: behind, 2: log, 3: behind[:3]})
 
     found = opened.transform(
         decide_transactions(records.transform(coordinators_say), now_ms=NOW_MS)
@@ -116,6 +123,7 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
         (14, "done", "CompleteAbort", "hanging", START_MS + 2, True),
         (15, "fenced", "Ongoing", "hanging", START_MS + 2, True),
         (16, None, None, "hanging", START_MS + 2, True),
+        (17, None, None, "hanging", START_MS + 2, True),
     ]
     assert rows[0]["held_offsets"] == 60
     assert rows[0]["command"] is None

@@ -15,7 +15,7 @@ from kafka_segments.wire.names import OFFSETS_TOPIC
 
 _COLUMNS = (
     *("path", "partition", "offset", "timestamp_ms", "key", "value"),
-    *("is_transactional", "is_control", "producer_id", "error"),
+    *("is_control", "producer_id", "error"),
 )
 _PARSED = StructType(
     [
@@ -27,6 +27,7 @@ _PARSED = StructType(
         StructField("problem", StringType()),
     ]
 )
+_NO_PRODUCER_ID = -1  # RecordBatch.NO_PRODUCER_ID
 _Parsed = tuple[str | None, str | None, int | None, int | None, int | None, str | None]
 _NOTHING: _Parsed = (None, None, None, None, None, None)
 
@@ -39,20 +40,21 @@ def read_commits(segments: DataFrame) -> DataFrame:
 
     Needs: rows of ``segments``.
     Gives: path (of the segment), offsets_partition, position (offset of the record),
-        record_timestamp_ms, producer_id (null: not transactional), control_type (of a marker: 0
-        abort, 1 commit; null: a commit), group_id, topic, topic_partition, committed_offset
-        (null: a tombstone), commit_timestamp_ms, problem (null: none).
+        record_timestamp_ms, producer_id (null: none, the commit counts at once), control_type (of
+        a marker: 0 abort, 1 commit; null: a commit), group_id, topic, topic_partition,
+        committed_offset (null: a tombstone), commit_timestamp_ms, problem (null: none).
     """
     records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
     control_type = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
     is_control = F.coalesce("is_control", F.lit(False))
-    is_transactional = F.coalesce("is_transactional", F.lit(False)) | is_control
+    # A batch with a producer id waits for a marker, transactional or not (OffsetMetadataManager).
+    has_producer = F.col("producer_id") != _NO_PRODUCER_ID
     marked = records.select(
         "path",
         F.col("partition").alias("offsets_partition"),
         F.col("offset").alias("position"),
         F.col("timestamp_ms").alias("record_timestamp_ms"),
-        F.when(is_transactional, F.col("producer_id")).alias("producer_id"),
+        F.when(has_producer, F.col("producer_id")).alias("producer_id"),
         F.when(is_control, control_type).alias("control_type"),
         "key",
         "value",
