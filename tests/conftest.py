@@ -50,6 +50,7 @@ SLOW = (
     "test_object_store_run",
     "test_hostile_names",
     "test_broker",
+    "test_cluster_retention",
     "test_live_search",
     "test_migrated_broker",
     "test_faults",
@@ -153,6 +154,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Log directories of a real broker, and the index files that it rebuilt."""
     return _unpacked("broker", tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Disks of a KRaft cluster that lived, and what Kafka answered; see kraft_cluster.py."""
+    return _unpacked("cluster", tmp_path_factory.mktemp("golden"))
 
 
 @pytest.fixture(scope="session")

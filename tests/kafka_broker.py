@@ -32,7 +32,7 @@ background.threads=1
 log.cleaner.enable=false
 group.initial.rebalance.delay.ms=0
 """
-_LOGGING = """\
+LOGGING = """\
 <Configuration status="OFF">
   <Appenders>
     <File name="file" fileName="{file}"><PatternLayout pattern="%p %c %m%n"/></File>
@@ -50,18 +50,18 @@ class KafkaBroker(Referee):
         self.log_dir = folder / "logs"
         self.log_file = folder / "server.log"
         self._config = folder / "server.properties"
-        broker, controller = _free_ports(2)
+        broker, controller = free_ports(2)
         self.bootstrap = f"localhost:{broker}"
         self._config.write_text(
             _PROPERTIES.format(broker=broker, controller=controller, log_dir=self.log_dir)
         )
         logging = folder / "log4j2.xml"
-        logging.write_text(_LOGGING.format(file=self.log_file))
+        logging.write_text(LOGGING.format(file=self.log_file))
         super().__init__(logging=(f"-Dlog4j2.configurationFile={logging}",))
 
     def start_broker(self) -> None:
         """Format the log directory where that is still to be done, and start."""
-        self._ask("broker_start", config=str(self._config), cluster_id=CLUSTER_ID)
+        self._ask("broker_start", config=str(self._config), cluster_id=CLUSTER_ID, formatting=[])
 
     def close(self) -> None:
         """End the JVM, and with it a broker that still runs."""
@@ -92,7 +92,8 @@ class KafkaBroker(Referee):
         self._ask("broker_fetch", partition=partition, first=first, target=str(target))
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Give ports of the loopback interface on which nothing listens."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

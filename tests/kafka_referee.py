@@ -350,6 +350,32 @@ class Referee:
         lags: list[int | None] = self._ask("lags", offsets=list(offsets), ends=list(ends))["lags"]
         return lags
 
+    def message_types(self) -> list[Answer]:
+        """List the generated messages in the JARs that may lie in a log.
+
+        ``name``, ``topic`` (None: of control records), ``type_id``, ``lowest``, ``highest``.
+        """
+        types: list[Answer] = self._ask("message_types")["types"]
+        return types
+
+    def draw_messages(self, seed: int, rounds: int) -> list[Answer]:
+        """Write one random record of each type and version, as many times as there are rounds.
+
+        A record holds ``topic``, ``kind``, ``type_id``, ``version``, ``key`` and ``value`` in hex,
+        ``key_json`` and ``value_json``; None where there is none.
+        """
+        records: list[Answer] = self._ask("draw_messages", seed=seed, rounds=rounds)["records"]
+        return records
+
+    def read_messages(self, messages: Iterable[tuple[str, int, bytes]]) -> list[Answer]:
+        """Read messages, each a name, a version and bytes.
+
+        Gives ``json`` and ``left`` (how many bytes follow) of each; ``error`` where Kafka throws.
+        """
+        asked = [{"name": name, "version": n, "data": data.hex()} for name, n, data in messages]
+        answers: list[Answer] = self._ask("read_messages", messages=asked)["messages"]
+        return answers
+
     def time_recover(
         self,
         files: Sequence[Path],
@@ -380,6 +406,30 @@ class Referee:
         """
         left: list[list[int]] = self._ask("retention", logs=list(logs))["left"]
         return left
+
+    def internal_records(self, topic: str, log: Path, target: Path) -> None:
+        """Write the records of an internal topic's segment or snapshot as lines of JSON.
+
+        Each has ``offset``, ``timestamp_ms``, ``is_control``, ``kind``, ``value_version``,
+        ``value`` and, of coordinators, ``key_version`` and ``key``, as Kafka writes JSON. A
+        record that Kafka cannot read has ``problem``.
+        """
+        self._ask("internal_records", topic=topic, log=str(log), target=str(target))
+
+    def metadata_images(
+        self, folder: Path, offsets: Iterable[int], target: Path, *, snapshot: str | None = None
+    ) -> None:
+        """Write the image of a cluster's metadata as of ascending offsets, a line of JSON each.
+
+        The replay of a folder ``__cluster_metadata-0`` begins with its log, or with a snapshot.
+        """
+        self._ask(
+            "metadata_images",
+            dir=str(folder),
+            offsets=list(offsets),
+            target=str(target),
+            snapshot=snapshot,
+        )
 
     def _ask(self, command: str, **fields: object) -> Answer:
         process = self._process

@@ -12,6 +12,7 @@ from kafka_segments.compact.command import compact
 from kafka_segments.console.options import INTERRUPTED
 from kafka_segments.failover.command import failover, restore
 from kafka_segments.forensics.command import forensics
+from kafka_segments.internals.command import internals
 from kafka_segments.lag.command import lag
 from kafka_segments.latency.command import latency
 from kafka_segments.migrate.command import migrate
@@ -50,6 +51,7 @@ for verb in (
     build,
     compact,
     forensics,
+    internals,
     lag,
     latency,
     migrate,

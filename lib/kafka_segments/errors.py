@@ -75,6 +75,19 @@ class CorruptTextError(KafkaSegmentsError):
         return f"{self.name}: {self.reason}"
 
 
+class CorruptMessageError(KafkaSegmentsError):
+    """Bytes that are not a message of the layout that they should have."""
+
+    def __init__(self, field: str, reason: str, position: int) -> None:
+        super().__init__(field, reason, position)
+        self.field = field
+        self.reason = reason
+        self.position = position
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.reason} (at byte {self.position})"
+
+
 class OffsetOverflowError(KafkaSegmentsError):
     """An offset that is too far from its segment's base offset for an index entry."""
 

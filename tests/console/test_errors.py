@@ -16,6 +16,7 @@ EVERY_ERROR = [
     errors.UnreadableObjectError("no chunk 3 of 7"),
     errors.CorruptIndexError("length is 25 bytes, no multiple of 8"),
     errors.CorruptTextError("meta.properties", "no version"),
+    errors.CorruptMessageError("TopicRecord.name", "is cut off, 2 bytes are left", 9),
     errors.OffsetOverflowError(2**31 + 7, 7),
     errors.OffsetGoesBackError(5, 6),
     errors.OffsetNotFoundError(12, "lies at or past the end"),

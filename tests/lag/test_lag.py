@@ -27,6 +27,7 @@ LOG = (
     + v2_batch(13, [(1300, None, b"d"), (1600, None, b"e")], offset_deltas=[0, 3])
     + v2_batch(17, [(1700, None, b"f"), (1800, None, b"g")])
 )
+IDEMPOTENT = 6  # a producer without transactions: no marker ever comes
 COMMITS = [  # group, topic, offset, time of the commit, producer of the transaction
     ("behind", "t", 11, 2000, None),
     ("up to date", "t", 19, 2000, None),
@@ -40,6 +41,7 @@ COMMITS = [  # group, topic, offset, time of the commit, producer of the transac
     ("committed", "t", 11, 2000, 7),
     ("aborted", "t", 11, 2000, 8),
     ("open", "t", 11, 2000, 9),
+    ("no transaction", "t", 11, 2000, IDEMPOTENT),
 ]
 
 
@@ -81,7 +83,8 @@ def _batches(batches: list[dict[str, Any]]) -> Iterator[bytes]:
                 producer_id=batch["producer"],
                 producer_epoch=0,
                 base_sequence=-1 if batch.get("flags") else 0,
-                flags=TRANSACTIONAL | batch.get("flags", 0),
+                flags=batch.get("flags", 0)
+                | (0 if batch["producer"] == IDEMPOTENT else TRANSACTIONAL),
             )
 
 

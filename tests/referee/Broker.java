@@ -40,10 +40,11 @@ final class Broker {
         server = new KafkaRaftServer(KafkaConfig.fromProps(properties), Time.SYSTEM);
     }
 
-    static Broker start(Path config, String clusterId) throws IOException {
-        StorageTool.execute(new String[] {
-            "format", "--ignore-formatted", "--cluster-id", clusterId, "--config", config.toString()
-        }, System.err);
+    static Broker start(Path config, String clusterId, List<String> formatting) throws IOException {
+        List<String> arguments = new ArrayList<>(List.of(
+            "format", "--ignore-formatted", "--cluster-id", clusterId, "--config", config.toString()));
+        arguments.addAll(formatting);
+        StorageTool.execute(arguments.toArray(String[]::new), System.err);
         Broker broker = new Broker(config);
         broker.server.startup();
         return broker;

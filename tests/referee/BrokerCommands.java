@@ -15,8 +15,13 @@ final class BrokerCommands {
 
     static Map<String, Object> run(String command, JsonNode request) throws Exception {
         switch (command) {
-            case "broker_start" -> broker = Broker.start(
-                Path.of(request.get("config").asText()), request.get("cluster_id").asText());
+            case "broker_start" -> {
+                List<String> formatting = new ArrayList<>();
+                request.get("formatting").forEach(argument -> formatting.add(argument.asText()));
+                broker = Broker.start(
+                    Path.of(request.get("config").asText()), request.get("cluster_id").asText(),
+                    formatting);
+            }
             case "broker_stop" -> broker.stop();
             case "broker_create" -> {
                 Map<String, Integer> partitions = new HashMap<>();
@@ -34,7 +39,9 @@ final class BrokerCommands {
                     Path.of(request.get("target").asText()));
                 return Map.of("records", records);
             }
-            default -> throw new IllegalArgumentException("unknown command " + command);
+            default -> {
+                return ClusterCommands.run(command, request);
+            }
         }
         return Map.of();
     }

@@ -104,6 +104,10 @@ public final class Referee {
                 required(request, "commits"), integer(request, "partitions"));
             case "read_commits" -> Commits.read(required(request, "records"));
             case "lags" -> Commits.lags(longs(request, "offsets"), longs(request, "ends"));
+            case "message_types" -> Messages.types();
+            case "draw_messages" -> Messages.draw(
+                required(request, "seed").asLong(), integer(request, "rounds"));
+            case "read_messages" -> Messages.read(required(request, "messages"));
             default -> BrokerCommands.run(command, request);
         };
     }

@@ -6,6 +6,7 @@ import pytest
 
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
 from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
@@ -129,20 +130,64 @@ def test_a_retention_that_a_broker_refuses_at_start_is_refused(text, message):
 
 def test_the_levels_win_in_kafkas_order_and_each_value_knows_its_own(file):
     conf = file("c.toml", 'retention_bytes = 5\n[topics."orders"]\nretention_ms = 99\n')
+    described = file("d", DESCRIBED)
     configs = TopicConfigs.load(
         Settings.load(conf, ["file.delete.delay.ms=1"]),
-        topic_configs=[file("d", DESCRIBED)],
+        topic_configs=[described],
         server_properties=file("s", "log.retention.ms=1\nlog.cleanup.policy=delete , compact"),
     )
 
-    assert configs.resolve("orders", 3)["retention_ms"] == (99, "topic")
-    assert configs.resolve("orders", 3)["cleanup_policy"] == ("compact,delete", "topic")
-    assert configs.resolve("other", 3)["retention_ms"] == (180_000, "broker's dynamic")
-    assert configs.resolve("other", 1)["retention_ms"] == (7, "cluster-wide dynamic")
-    assert configs.resolve("other", 1)["cleanup_policy"] == ("compact,delete", "server.properties")
-    assert configs.resolve("old", 1)["retention_bytes"] == (-9, "topic")
+    orders, other = configs.resolve("orders", 3), configs.resolve("other", 3)
+    assert orders["retention_ms"] == (99, "topic: --conf, environment or --set")
+    assert orders["cleanup_policy"] == ("compact,delete", f"topic: {described} (line 1)")
+    assert other["retention_ms"] == (180_000, f"broker's dynamic: {described} (line 8)")
+    other = configs.resolve("other", 1)
+    assert other["retention_ms"] == (7, f"cluster-wide dynamic: {described} (line 12)")
+    assert other["cleanup_policy"] == ("compact,delete", "server.properties")
+    assert configs.resolve("old", 1)["retention_bytes"] == (-9, f"topic: {described} (line 6)")
     assert configs.resolve("empty", 1)["retention_bytes"].value == 5
     assert configs.resolve("empty", 1)["local_retention_ms"] == (-2, "Kafka's default")
+
+
+def _held(kind: str, resource: str, name: str, value: str, offset: int = 5) -> HeldConfig:
+    return HeldConfig(kind, resource, name, value, offset, 1_000 * offset, False)
+
+
+def test_configs_of_the_metadata_log_are_levels_with_their_offset_and_time():
+    held = (
+        _held("topic", "orders", "retention.ms", "99"),
+        _held("topic", "orders", "unclean.leader.election.enable", "true"),
+        _held("broker", "3", "log.retention.minutes", "3", 7),
+        _held("broker", "3", "log.retention.hours", "1", 8),
+        _held("broker", "", "log.retention.ms", "7", 9)._replace(is_from_snapshot=True),
+        _held("broker", "", "log.cleaner.threads", "2"),
+    )
+    configs = TopicConfigs.load(Settings.load(None, []), metadata=MetadataConfigs("c", held))
+
+    place = "metadata log, offset 5, since 1970-01-01 00:00:05.000 UTC"
+    assert configs.resolve("orders", 3)["retention_ms"] == (99, f"topic: {place}")
+    place = "metadata log, offset 7, since 1970-01-01 00:00:07.000 UTC"
+    assert configs.resolve("x", 3)["retention_ms"] == (180_000, f"broker's dynamic: {place}")
+    place = "metadata log, offset 9, before 1970-01-01 00:00:09.000 UTC"
+    assert configs.resolve("x", 1)["retention_ms"] == (7, f"cluster-wide dynamic: {place}")
+    assert (configs.described_topics, configs.described_brokers) == (1, 1)
+
+
+def test_with_the_metadata_log_no_topic_has_what_kafka_sets_where_it_makes_its_own():
+    without = TopicConfigs.load(Settings.load(None, []))
+    with_log = TopicConfigs.load(Settings.load(None, []), metadata=MetadataConfigs("c", ()))
+
+    level = "as Kafka makes this topic"
+    assert without.resolve("__consumer_offsets", 1)["cleanup_policy"] == ("compact", level)
+    found = with_log.resolve("__consumer_offsets", 1)["cleanup_policy"]
+    assert found == ("delete", "Kafka's default")
+
+
+def test_a_value_in_the_metadata_log_that_kafka_refuses_is_named():
+    held = (_held("topic", "orders", "retention.ms", "x"),)
+
+    with pytest.raises(UsageError, match=r"metadata log, topic orders: retention_ms is 'x'"):
+        TopicConfigs.load(Settings.load(None, []), metadata=MetadataConfigs("c", held))
 
 
 def test_a_value_that_kafka_refuses_is_named_with_its_topic(file):

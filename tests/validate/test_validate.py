@@ -199,6 +199,19 @@ def _sound(case: str) -> Rows:
                 "decided_at": MOMENT,
             }
         ],
+        "internal_records": [
+            {
+                **log,
+                "topic": "__consumer_offsets",
+                "file": "0.log",
+                "row": 0,
+                "is_snapshot": False,
+                "is_active": True,
+                "base_offset": 0,
+                "size_bytes": 100,
+            }
+        ],
+        **_metadata(case),
         "index_audits": [
             {
                 **keys[0],
@@ -210,6 +223,25 @@ def _sound(case: str) -> Rows:
                 "decided_at": MOMENT,
             }
         ],
+    }
+
+
+def _metadata(case: str) -> Rows:
+    """Give two rows of each metadata table, the second from where the first ended."""
+    held = [
+        {"from_offset": 0, "from_ms": NOW_MS, "until_offset": 5, "until_ms": NOW_MS},
+        {"from_offset": 5, "from_ms": NOW_MS},
+    ]
+    values: dict[str, dict[str, Any]] = {
+        "metadata_topics": {"topic": "orders", "topic_id": "x"},
+        "metadata_partitions": {"topic": "orders", "topic_id": "x", "partition": 0, "leader": 1},
+        "metadata_configs": {"resource_type": "topic", "resource_name": "orders", "name": "n"},
+        "metadata_brokers": {"node_id": 1},
+        "metadata_features": {"name": "metadata.version", "level": 1},
+    }
+    return {
+        table: [{"cluster": case, "is_from_snapshot": False, **row, **time} for time in held]
+        for table, row in values.items()
     }
 
 
@@ -303,6 +335,11 @@ BROKEN: dict[str, tuple[str, int, dict[str, Any]]] = {
     "migration_proofs.proofs_are_planned": ("migration_proofs", 1, {"base_offset": 101}),
     "migration_events.applied_after_verified": ("migration_events", 1, {"step": "stage"}),
     "migration_events.last_step_is_done": ("migration_events", 2, {"status": "refused"}),
+    "internal_records.internal_records_readable": ("internal_records", 0, {"problem": "cut off"}),
+    **{
+        f"{table.name}.rows_follow_one_another": (table.name, 0, {"until_offset": 6})
+        for table in tables.METADATA_TABLES
+    },
     "roll_decisions.decision_has_its_rule": ("roll_decisions", 0, {"rule": None}),
     "retention_decisions.decision_has_its_rule": (
         "retention_decisions",

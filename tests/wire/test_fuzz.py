@@ -18,6 +18,7 @@ import pytest
 
 from kafka_segments.broker_rules.lookups import lookup_timestamp
 from kafka_segments.errors import KafkaSegmentsError
+from kafka_segments.generated.records import decode_internal
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index, lookup_offset
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.snapshots import decode_snapshot
@@ -33,19 +34,24 @@ from kafka_segments.wire.checkpoints import (
     parse_partition_metadata,
 )
 from kafka_segments.wire.chunk_index import decode_chunk_sizes
-from kafka_segments.wire.consumer_offsets import parse_commit_key, parse_commit_value
 from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
-from kafka_segments.wire.names import parse_partition_folder, parse_segment_name
+from kafka_segments.wire.names import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    parse_partition_folder,
+    parse_segment_name,
+)
 from kafka_segments.wire.segment_manifest import parse_manifest
 from kafka_segments.wire.tiered_names import tiered_log_of
 from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
 from log_reading import reader_of, record_times
+from spoiled_bytes import spoil
 from strategies import crc32c
 from tiered_objects import OTHER_ID, TOPIC_ID, chunk_index, encode_chunk_sizes
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "150"))
 BASE = 1_000
-EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 61, 62)
+COMMIT_KEY = struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 0)
 Parser = Callable[[bytes], object]
 
 
@@ -83,6 +89,11 @@ def _read_time_index(data: bytes) -> object:
     entries = decode_time_index(data, base_offset=BASE)
     lookup_timestamp(entries, 1_700_000_000_000, base_offset=BASE)
     return check_time_index(data, base_offset=BASE)
+
+
+def _internal(topic: str, key: bytes | None, value: bytes | None) -> object:
+    record = decode_internal(topic, key, value)
+    return record.problem, record.key_json(), record.value_json()
 
 
 def _text(parse: Callable[[str], object]) -> Parser:
@@ -156,40 +167,28 @@ TEXTS: dict[str, tuple[bytes, Parser]] = {
     "chunk sizes": (encode_chunk_sizes([300, 70_000, 5]), decode_chunk_sizes),
     "tiered name": (f"x-{TOPIC_ID}/0/{0:020d}-{OTHER_ID}.log".encode(), _text(tiered_log_of)),
     "tiered offsets": (b"t:0:5\n", _text(lambda t: parse_tiered_offsets("x", t))),
-    "commit key": (struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 0), parse_commit_key),
-    "commit value": (struct.pack(">hqihq", 3, 42, 7, 0, 1_700_000_000_000), parse_commit_value),
+    "commit key": (COMMIT_KEY, lambda data: _internal(OFFSETS_TOPIC, data, None)),
+    "commit value": (
+        struct.pack(">hqihq", 3, 42, 7, 0, 1_700_000_000_000),
+        lambda data: _internal(OFFSETS_TOPIC, COMMIT_KEY, data),
+    ),
+    "control record": (
+        bytes.fromhex("0000 00000001 02 00000001 00 02 00000001 00 00"),
+        lambda data: _internal(METADATA_TOPIC, bytes.fromhex("0000 0002"), data),
+    ),
+    "metadata record": (
+        bytes.fromhex(
+            "01 03 01 00000007 000102030405060708090a0b0c0d0e0f 02 00000001 02 00000001 01 01"
+            " 00000001 00000000 00000000 01 01 00 01 02"
+        ),
+        lambda data: _internal(METADATA_TOPIC, None, data),
+    ),
     "segment name": (b"00000000000000000042.log", _text(parse_segment_name)),
     "folder name": (
         b"topic-7.0123456789abcdef0123456789abcdef-delete",
         _text(parse_partition_folder),
     ),
 }
-
-
-def _spoil(choice: random.Random, data: bytes, others: list[bytes]) -> bytes:
-    """Change one to four things: bits, bytes, whole numbers, stretches."""
-    spoiled = bytearray(data)
-    for _ in range(choice.randint(1, 4)):
-        at = choice.randrange(len(spoiled) + 1)
-        kind = choice.randrange(6)
-        if kind == 0 and at < len(spoiled):
-            spoiled[at] ^= 1 << choice.randrange(8)
-        elif kind == 1:
-            width, form = choice.choice([(8, ">q"), (4, ">i"), (2, ">h")])
-            most = 1 << (8 * width)
-            value = (choice.choice(EXTREMES) + most // 2) % most - most // 2
-            spoiled[at : at + width] = struct.pack(form, value)
-        elif kind == 2:
-            del spoiled[at : at + choice.randint(1, 200)]
-        elif kind == 3:
-            spoiled[at:at] = choice.randbytes(choice.randint(1, 40))
-        elif kind == 4:
-            other = choice.choice(others)
-            start = choice.randrange(len(other) + 1)
-            spoiled[at:at] = other[start : start + choice.randint(1, 300)]
-        else:
-            spoiled[at:] = bytes(len(spoiled[at:]))
-    return bytes(spoiled)
 
 
 def _with_right_checksums(data: bytes) -> bytes:
@@ -228,7 +227,7 @@ def test_spoiled_logs_end_in_a_value_or_an_error_of_ours(
     choice = random.Random(f"{seed} {name}")
     logs = [path.read_bytes()[:20_000] for path in files if path.suffix == ".log"]
     for _ in range(ROUNDS):
-        spoiled = _spoil(choice, choice.choice(logs), logs)
+        spoiled = spoil(choice, choice.choice(logs), logs)
         _feed(LOGS[name], spoiled)
         _feed(LOGS[name], _with_right_checksums(spoiled))
 
@@ -239,7 +238,7 @@ def test_spoiled_files_beside_logs_do_so_too(files: list[Path], name: str, seed:
     suffix, parser = FILES[name]
     seeds = [path.read_bytes()[:5_000] for path in files if path.name.endswith(suffix)]
     for _ in range(ROUNDS):
-        _feed(parser, _spoil(choice, choice.choice(seeds), seeds))
+        _feed(parser, spoil(choice, choice.choice(seeds), seeds))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -248,4 +247,4 @@ def test_spoiled_texts_and_names_do_so_too(name: str, seed: int) -> None:
     sound, parser = TEXTS[name]
     parser(sound)
     for _ in range(ROUNDS * 4):
-        _feed(parser, _spoil(choice, sound, [sound]))
+        _feed(parser, spoil(choice, sound, [sound]))

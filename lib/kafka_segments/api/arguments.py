@@ -25,8 +25,13 @@ def configs(
     conf: FilePath | None,
     topic_configs: FilePath | Sequence[FilePath],
     server_properties: FilePath | None,
+    *,
+    warehouse: str,
+    now_ms: int,
 ) -> TopicConfigs:
     """Return the settings of topics and brokers, as the options of the verbs give them.
+
+    Without ``topic_configs`` the metadata log's count as of ``now_ms``, if the tables have it.
 
     Raises:
         UsageError: a file cannot be read, or a setting is not known.
@@ -35,6 +40,8 @@ def configs(
         Settings.load(path(conf), pairs(settings)),
         topic_configs=paths(topic_configs),
         server_properties=path(server_properties),
+        warehouse=warehouse,
+        now_ms=now_ms,
     )
 
 

@@ -163,7 +163,14 @@ class OpenDecisions(OpenTables):
         stamp = append_timestamp
         options = RollOptions(
             warehouse=self.uri,
-            configs=configs(settings, conf, topic_configs, server_properties),
+            configs=configs(
+                settings,
+                conf,
+                topic_configs,
+                server_properties,
+                warehouse=self.uri,
+                now_ms=now_ms,
+            ),
             rules=RollRules.of(parse_version(kafka_version), rule),
             now_ms=now_ms,
             append_bytes=append_bytes,
@@ -190,11 +197,19 @@ class OpenDecisions(OpenTables):
         Raises:
             UsageError: as ``roll``; or ``what_if`` cannot be meant.
         """
+        now_ms = clock()
         options = RollOptions(
             warehouse=self.uri,
-            configs=configs(settings, conf, topic_configs, server_properties),
+            configs=configs(
+                settings,
+                conf,
+                topic_configs,
+                server_properties,
+                warehouse=self.uri,
+                now_ms=now_ms,
+            ),
             rules=RollRules(),
-            now_ms=clock(),
+            now_ms=now_ms,
         )
         return run_roll_what_if(self.spark, options, grid(what_if, CutConfig))
 

@@ -9,17 +9,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from kafka_segments.generated.records import decode_commit
 from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.wire.consumer_offsets import (
-    CorruptCommitError,
-    parse_commit_key,
-    parse_commit_value,
-)
 from kafka_segments.wire.names import OFFSETS_TOPIC
 
 _COLUMNS = (
     *("path", "partition", "offset", "timestamp_ms", "key", "value"),
-    *("is_transactional", "is_control", "producer_id", "error"),
+    *("is_control", "producer_id", "error"),
 )
 _PARSED = StructType(
     [
@@ -31,6 +27,7 @@ _PARSED = StructType(
         StructField("problem", StringType()),
     ]
 )
+_NO_PRODUCER_ID = -1  # RecordBatch.NO_PRODUCER_ID
 _Parsed = tuple[str | None, str | None, int | None, int | None, int | None, str | None]
 _NOTHING: _Parsed = (None, None, None, None, None, None)
 
@@ -43,20 +40,21 @@ def read_commits(segments: DataFrame) -> DataFrame:
 
     Needs: rows of ``segments``.
     Gives: path (of the segment), offsets_partition, position (offset of the record),
-        record_timestamp_ms, producer_id (null: not transactional), control_type (of a marker: 0
-        abort, 1 commit; null: a commit), group_id, topic, topic_partition, committed_offset
-        (null: a tombstone), commit_timestamp_ms, problem (null: none).
+        record_timestamp_ms, producer_id (null: none, the commit counts at once), control_type (of
+        a marker: 0 abort, 1 commit; null: a commit), group_id, topic, topic_partition,
+        committed_offset (null: a tombstone), commit_timestamp_ms, problem (null: none).
     """
     records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
     control_type = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
     is_control = F.coalesce("is_control", F.lit(False))
-    is_transactional = F.coalesce("is_transactional", F.lit(False)) | is_control
+    # A batch with a producer id waits for a marker, transactional or not (OffsetMetadataManager).
+    has_producer = F.col("producer_id") != _NO_PRODUCER_ID
     marked = records.select(
         "path",
         F.col("partition").alias("offsets_partition"),
         F.col("offset").alias("position"),
         F.col("timestamp_ms").alias("record_timestamp_ms"),
-        F.when(is_transactional, F.col("producer_id")).alias("producer_id"),
+        F.when(has_producer, F.col("producer_id")).alias("producer_id"),
         F.when(is_control, control_type).alias("control_type"),
         "key",
         "value",
@@ -96,16 +94,16 @@ def _parse(
         return (*_NOTHING[:-1], error)
     if control_type is not None or key is None:
         return _NOTHING
-    try:
-        commit = parse_commit_key(key)
-        if commit is None:
-            return _NOTHING
-        if value is None:
-            return (*commit, None, None, None)
-        committed = parse_commit_value(value)
-    except CorruptCommitError as refusal:
-        return (*_NOTHING[:-1], str(refusal))
-    return (*commit, committed.offset, committed.commit_timestamp_ms, None)
+    commit = decode_commit(key, value)
+    if commit is None:
+        return _NOTHING
+    if commit.problem is not None or commit.key is None:
+        return (*_NOTHING[:-1], commit.problem)
+    committed = commit.value or {}
+    return (
+        *(commit.key["group"], commit.key["topic"], commit.key["partition"]),
+        *(committed.get("offset"), committed.get("commitTimestamp"), None),
+    )
 
 
 def _with_parsed(

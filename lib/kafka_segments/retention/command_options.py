@@ -10,10 +10,12 @@ from kafka_segments.broker_rules.versions import LATEST
 from kafka_segments.console.options import clock, shared_options
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.settings import Settings
+from kafka_segments.wire.moments import moment_text
 from kafka_segments.wire.names import PartitionFolder, parse_partition_folder
 
 if TYPE_CHECKING:
     from kafka_segments.retention.run import RetentionOptions
+    from kafka_segments.tables.metadata_configs import MetadataConfigs
     from kafka_segments.topic_configs import TopicConfigs
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -67,26 +69,59 @@ def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_configs(
-    settings: Settings, *, topic_configs: Sequence[Path], server_properties: Path | None
+    settings: Settings,
+    *,
+    topic_configs: Sequence[Path],
+    server_properties: Path | None,
+    warehouse: str,
+    now_ms: int,
 ) -> "TopicConfigs":
     """Read the files of ``config_file_options``, and say on stderr what was found in them.
+
+    Without files of topics' settings those count that the metadata log had at ``now_ms``, if the
+    warehouse, an absolute URI, has its history.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
     """
     from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
 
+    metadata = None if topic_configs else _of_metadata(warehouse, now_ms)
     configs = TopicConfigs.load(
-        settings, topic_configs=topic_configs, server_properties=server_properties
+        settings,
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        metadata=metadata,
     )
+    found = None
     if topic_configs:
+        found = f"read from {', '.join(map(str, topic_configs))}"
+    elif metadata is not None:
+        found = f"taken from the metadata log of cluster {metadata.cluster}, {moment_text(now_ms)}"
+    if found is not None:
         click.echo(
             f"settings of {configs.described_topics} topics and {configs.described_brokers}"
-            f" brokers{' and of the cluster' if configs.cluster else ''} read from"
-            f" {', '.join(map(str, topic_configs))}",
+            f" brokers{' and of the cluster' if configs.cluster else ''} {found}",
             err=True,
         )
     return configs
+
+
+def _of_metadata(warehouse: str, now_ms: int) -> "MetadataConfigs | None":
+    from kafka_segments.tables.metadata_configs import (  # noqa: PLC0415
+        NoMetadataConfigsError,
+        read_metadata_configs,
+    )
+
+    try:
+        return read_metadata_configs(warehouse, at_ms=now_ms)
+    except NoMetadataConfigsError as error:
+        click.echo(
+            f"{warehouse}: {error}: topics' settings are not taken from there; give"
+            " --topic-configs",
+            err=True,
+        )
+        return None
 
 
 def retention_options(
@@ -119,14 +154,17 @@ def retention_options(
             raise UsageError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{remote_offsets}: {error}") from None
+    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     return RetentionOptions(
-        warehouse=absolute_uri(warehouse),
+        warehouse=root,
         configs=load_configs(
             Settings.load(conf, pairs),
             topic_configs=topic_configs,
             server_properties=server_properties,
+            warehouse=root,
+            now_ms=moment,
         ),
         rules=RetentionRules.of(kafka_version),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=moment,
         remote_offsets=tuple(offsets),
     )

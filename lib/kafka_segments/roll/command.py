@@ -87,13 +87,18 @@ def _roll(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     settings = Settings.load(conf, pairs)
+    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     asked = RollOptions(
-        warehouse=absolute_uri(warehouse),
+        warehouse=root,
         configs=load_configs(
-            settings, topic_configs=topic_configs, server_properties=server_properties
+            settings,
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+            warehouse=root,
+            now_ms=moment,
         ),
         rules=RollRules.of(parse_version(kafka_version), rule),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=moment,
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)

@@ -15,6 +15,7 @@ _READABLE_BY_ALL = {
     "delta.columnMapping.mode": "none",
     "delta.checkpointPolicy": "classic",
 }
+_ALSO_LOOKED_UP_BY = ("run_id", "largest_timestamp_ms")
 
 
 class Table(NamedTuple):
@@ -41,7 +42,15 @@ class Table(NamedTuple):
         """Return the table properties that a new table gets."""
         checks = {f"delta.constraints.{name}": condition for name, condition in self.constraints}
         feed = {"delta.enableChangeDataFeed": "true"} if self.keeps_changes else {}
-        return {SCHEMA_VERSION: str(self.version), **_READABLE_BY_ALL, **checks, **feed}
+        # Delta measures 32 columns of each file by itself, which costs more than writing few rows.
+        measured = {"delta.dataSkippingStatsColumns": ",".join(self._looked_up_by())}
+        return {SCHEMA_VERSION: str(self.version), **_READABLE_BY_ALL, **measured, **checks, **feed}
+
+    def _looked_up_by(self) -> list[str]:
+        """Return the columns by which files are passed over: its key, its run, its time."""
+        names = self.schema.fieldNames()
+        also = [name for name in _ALSO_LOOKED_UP_BY if name in names and name not in self.keys]
+        return [*self.keys, *also]
 
 
 def _newest(
@@ -112,8 +121,29 @@ MIGRATION_OBSTACLES = _newest("migration_obstacles", ("run_id", *LOG_KEYS, "code
 MIGRATION_PLANS = _newest("migration_plans", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_PROOFS = _newest("migration_proofs", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_EVENTS = _newest("migration_events", ("run_id", *LOG_KEYS))
+INTERNAL_RECORDS = _newest("internal_records", (*LOG_KEYS, "file", "row"))
+
+
+def _history(name: str, *keys: str) -> Table:
+    """Return a table of what held from an offset of a cluster's metadata log until another."""
+    ends = ("ends_after_it_begins", "until_offset IS NULL OR until_offset > from_offset")
+    return _newest(name, ("cluster", *keys, "from_offset"), constraints=(ends,))
+
+
+METADATA_TOPICS = _history("metadata_topics", "topic_id")
+METADATA_PARTITIONS = _history("metadata_partitions", "topic_id", "partition")
+METADATA_CONFIGS = _history("metadata_configs", "resource_type", "resource_name", "name")
+METADATA_BROKERS = _history("metadata_brokers", "node_id")
+METADATA_FEATURES = _history("metadata_features", "name")
 VALIDATION_RESULTS = _newest("validation_results", ("run_id", "table_name", "expectation"))
 QUARANTINED_SEGMENTS = _newest("quarantined_segments", SEGMENT_KEYS)
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
+METADATA_TABLES = (
+    METADATA_TOPICS,
+    METADATA_PARTITIONS,
+    METADATA_CONFIGS,
+    METADATA_BROKERS,
+    METADATA_FEATURES,
+)
 SEGMENT_DATA = (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
 """The tables whose rows belong to a segment: a quarantined one's are not published."""

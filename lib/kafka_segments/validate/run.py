@@ -27,6 +27,8 @@ from kafka_segments.validate.decide.measure_migrations import (
 )
 from kafka_segments.validate.decide.measure_others import (
     last_run,
+    measure_history,
+    measure_internal_records,
     measure_log_dirs,
     measure_logs,
     measure_retention,
@@ -139,6 +141,8 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         ),
         tables.MIGRATION_EVENTS: measure_events,
         tables.INDEX_AUDITS: last_run,
+        tables.INTERNAL_RECORDS: measure_internal_records,
+        **{table: measure_history(table.keys) for table in tables.METADATA_TABLES},
     }
     return {
         table.name: root.read(table).transform(measure)

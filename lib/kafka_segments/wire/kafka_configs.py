@@ -126,7 +126,7 @@ def parse_server_properties(name: str, text: str) -> dict[str, str]:
     Raises:
         CorruptTextError: the text is not Java properties, or a broker refuses its retention.
     """
-    return _topic_defaults(name, _properties(name, text))
+    return topic_defaults(name, _properties(name, text))
 
 
 def _properties(name: str, text: str) -> dict[str, str]:
@@ -146,21 +146,23 @@ def parse_described_configs(name: str, text: str) -> list[DescribedConfigs]:
     for number, header, entries in _blocks(name, text):
         entity, subject = header["entity"], header["name"]
         if entity == "topic":
-            configs = {
-                TOPIC_KEYS[key]: value for key, value in entries.items() if key in TOPIC_KEYS
-            }
-            found.append(DescribedConfigs(subject, None, configs, number))
+            found.append(DescribedConfigs(subject, None, topic_settings(entries), number))
         elif entity == "broker" and not subject.isdecimal():
             raise CorruptTextError(name, f"{subject!r} is no broker id (line {number})")
         elif entity in ("broker", "brokers in the cluster"):
             broker_id = int(subject) if subject else None
-            defaults = _topic_defaults(name, entries)
+            defaults = topic_defaults(name, entries)
             found.append(DescribedConfigs(None, broker_id, defaults, number))
     if not found:
         raise CorruptTextError(
             name, "no configs of a topic or broker, as `kafka-configs --describe` prints them"
         )
     return found
+
+
+def topic_settings(configs: Mapping[str, str]) -> dict[str, str]:
+    """Return a topic's configs under the names of our settings; other keys are left out."""
+    return {TOPIC_KEYS[key]: value for key, value in configs.items() if key in TOPIC_KEYS}
 
 
 def _blocks(name: str, text: str) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
@@ -190,7 +192,14 @@ def _blocks(name: str, text: str) -> Iterator[tuple[int, re.Match[str], dict[str
         yield block
 
 
-def _topic_defaults(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+def topic_defaults(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the topics' defaults among a broker's configs, under the names of our settings.
+
+    ``name`` says in an error where the configs stand.
+
+    Raises:
+        CorruptTextError: a broker refuses a retention.
+    """
     found = {
         topic_key: properties[key] for key, topic_key in BROKER_KEYS.items() if key in properties
     }

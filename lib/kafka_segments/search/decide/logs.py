@@ -44,14 +44,14 @@ def describe_logs(logs: DataFrame) -> Transform:
     return transform
 
 
-def first_unstable_offsets() -> Transform:
-    """Find the offset at which the oldest open transaction of each log begins.
+def open_transactions() -> Transform:
+    """Find the transactions that are open at the end of each log.
 
     1. A producer's transaction is open from its first BEGIN after its last marker on.
     2. Segments that recovery refuses or empties do not change the state of any producer.
 
     Needs: rows of ``segments``, all of a log.
-    Gives: the key of a log, first_unstable_offset; no row for a log without an open transaction.
+    Gives: the key of a log, producer_id, first_offset.
     Source: ProducerStateManager.firstUnstableOffset, ProducerAppendInfo.
     """
     order = F.struct("base_offset", "_place")
@@ -70,9 +70,23 @@ def first_unstable_offsets() -> Transform:
         return (
             steps.withColumn("_ended", ended)
             .where(is_open)
-            .groupBy(*LOG_KEYS)
-            .agg(F.min("_step.offset").alias("first_unstable_offset"))
+            .groupBy(*LOG_KEYS, F.col("_step.producer_id").alias("producer_id"))
+            .agg(F.min("_step.offset").alias("first_offset"))
         )
+
+    return transform
+
+
+def first_unstable_offsets() -> Transform:
+    """Find the offset at which the oldest open transaction of each log begins.
+
+    Needs: rows of ``segments``, all of a log.
+    Gives: the key of a log, first_unstable_offset; no row for a log without an open transaction.
+    """
+
+    def transform(segments: DataFrame) -> DataFrame:
+        opened = segments.transform(open_transactions()).groupBy(*LOG_KEYS)
+        return opened.agg(F.min("first_offset").alias("first_unstable_offset"))
 
     return transform
 

@@ -1,10 +1,14 @@
 """Measure logs, log directories, runs and decisions: numbers that checks bound."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
+
+_END = 2**63 - 1
 
 
 def measure_logs(segments: DataFrame) -> Transform:
@@ -31,6 +35,27 @@ def measure_logs(segments: DataFrame) -> Transform:
 def measure_log_dirs(log_dirs: DataFrame) -> DataFrame:
     """Measure rows of ``log_dirs``."""
     return log_dirs.select("cluster", "broker_id", "log_dir", _has_problem())
+
+
+def measure_history(keys: Sequence[str]) -> Transform:
+    """Measure rows of a metadata table: how many offsets each shares with an earlier row.
+
+    ``keys`` end with from_offset; a row that holds still has no end.
+    """
+    of_key = Window.partitionBy(*keys[:-1]).orderBy("from_offset")
+    earlier = of_key.rangeBetween(Window.unboundedPreceding, -1)
+    before = F.max(F.coalesce("until_offset", F.lit(_END))).over(earlier)
+
+    def transform(rows: DataFrame) -> DataFrame:
+        return rows.select(*keys, minus(before, "from_offset").alias("overlap_offsets"))
+
+    return transform
+
+
+def measure_internal_records(records: DataFrame) -> DataFrame:
+    """Measure rows of ``internal_records``."""
+    keys = (*LOG_KEYS, "file", "row")
+    return records.select(*keys, _has_problem())
 
 
 def _has_problem() -> Column:

@@ -8,7 +8,7 @@ from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.validate.decide.checks import Check, Severity, Suite
 
-SUITES_VERSION = 2
+SUITES_VERSION = 3
 _CLOCK_SKEW_MS = 3_600_000  # as log.message.timestamp.after.max.ms
 _FATAL, _WARNING, _INFO = Severity
 SEGMENT_CHECKS = (
@@ -72,6 +72,14 @@ _ENTRY_CHECKS = (
     Check("entries_match_segment", "entries_missing", _FATAL, "as many as the segment says", 0),
     Check(
         "entries_have_a_segment", "is_orphan", _WARNING, "else a build did not end: run it again"
+    ),
+)
+_HISTORY_CHECKS = (
+    Check(
+        "rows_follow_one_another",
+        "overlap_offsets",
+        _FATAL,
+        "at an offset of the metadata log one row holds",
     ),
 )
 SUITES = (
@@ -230,4 +238,10 @@ SUITES = (
         ),
     ),
     Suite("index_audits", tables.INDEX_AUDITS.keys),
+    Suite(
+        "internal_records",
+        tables.INTERNAL_RECORDS.keys,
+        (Check("internal_records_readable", "has_problem", _WARNING, "a record was decoded"),),
+    ),
+    *(Suite(table.name, table.keys, _HISTORY_CHECKS) for table in tables.METADATA_TABLES),
 )

@@ -1,0 +1,1 @@
+"""Kafka's generated message formats: tables of fields, one decoder, Kafka's JSON form."""

@@ -1,0 +1,1 @@
+"""Internals: what a cluster wrote about itself, read from its own topics, offline."""

@@ -1,0 +1,210 @@
+"""``internals``: what a cluster wrote about itself, from its own topics' segments."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    follow_links_option,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
+from kafka_segments.errors import UsageError
+from kafka_segments.search.command_options import log_options
+from kafka_segments.wire.moments import parse_point
+
+_METADATA = ("metadata_configs", "metadata_partitions")
+
+
+class _ReadByDefault(Group):
+    """A group whose call without a subcommand reads."""
+
+    default = "read"
+
+
+def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of both subcommands."""
+    options = (
+        click.option(
+            "--warehouse",
+            required=True,
+            metavar="URI",
+            shell_complete=complete_folder,
+            help="Root of the Delta tables; made where it is not there.",
+        ),
+        click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties."),
+        now_ms_option,
+        output_option(),
+        verbose_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(cls=_ReadByDefault)
+def internals() -> None:
+    """Read the cluster's own topics: its metadata, offsets, transactions, share groups, tiers.
+
+    Without a subcommand it reads: `internals read --help` has the options.
+    """
+
+
+@internals.command(cls=Command)
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="A log directory, a folder of several, or one partition's folder; repeatable.",
+)
+@click.option("--topic", "topics", multiple=True, help="Only this internal topic; repeatable.")
+@click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
+@click.option(
+    "--at",
+    metavar="OFFSET|T",
+    help="Print the metadata as of this offset of the metadata log, or of this moment: ISO 8601"
+    " with zone, -2h or now.",
+)
+@follow_links_option
+@_shared_options
+def read(**options: Any) -> None:
+    """Read the cluster's own topics into tables, the metadata log with its snapshots.
+
+    These are __cluster_metadata, __consumer_offsets, __transaction_state, __share_group_state and
+    __remote_log_metadata. What the tables have of unchanged files is not read again. With --at the
+    result is the metadata that held then; without --source the tables alone tell it. Exit status
+    1: records, a snapshot or the rest of a segment cannot be read, or no history can be told.
+    """
+    run(lambda: _read(**options), verbose=options["verbose"])
+
+
+def _read(
+    *,
+    sources: tuple[str, ...],
+    topics: tuple[str, ...],
+    at: str | None,
+    warehouse: str,
+    cluster: str | None,
+    broker_id: int | None,
+    follow_links: bool,
+    now_ms: int | None,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.internals.files import INTERNAL_TOPICS, Origin  # noqa: PLC0415
+    from kafka_segments.internals.report import print_internals, print_state  # noqa: PLC0415
+    from kafka_segments.internals.run import InternalsOptions, run_internals  # noqa: PLC0415
+    from kafka_segments.internals.run_metadata import StateOptions, parse_as_of, run_state  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    root, found = absolute_uri(warehouse), 0
+    as_of = None if at is None else parse_as_of(at, now_ms=clock() if now_ms is None else now_ms)
+    unknown = [topic for topic in topics if topic not in INTERNAL_TOPICS]
+    if unknown:
+        raise UsageError(f"--topic {unknown[0]}: one of {', '.join(INTERNAL_TOPICS)} expected")
+    if not sources and as_of is None:
+        raise UsageError("nothing to read and nothing to print: give --source, --at, or both")
+    origin = Origin(
+        sources=tuple(map(absolute_uri, sources)),
+        topics=topics or INTERNAL_TOPICS,
+        cluster=cluster,
+        broker_id=broker_id,
+        follow_links=follow_links,
+    )
+    with (
+        spark_session("kafka-segments internals", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
+        if sources:
+            reading = run_internals(spark, InternalsOptions(root, origin), caches)
+            found = print_internals(reading, output, is_shown=as_of is None)
+        if as_of is not None:
+            print_state(run_state(spark, StateOptions(root, as_of, cluster)), output)
+    return FINDINGS if found else DONE
+
+
+@internals.command(cls=Command, reads=_METADATA)
+@click.option(
+    "--since",
+    metavar="T",
+    help="Only from this moment: ms since 1970, ISO 8601 with zone, or -2h; default: all.",
+)
+@_shared_options
+def changed(**options: Any) -> None:
+    """Print which configs and leaders changed, when, and at which offset of the metadata log."""
+    run(lambda: _changed(**options), verbose=options["verbose"])
+
+
+def _changed(
+    *,
+    since: str | None,
+    warehouse: str,
+    cluster: str | None,
+    now_ms: int | None,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.internals.report import print_changes  # noqa: PLC0415
+    from kafka_segments.internals.run_metadata import ChangesOptions, run_changes  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    root = absolute_uri(warehouse)
+    now = clock() if now_ms is None else now_ms
+    since_ms = None if since is None else parse_point("--since", since, now_ms=now)
+    with spark_session("kafka-segments internals changed", root=ROOT) as spark, progress(spark):
+        print_changes(run_changes(spark, ChangesOptions(root, since_ms, cluster)), output)
+    return DONE
+
+
+@internals.command(cls=Command, reads=("segments", "logs", "internal_records"))
+@log_options()
+def transactions(**options: Any) -> None:
+    """Say which transactions are open, since when, and whether anything will end them.
+
+    What `build` found open in the logs is held against the transaction coordinator's own log. An
+    open transaction holds back the last stable offset: consumers that read committed records wait
+    there, and compaction too. Exit status 1: one hangs, as the coordinator does not know of it, or
+    its timeout has passed.
+    """
+    run(lambda: _transactions(**options), verbose=options["verbose"])
+
+
+def _transactions(
+    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.internals.report import print_transactions  # noqa: PLC0415
+    from kafka_segments.internals.run_transactions import (  # noqa: PLC0415
+        TransactionsOptions,
+        run_transactions,
+    )
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    now = clock() if now_ms is None else now_ms
+    asked = TransactionsOptions(absolute_uri(warehouse), LogChoice(**choice), now)
+    with (
+        spark_session("kafka-segments internals transactions", root=ROOT) as spark,
+        progress(spark),
+        ExitStack() as caches,
+    ):
+        found = print_transactions(run_transactions(spark, asked, caches), output)
+    return FINDINGS if found else DONE

@@ -1,0 +1,270 @@
+"""Decide over rows of internal topics: what changed on disk, sums by log, state, changes."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.generated.control import SNAPSHOT_FOOTER_RECORD, SNAPSHOT_HEADER_RECORD
+from kafka_segments.generated.records import UNKNOWN
+from kafka_segments.internals.metadata_image import TOPIC
+from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.wire.names import METADATA_TOPIC
+
+# What ``describe_end`` of ``wire.ends`` says of a batch that its file does not hold to its end.
+TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
+_FILE = ("file", "base_offset", "size_bytes", "mtime_ns")
+_HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
+_NO_LEADER = -1
+
+
+def is_finding() -> Column:
+    """Tell whether a row of ``internal_records`` is damage that someone must look at.
+
+    A batch that is not there to its end is none in the last segment: a broker was writing it.
+    """
+    is_torn = F.col("is_active") & F.col("offset").isNull() & F.col("problem").rlike(TORN)
+    return F.col("problem").isNotNull() & ~is_torn
+
+
+def changed_logs(known: DataFrame) -> Transform:
+    """Keep the logs whose files on disk are others than those that the table has rows of.
+
+    Needs: rows of files; ``known``: rows of ``internal_records`` of the logs that count.
+    Gives: the log's keys.
+    """
+    there = F.sort_array(F.collect_set(F.struct(*_FILE))).alias("_files")
+    before = known.groupBy(*LOG_KEYS).agg(there.alias("_before"))
+
+    def transform(files: DataFrame) -> DataFrame:
+        now = files.where("size_bytes > 0").groupBy(*LOG_KEYS).agg(there.alias("_now"))
+        both = now.join(before, list(LOG_KEYS), how="full")
+        return both.where(~F.col("_now").eqNullSafe(F.col("_before"))).select(*LOG_KEYS)
+
+    return transform
+
+
+def sum_by_log(records: DataFrame) -> DataFrame:
+    """Sum up what was read of each log.
+
+    Needs: rows of ``internal_records``.
+    Gives: the log's keys, records, tombstones, unknown (of kinds that are not known), unreadable
+        (rows with a problem), findings (of these, without a batch that is being written),
+        snapshots (files), from_offset, to_offset, from_ms, to_ms (of the segments' records).
+    """
+    has_record = F.col("kind").isNotNull() & ~F.col("is_snapshot")
+    offset = F.when(has_record, F.col("offset"))
+    timestamp = F.when(has_record & (F.col("timestamp_ms") >= 0), F.col("timestamp_ms"))
+    return records.groupBy(*LOG_KEYS).agg(
+        F.count_if(has_record).alias("records"),
+        F.count_if(has_record & F.col("is_tombstone")).alias("tombstones"),
+        F.count_if(F.col("kind") == UNKNOWN).alias("unknown"),
+        F.count("problem").alias("unreadable"),
+        F.count_if(is_finding()).alias("findings"),
+        F.count_distinct(F.when(F.col("is_snapshot"), F.col("file"))).alias("snapshots"),
+        F.min(offset).alias("from_offset"),
+        F.max(offset).alias("to_offset"),
+        F.min(timestamp).alias("from_ms"),
+        F.max(timestamp).alias("to_ms"),
+    )
+
+
+def sum_metadata_logs(records: DataFrame) -> DataFrame:
+    """Say of each log of ``__cluster_metadata`` what its history can be told from.
+
+    Needs: rows of ``internal_records``.
+    Gives: the log's keys, first_offset (of the records that end the log without a gap; null: it
+        has none), last_offset, leader_epoch (the last), snapshots (array of end_offset, file, ms;
+        those that were read from header to footer).
+    """
+    metadata = records.where(F.col("topic") == METADATA_TOPIC)
+    of_log = Window.partitionBy(*LOG_KEYS).orderBy("offset")
+    before = F.lag("offset").over(of_log)
+    log = (
+        metadata.where(F.col("kind").isNotNull() & ~F.col("is_snapshot"))
+        .withColumn("_is_gap", before.isNotNull() & (F.col("offset") != plus(before, 1)))
+        .groupBy(*LOG_KEYS)
+        .agg(
+            F.coalesce(F.max(F.when(F.col("_is_gap"), F.col("offset"))), F.min("offset")).alias(
+                "first_offset"
+            ),
+            F.max("offset").alias("last_offset"),
+            F.max("leader_epoch").alias("leader_epoch"),
+        )
+    )
+    header_ms = F.get_json_object("value_json", "$.lastContainedLogTimestamp").cast("long")
+    whole = (
+        metadata.where("is_snapshot")
+        .groupBy(*LOG_KEYS, "file", F.col("base_offset").alias("end_offset"))
+        .agg(
+            F.max(F.when(F.col("kind") == SNAPSHOT_HEADER_RECORD.name, header_ms)).alias("ms"),
+            F.max("leader_epoch").alias("leader_epoch"),
+            F.count_if(F.col("kind") == SNAPSHOT_FOOTER_RECORD.name).alias("_footers"),
+            F.count("problem").alias("_problems"),
+        )
+        .where("_footers > 0 AND _problems = 0 AND ms IS NOT NULL")
+    )
+    snapshots = whole.groupBy(*LOG_KEYS).agg(
+        F.sort_array(F.collect_list(F.struct("end_offset", "file", "ms"))).alias("snapshots"),
+        F.max("leader_epoch").alias("_epoch"),
+    )
+    both = metadata.select(*LOG_KEYS).distinct().join(log, list(LOG_KEYS), how="left")
+    return both.join(snapshots, list(LOG_KEYS), how="left").select(
+        *LOG_KEYS,
+        "first_offset",
+        "last_offset",
+        F.coalesce(F.greatest("leader_epoch", "_epoch"), F.lit(-1)).alias("leader_epoch"),
+        F.coalesce(
+            "snapshots", F.array().cast("array<struct<end_offset:long,file:string,ms:long>>")
+        ).alias("snapshots"),
+    )
+
+
+def resolve_moment(records: DataFrame, *, at_ms: int) -> DataFrame:
+    """Find the last offset of each cluster's metadata log before its first later record.
+
+    Needs: rows of ``internal_records``.
+    Gives: cluster, at_offset.
+    """
+    is_later = F.col("timestamp_ms") > at_ms
+    before_later = minus(F.min(F.when(is_later, F.col("offset"))), 1)
+    last_offset = F.coalesce(before_later, F.max("offset"))
+    of_log = (F.col("topic") == METADATA_TOPIC) & ~F.col("is_snapshot")
+    log = records.where(of_log & F.col("kind").isNotNull())
+    return log.groupBy("cluster").agg(last_offset.alias("at_offset"))
+
+
+def state_at(at: DataFrame) -> Transform:
+    """Keep the rows of a metadata table that held once the record at an offset was applied.
+
+    ``at``: cluster, at_offset; other clusters are left out.
+    """
+    has_begun = F.col("from_offset") <= F.col("at_offset")
+    has_ended = F.coalesce(F.col("until_offset") <= F.col("at_offset"), F.lit(False))
+
+    def transform(rows: DataFrame) -> DataFrame:
+        joined = rows.join(F.broadcast(at), "cluster", how="inner")
+        return joined.where(has_begun & ~has_ended).select(*rows.columns)
+
+    return transform
+
+
+def described(name: str) -> Transform:
+    """Describe the rows of a metadata table in one form, for all five tables.
+
+    Gives: cluster, kind (topic, partition, config, broker, feature), name, state (JSON of the
+        other columns), from_offset, from_ms, is_from_snapshot.
+    """
+    kind = name.removeprefix("metadata_").removesuffix("s")
+    names = {
+        "topic": F.col("topic"),
+        "partition": partition_name(),
+        "config": config_name(),
+        "broker": F.col("node_id").cast("string"),
+        "feature": F.col("name"),
+    }
+
+    def transform(rows: DataFrame) -> DataFrame:
+        state = [column for column in rows.columns if column not in ("cluster", *_HELD)]
+        return rows.select(
+            "cluster",
+            F.lit(kind).alias("kind"),
+            names[kind].alias("name"),
+            F.to_json(F.struct(*state), {"ignoreNullFields": "false"}).alias("state"),
+            "from_offset",
+            "from_ms",
+            "is_from_snapshot",
+        )
+
+    return transform
+
+
+def partition_name() -> Column:
+    """Return a partition's name as Kafka writes it."""
+    return F.concat_ws("-", "topic", F.col("partition").cast("string"))
+
+
+def config_name() -> Column:
+    """Return a config's name: of what it is, and its own."""
+    is_default = (F.col("resource_type") != TOPIC) & (F.col("resource_name") == "")
+    resource = F.when(is_default, F.lit("default")).otherwise(F.col("resource_name"))
+    return F.concat_ws(" ", F.regexp_replace("resource_type", "_", "-"), resource, "name")
+
+
+def decide_changes(*, since_ms: int | None) -> Transform:
+    """Tell which configs and leaders changed.
+
+    Needs: rows of ``config_steps`` and ``leader_steps``.
+    Gives: cluster, offset, ms, kind (config, leader), name, before, after (null: none), detail.
+    """
+    key = ("cluster", "kind", "name", "id")
+    in_order = Window.partitionBy(*key).orderBy("from_offset")
+    follows = F.lag("until_offset").over(in_order) == F.col("from_offset")
+    ends = F.col("until_offset").isNotNull() & ~F.coalesce(
+        F.lead("from_offset").over(in_order) == F.col("until_offset"), F.lit(False)
+    )
+
+    def transform(rows: DataFrame) -> DataFrame:
+        marked = rows.withColumns(
+            {
+                "before": F.when(follows, F.lag("value").over(in_order)),
+                "_detail_before": F.when(follows, F.lag("detail").over(in_order)),
+                "_ends": ends,
+            }
+        )
+        is_same = F.col("before").eqNullSafe(F.col("value"))
+        is_same = is_same & F.col("_detail_before").eqNullSafe(F.col("detail"))
+        began = marked.where(~F.col("is_from_snapshot") & ~is_same)
+        value, nothing = F.col("value"), F.lit(None).cast("string")
+        came = _changed_at("from", began, F.col("before"), value, F.col("detail"))
+        went = _changed_at("until", marked.where("_ends"), value, nothing, nothing)
+        both = came.unionByName(went)
+        return both if since_ms is None else both.where(F.col("ms") >= since_ms)
+
+    return transform
+
+
+def _changed_at(
+    end: str, rows: DataFrame, before: Column, after: Column, detail: Column
+) -> DataFrame:
+    """Return the changes with which rows begin (``from``) or end (``until``)."""
+    return rows.select(
+        "cluster",
+        F.col(f"{end}_offset").alias("offset"),
+        F.col(f"{end}_ms").alias("ms"),
+        "kind",
+        "name",
+        before.alias("before"),
+        after.alias("after"),
+        detail.alias("detail"),
+    )
+
+
+def config_steps(configs: DataFrame) -> DataFrame:
+    """Put rows of ``metadata_configs`` into the form that ``decide_changes`` needs.
+
+    Gives: cluster, kind, name, id (tells topics of one name apart), value, detail (what else is
+        told; null: nothing), from_offset, from_ms, until_offset, until_ms, is_from_snapshot.
+    """
+    return configs.select(
+        "cluster",
+        F.lit("config").alias("kind"),
+        config_name().alias("name"),
+        F.lit("").alias("id"),
+        "value",
+        F.lit(None).cast("string").alias("detail"),
+        *_HELD,
+    )
+
+
+def leader_steps(partitions: DataFrame) -> DataFrame:
+    """Put rows of ``metadata_partitions`` into the form of ``config_steps``."""
+    leader = F.col("leader")
+    return partitions.select(
+        "cluster",
+        F.lit("leader").alias("kind"),
+        partition_name().alias("name"),
+        F.col("topic_id").alias("id"),
+        F.when(leader == _NO_LEADER, "none").otherwise(leader.cast("string")).alias("value"),
+        F.concat(F.lit("leader epoch "), F.col("leader_epoch").cast("string")).alias("detail"),
+        *_HELD,
+    )

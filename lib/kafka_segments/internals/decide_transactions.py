@@ -1,0 +1,145 @@
+"""Decide which open transactions hang: what the logs have open, and what the coordinator says."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.generated.transactions import RECORDS
+from kafka_segments.internals.decide import partition_name
+from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+
+HANGING, OVERDUE, ENDING, ONGOING = "hanging", "overdue", "ending", "ongoing"
+TRANSACTIONS_TOPIC = "__transaction_state"
+_STATES = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
+    *("Dead", "PrepareEpochFence"),
+)
+_ONGOING, _PREPARED = "Ongoing", ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+_VALUE = (
+    "producerId long, producerEpoch int, transactionTimeoutMs long, transactionStatus int,"
+    " transactionPartitions array<struct<topic: string, partitionIds: array<int>>>,"
+    " transactionStartTimestampMs long"
+)
+_KIND = RECORDS[0].kind
+
+
+def coordinators_say(records: DataFrame) -> DataFrame:
+    """Return what the transaction coordinator's log says last of each transactional id.
+
+    Of several replicas the one that reaches furthest counts: another may hold what the cleaner has
+    removed there. An id whose last record is a tombstone has expired, and has no row.
+
+    Needs: rows of ``internal_records``.
+    Gives: cluster, transactional_id, producer_id, coordinator_epoch (the producer's, as the
+        coordinator has it), state, timeout_ms, coordinator_start_ms, partitions (names).
+    Source: TransactionState.
+    """
+    of_log = Window.partitionBy(*LOG_KEYS)
+    of_replicas = Window.partitionBy("cluster", "partition")
+    of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
+    last = (
+        records.where(F.col("topic") == TRANSACTIONS_TOPIC)
+        .withColumn("_replica", F.struct(F.max("offset").over(of_log), "broker_id", "log_dir"))
+        .withColumn("_furthest", F.max("_replica").over(of_replicas))
+        .where((F.col("_replica") == F.col("_furthest")) & (F.col("kind") == _KIND))
+        .where(F.col("key_json").isNotNull())
+        .withColumn("_turn", F.row_number().over(of_id))
+        .where("_turn = 1 AND NOT is_tombstone")
+        .withColumn("_value", F.from_json("value_json", _VALUE))
+    )
+    names = F.transform(
+        "_value.transactionPartitions",
+        lambda found: F.transform(
+            found["partitionIds"],
+            lambda number: F.concat_ws("-", found["topic"], number.cast("string")),
+        ),
+    )
+    return last.select(
+        "cluster",
+        F.get_json_object("key_json", "$.transactionalId").alias("transactional_id"),
+        F.col("_value.producerId").alias("producer_id"),
+        F.col("_value.producerEpoch").alias("coordinator_epoch"),
+        F.get(F.array(*map(F.lit, _STATES)), F.col("_value.transactionStatus")).alias("state"),
+        F.col("_value.transactionTimeoutMs").alias("timeout_ms"),
+        F.col("_value.transactionStartTimestampMs").alias("coordinator_start_ms"),
+        F.coalesce(F.flatten(names), F.array().cast("array<string>")).alias("partitions"),
+    )
+
+
+def with_producers(segments: DataFrame) -> Transform:
+    """Add to open transactions what the log says last of their producers.
+
+    Needs: the key of a log, producer_id; ``segments``: rows of ``segments`` with log_end_offset.
+    Gives: the same, and producer_epoch, last_ms, log_end_offset.
+    """
+    states = segments.select(*LOG_KEYS, "base_offset", "log_end_offset", F.inline("producers"))
+    last = states.groupBy(*LOG_KEYS, "producer_id").agg(
+        F.max_by("epoch", "base_offset").cast("int").alias("producer_epoch"),
+        F.max_by("timestamp_ms", "base_offset").alias("last_ms"),
+        F.first("log_end_offset").alias("log_end_offset"),
+    )
+
+    def transform(opened: DataFrame) -> DataFrame:
+        return opened.join(last, [*LOG_KEYS, "producer_id"], how="left")
+
+    return transform
+
+
+def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
+    """Decide of each transaction that a log has open whether anything will end it.
+
+    1. It is *hanging* if the coordinator has no transaction of this producer that goes on, or one
+       without this partition: nobody writes its marker.
+    2. It is *ending* if the coordinator has decided, and its marker is still to be written.
+    3. It is *overdue* if its timeout has passed: the coordinator aborts it once it runs.
+    4. Else it is *ongoing*.
+
+    Needs: the key of a log, producer_id, producer_epoch, first_offset (of the transaction), last_ms
+        (timestamp of the producer's last batch), log_end_offset; ``coordinators``: rows of
+        ``coordinators_say``.
+    Gives: cluster, topic, partition, broker_id (of the replica), producer_id, producer_epoch,
+        transactional_id (null: the coordinator knows none), state (of it; null: none), status,
+        since_ms, timeout_ms, first_offset, held_offsets (from it to the log's end),
+        is_first (it holds the last stable offset back), command (of a hanging one, that ends it).
+    Source: TransactionsCommand.FindHangingTransactionsCommand (4.3.1).
+    """
+    has_partition = F.array_contains("partitions", partition_name())
+    is_of_it = has_partition & (F.col("coordinator_epoch") >= F.col("producer_epoch"))
+    goes_on = F.coalesce(is_of_it & (F.col("state") == _ONGOING), F.lit(False))
+    is_ending = F.coalesce(is_of_it & F.col("state").isin(*_PREPARED), F.lit(False))
+    is_late = plus("coordinator_start_ms", "timeout_ms") < now_ms
+    status = (
+        F.when(is_ending, ENDING)
+        .when(goes_on & is_late, OVERDUE)
+        .when(goes_on, ONGOING)
+        .otherwise(HANGING)
+    )
+    in_log = Window.partitionBy(*LOG_KEYS)
+    since = F.when(goes_on | is_ending, F.col("coordinator_start_ms")).otherwise(F.col("last_ms"))
+
+    def transform(opened: DataFrame) -> DataFrame:
+        known = F.broadcast(coordinators)
+        return opened.join(known, ["cluster", "producer_id"], how="left").select(
+            *("cluster", "topic", "partition", "broker_id", "producer_id", "producer_epoch"),
+            *("transactional_id", "state"),
+            status.alias("status"),
+            since.alias("since_ms"),
+            "timeout_ms",
+            "first_offset",
+            minus("log_end_offset", "first_offset").alias("held_offsets"),
+            (F.col("first_offset") == F.min("first_offset").over(in_log)).alias("is_first"),
+            F.when(status == HANGING, _abort()).alias("command"),
+        )
+
+    return transform
+
+
+def _abort() -> Column:
+    return F.concat(
+        F.lit("kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic "),
+        "topic",
+        F.lit(" --partition "),
+        F.col("partition").cast("string"),
+        F.lit(" --start-offset "),
+        F.col("first_offset").cast("string"),
+    )

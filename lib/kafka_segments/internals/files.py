@@ -1,0 +1,134 @@
+"""Find the files of the internal topics: their segments, and the metadata log's snapshots."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.errors import SourceError
+from kafka_segments.generated import records
+from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import file_path, with_broker
+from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.packing import Load
+from kafka_segments.storage.files import list_folder, place
+from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.wire.names import METADATA_TOPIC, FolderState
+
+INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
+# Of the offset that the snapshot ends before, and the epoch of its last record.
+# Source: Snapshots.filenameFromSnapshotId.
+_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
+_OF_FILES = ("file", "path", "is_snapshot", "is_active", "base_offset", "size_bytes", "mtime_ns")
+FILE_COLUMNS = (*LOG_KEYS, *_OF_FILES)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the internal topics lie, and whose they are.
+
+    Attributes:
+        sources: log directories, folders of several, or folders of partitions; absolute URIs.
+        topics: only these internal topics.
+        cluster: name of the cluster; None: as meta.properties says.
+        broker_id: None: as meta.properties says.
+        follow_links: symbolic links below the sources are followed.
+    """
+
+    sources: tuple[str, ...]
+    topics: tuple[str, ...] = INTERNAL_TOPICS
+    cluster: str | None = None
+    broker_id: int | None = None
+    follow_links: bool = False
+
+
+class InternalFiles(NamedTuple):
+    """Rows of ``FILE_COLUMNS``, and how many folders or links nobody looked into."""
+
+    files: DataFrame
+    unseen: int
+
+
+def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> InternalFiles:
+    """List the sources for the files of internal topics.
+
+    Folders marked -delete, -stray and -future are left out: a broker does not serve them.
+    """
+    listed, loads = list_sources(spark, origin.sources, caches, follow_links=origin.follow_links)
+    logs = (
+        listed.where(F.col("topic").isin(*origin.topics))
+        .where(F.col("folder_state") == FolderState.LIVE.value)
+        .transform(with_broker(listed, cluster=origin.cluster, broker_id=origin.broker_id))
+    )
+    segments = logs.where(F.col("kind") == kinds.SEGMENT).select(
+        *LOG_KEYS,
+        F.col("name").alias("file"),
+        file_path().alias("path"),
+        F.lit(False).alias("is_snapshot"),
+        "is_active",
+        "base_offset",
+        "size_bytes",
+        "mtime_ns",
+    )
+    of_metadata = (F.col("kind") == kinds.LOG) & (F.col("topic") == METADATA_TOPIC)
+    snapshots = (
+        logs.where(of_metadata)
+        .select(*LOG_KEYS, file_path().alias("folder"))
+        .mapInArrow(_list_snapshots, segments.schema)
+    )
+    files = segments.unionByName(snapshots).dropDuplicates(["path"]).persist()
+    caches.callback(files.unpersist)
+    unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
+    return InternalFiles(files, unseen)
+
+
+def parse_snapshot_name(name: str) -> int | None:
+    """Return the offset that a snapshot ends before, by its file name; None: it is none."""
+    match = _SNAPSHOT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def _list_snapshots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """List the snapshots in folders of the metadata log; a folder that has gone has none."""
+    for batch in batches:
+        rows = [row for log in batch.to_pylist() for row in _snapshots(log)]
+        yield pa.RecordBatch.from_pylist(rows, schema=_schema(batch.schema))
+
+
+def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:
+    folder = str(log["folder"])
+    try:
+        entries = list_folder(place(folder))
+    except SourceError:
+        return
+    for entry in entries:
+        end_offset = None if entry.is_folder else parse_snapshot_name(entry.name)
+        if end_offset is not None:
+            yield {
+                **{key: log[key] for key in LOG_KEYS},
+                "file": entry.name,
+                "path": f"{folder}/{entry.name}",
+                "is_snapshot": True,
+                "is_active": False,
+                "base_offset": end_offset,
+                "size_bytes": entry.size_bytes,
+                "mtime_ns": entry.mtime_ns,
+            }
+
+
+def _schema(keys: pa.Schema) -> pa.Schema:
+    types: Sequence[tuple[str, pa.DataType]] = [
+        ("file", pa.string()),
+        ("path", pa.string()),
+        ("is_snapshot", pa.bool_()),
+        ("is_active", pa.bool_()),
+        ("base_offset", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("mtime_ns", pa.int64()),
+    ]
+    return pa.schema([*(keys.field(key) for key in LOG_KEYS), *(pa.field(*pair) for pair in types)])

@@ -1,0 +1,83 @@
+"""Which replica of the metadata log tells the history of a cluster, and from where."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Snapshot(NamedTuple):
+    """A snapshot that was read from header to footer.
+
+    ``end_offset`` is the first offset that it does not contain, ``ms`` the timestamp of the last
+    record that it does, ``keys`` name the replica of the log beside which it lies.
+    """
+
+    end_offset: int
+    file: str
+    ms: int
+    keys: tuple[Any, ...]
+
+
+class MetadataLog(NamedTuple):
+    """A replica of the metadata log.
+
+    ``keys`` name it; ``first_offset`` and ``last_offset`` bound the records that end it without a
+    gap, and are None where it has none.
+    """
+
+    keys: tuple[Any, ...]
+    first_offset: int | None
+    last_offset: int | None
+    leader_epoch: int
+    snapshots: tuple[Snapshot, ...]
+
+
+class HistoryStart(NamedTuple):
+    """Where the history begins: with a snapshot (None: with nothing), then records from an offset.
+
+    ``from_offset`` is the first offset of the log that is applied.
+    """
+
+    log: MetadataLog
+    snapshot: Snapshot | None
+    from_offset: int
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset that the history does not reach."""
+        last = self.log.last_offset
+        return self.from_offset if last is None else max(self.from_offset, last + 1)
+
+
+def choose_start(logs: Sequence[MetadataLog]) -> HistoryStart | None:
+    """Choose a replica of a cluster, and the earliest state that goes on in it without a gap.
+
+    1. The replica of the last leader epoch and then of the greatest end has all that was
+       committed, as in an election. Of equal ones the one is taken whose history begins first.
+    2. A log that begins at offset 0 begins with nothing.
+    3. Else the first snapshot counts behind which the log has every record. Snapshots hold what
+       was committed, so one of another replica is as good.
+    4. Where there is none, the last snapshot is all that is known.
+
+    None: no replica has a state to begin with.
+    """
+    snapshots = sorted(snapshot for log in logs for snapshot in log.snapshots)
+    starts = [start for log in logs if (start := _start(log, snapshots)) is not None]
+    return min(starts, key=_rank, default=None)
+
+
+def _start(log: MetadataLog, snapshots: Sequence[Snapshot]) -> HistoryStart | None:
+    if log.first_offset == 0:
+        return HistoryStart(log, None, 0)
+    if log.first_offset is not None and log.last_offset is not None:
+        reached = range(log.first_offset, log.last_offset + 2)
+        for snapshot in snapshots:
+            if snapshot.end_offset in reached:
+                return HistoryStart(log, snapshot, snapshot.end_offset)
+    last = snapshots[-1] if snapshots else None
+    if last is None or (log.last_offset is not None and last.end_offset <= log.last_offset):
+        return None
+    return HistoryStart(log, last, last.end_offset)
+
+
+def _rank(start: HistoryStart) -> tuple[Any, ...]:
+    return (-start.log.leader_epoch, -start.end_offset, start.from_offset, start.log.keys)

@@ -1,0 +1,97 @@
+"""Internals: read the internal topics into tables, and the metadata log's history out of them."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.internals.decide import changed_logs, sum_by_log
+from kafka_segments.internals.files import Origin, find_files
+from kafka_segments.internals.tasks import read_records
+from kafka_segments.internals.write_history import write_history
+from kafka_segments.sources.broker_identity import lies_below
+from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.statements import sql_text
+from kafka_segments.wire.names import METADATA_TOPIC
+
+
+@dataclass(frozen=True)
+class InternalsOptions:
+    """What is read, and the tables that it goes into, an absolute URI."""
+
+    warehouse: str
+    origin: Origin
+
+
+class Reading(NamedTuple):
+    """What a run read.
+
+    Attributes:
+        sums: the columns of ``sum_by_log``, of all logs below the sources.
+        changed: how many logs were read, or gone; the others are as the tables have them.
+        unseen: how many folders or links nobody looked into.
+        problems: what the history of the metadata lacks.
+    """
+
+    sums: DataFrame
+    changed: int
+    unseen: int
+    problems: tuple[str, ...]
+
+
+def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
+    """Read the logs that changed; replace their rows, and the history of their clusters.
+
+    ``internal_records`` is written last: its rows say what is done.
+    """
+    tables, origin = Warehouse(spark, options.warehouse), options.origin
+    tables.create(INTERNAL_RECORDS)
+    found = find_files(spark, origin, caches)
+    changed = found.files.transform(changed_logs(_below(tables, origin))).collect()
+    problems: Sequence[str] = ()
+    if changed:
+        of_logs = spark.createDataFrame([tuple(row) for row in changed], _KEYS)
+        files = found.files.join(F.broadcast(of_logs), list(LOG_KEYS), how="left_semi")
+        metadata = read_records(files.where(F.col("topic") == METADATA_TOPIC)).persist()
+        caches.callback(metadata.unpersist)
+        others = read_records(files.where(F.col("topic") != METADATA_TOPIC))
+        clusters = sorted({row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC})
+        if clusters:
+            kept = tables.read(INTERNAL_RECORDS).where(F.col("topic") == METADATA_TOPIC)
+            unchanged = kept.join(F.broadcast(of_logs), list(LOG_KEYS), how="left_anti")
+            problems = write_history(tables, metadata.unionByName(unchanged), clusters, caches)
+        rows = metadata.unionByName(others)
+        tables.fill(INTERNAL_RECORDS, rows, where=log_condition(changed))
+    sums = _below(tables, origin).transform(sum_by_log)
+    return Reading(sums, len(changed), found.unseen, tuple(problems))
+
+
+_KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
+
+
+def log_condition(logs: Sequence[Row]) -> str:
+    """Return the SQL condition that a row is of one of the logs, given by their keys."""
+    partitions: dict[tuple[Any, ...], list[int]] = {}
+    for log in logs:
+        keys = tuple(log[key] for key in LOG_KEYS[:-1])
+        partitions.setdefault(keys, []).append(log["partition"])
+    return " OR ".join(
+        f"(cluster = {sql_text(cluster)} AND broker_id = {broker_id}"
+        f" AND log_dir = {sql_text(log_dir)} AND topic = {sql_text(topic)}"
+        f" AND partition IN ({', '.join(map(str, sorted(numbers)))}))"
+        for (cluster, broker_id, log_dir, topic), numbers in sorted(partitions.items())
+    )
+
+
+def _below(tables: Warehouse, origin: Origin) -> DataFrame:
+    """Return the rows that the tables have now of the logs below the sources."""
+    folder = F.concat_ws(
+        "/", "log_dir", F.concat_ws("-", "topic", F.col("partition").cast("string"))
+    )
+    of_topics = F.col("topic").isin(*origin.topics)
+    return tables.read(INTERNAL_RECORDS).where(of_topics & lies_below(folder, origin.sources))

@@ -1,0 +1,138 @@
+"""The metadata of clusters as of an offset or a moment, and what changed, out of the tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.errors import UsageError
+from kafka_segments.internals.decide import (
+    config_steps,
+    decide_changes,
+    described,
+    leader_steps,
+    resolve_moment,
+    state_at,
+)
+from kafka_segments.tables.catalog import (
+    INTERNAL_RECORDS,
+    METADATA_CONFIGS,
+    METADATA_PARTITIONS,
+    METADATA_TABLES,
+    Table,
+)
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.wire.moments import moment_text, parse_point
+
+_MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """An offset of the metadata log or a moment in ms; one of the two is None."""
+
+    offset: int | None = None
+    ms: int | None = None
+
+    def __str__(self) -> str:
+        return f"offset {self.offset}" if self.ms is None else moment_text(self.ms)
+
+
+def parse_as_of(text: str, *, now_ms: int) -> AsOf:
+    """Parse what ``--at`` takes: digits alone are an offset.
+
+    Raises:
+        UsageError: it is neither an offset nor a moment.
+    """
+    if text.isascii() and text.isdigit() and int(text) <= _MAX_INT64:
+        return AsOf(offset=int(text))
+    return AsOf(ms=parse_point("--at", text, now_ms=now_ms))
+
+
+@dataclass(frozen=True)
+class StateOptions:
+    """Which metadata is told: of the tables at an absolute URI, of one cluster or (None) of all."""
+
+    warehouse: str
+    as_of: AsOf
+    cluster: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangesOptions:
+    """Which changes are told: from a moment in ms on, or (None) all; see ``StateOptions``."""
+
+    warehouse: str
+    since_ms: int | None = None
+    cluster: str | None = None
+
+
+def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
+    """Return the metadata that held as of an offset or a moment: the columns of ``described``.
+
+    Raises:
+        UsageError: the tables have no history of metadata, or it begins later.
+    """
+    read = _reader(Warehouse(spark, options.warehouse), options.cluster)
+    as_of = options.as_of
+    firsts = (read(table).select("cluster", "from_offset", "from_ms") for table in METADATA_TABLES)
+    begins = reduce(DataFrame.unionByName, firsts).groupBy("cluster")
+    first = {
+        row["cluster"]: row
+        for row in begins.agg(
+            F.min_by("from_ms", "from_offset").alias("ms"), F.min("from_offset").alias("offset")
+        ).collect()
+    }
+    if not first:
+        raise UsageError(_no_metadata(options.warehouse, options.cluster))
+    at = dict.fromkeys(first, as_of.offset)
+    if as_of.ms is not None:
+        resolved = resolve_moment(read(INTERNAL_RECORDS), at_ms=as_of.ms).collect()
+        at |= {row["cluster"]: row["at_offset"] for row in resolved if row["cluster"] in first}
+    for name, row in first.items():
+        offset = at[name]
+        if offset is None or offset < row["offset"]:
+            raise UsageError(
+                f"--at {as_of}: the history of cluster {name or '(no name)'} begins at offset"
+                f" {row['offset']}, {moment_text(row['ms'])}"
+            )
+    asked = spark.createDataFrame(sorted(at.items()), "cluster string, at_offset long")
+    states = (
+        read(table).transform(state_at(asked)).transform(described(table.name))
+        for table in METADATA_TABLES
+    )
+    return reduce(DataFrame.unionByName, states)
+
+
+def run_changes(spark: SparkSession, options: ChangesOptions) -> DataFrame:
+    """Return the changes of configs and leaders: the columns of ``decide_changes``.
+
+    Raises:
+        UsageError: the tables have no history of metadata.
+    """
+    read = _reader(Warehouse(spark, options.warehouse), options.cluster)
+    steps = read(METADATA_CONFIGS).transform(config_steps)
+    leaders = read(METADATA_PARTITIONS).transform(leader_steps)
+    return steps.unionByName(leaders).transform(decide_changes(since_ms=options.since_ms))
+
+
+def _reader(tables: Warehouse, cluster: str | None) -> Callable[[Table], DataFrame]:
+    """Return what reads the rows of a table, of one cluster or of all."""
+
+    def read(table: Table) -> DataFrame:
+        if tables.version(table) is None:
+            raise UsageError(_no_metadata(tables.root, cluster))
+        rows = tables.read(table)
+        return rows if cluster is None else rows.where(F.col("cluster") == cluster)
+
+    return read
+
+
+def _no_metadata(warehouse: str, cluster: str | None) -> str:
+    of_cluster = "" if cluster is None else f" of cluster {cluster}"
+    return (
+        f"{warehouse} has no metadata{of_cluster}: run `kafka-segments internals --source` on a log"
+        " directory with __cluster_metadata-0"
+    )

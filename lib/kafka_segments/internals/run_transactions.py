@@ -1,0 +1,56 @@
+"""Open transactions: hold what the logs have open against the transaction coordinator's log."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.errors import UsageError
+from kafka_segments.internals.decide_transactions import (
+    TRANSACTIONS_TOPIC,
+    coordinators_say,
+    decide_transactions,
+    with_producers,
+)
+from kafka_segments.search.decide.logs import open_transactions
+from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
+
+
+@dataclass(frozen=True)
+class TransactionsOptions:
+    """Which open transactions are told: of the chosen logs of a warehouse, an absolute URI.
+
+    ``now_ms`` is the run's clock.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    now_ms: int
+
+
+def run_transactions(
+    spark: SparkSession, options: TransactionsOptions, caches: ExitStack
+) -> DataFrame:
+    """Return the transactions that are open: the columns of ``decide_transactions``.
+
+    One replica of each partition is looked at.
+
+    Raises:
+        UsageError: the tables have no records of the transaction coordinator.
+    """
+    records = Warehouse(spark, options.warehouse).read(INTERNAL_RECORDS)
+    if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
+        raise UsageError(
+            f"{options.warehouse} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
+            " internals --source` on the log directories of the brokers that have it"
+        )
+    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
+    segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
+    opened = segments.transform(open_transactions()).transform(with_producers(segments))
+    decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
+    return opened.transform(decide)

@@ -1,0 +1,132 @@
+"""Write the history of clusters' metadata: fold the best replica of each, fill the tables."""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from kafka_segments.internals.decide import sum_metadata_logs
+from kafka_segments.internals.history_start import (
+    HistoryStart,
+    MetadataLog,
+    Snapshot,
+    choose_start,
+)
+from kafka_segments.internals.metadata_history import PROBLEMS
+from kafka_segments.internals.tasks_history import fold_history
+from kafka_segments.tables.catalog import METADATA_TABLES, Table
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.statements import in_any
+
+_MOST_TOLD = 20
+_HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
+
+
+def write_history(
+    tables: Warehouse, records: DataFrame, clusters: Sequence[str], caches: ExitStack
+) -> list[str]:
+    """Fold the metadata logs of some clusters, and replace their rows of the metadata tables.
+
+    ``records``: the rows of ``internal_records`` of all metadata logs. Return what the history
+    lacks, in words.
+    """
+    of_clusters = records.where(F.col("cluster").isin(*clusters))
+    problems, starts = [], []
+    logs = [_metadata_log(row) for row in of_clusters.transform(sum_metadata_logs).collect()]
+    for cluster in clusters:
+        start = choose_start([log for log in logs if log.keys[0] == cluster])
+        if start is None:
+            problems.append(_no_start(cluster, [log for log in logs if log.keys[0] == cluster]))
+        else:
+            starts.append(start)
+    history = None
+    if starts:
+        applied = [of_clusters.transform(_applied(start)) for start in starts]
+        history = fold_history(reduce(DataFrame.unionByName, applied)).persist()
+        caches.callback(history.unpersist)
+        for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
+            found = json.loads(row["values"])["problem"]
+            problems.append(f"cluster {row['cluster'] or '(no name)'}: {found}")
+
+    def write(table: Table) -> None:
+        tables.create(table)
+        rows = tables.read(table).limit(0) if history is None else _rows_of(history, table)
+        tables.fill(table, rows, where=in_any("cluster", clusters))
+
+    with ThreadPoolExecutor(len(METADATA_TABLES)) as pool:  # each is several short queries
+        list(pool.map(write, METADATA_TABLES))
+    return problems
+
+
+def _metadata_log(row: Row) -> MetadataLog:
+    keys = tuple(row[key] for key in LOG_KEYS)
+    return MetadataLog(
+        keys=keys,
+        first_offset=row["first_offset"],
+        last_offset=row["last_offset"],
+        leader_epoch=row["leader_epoch"],
+        snapshots=tuple(
+            Snapshot(one.end_offset, one.file, one.ms, keys) for one in row["snapshots"]
+        ),
+    )
+
+
+def _applied(start: HistoryStart) -> Transform:
+    """Keep the records that tell a history, with the point at which each is applied."""
+    snapshot = start.snapshot
+    is_of_log = ~F.col("is_snapshot") & (F.col("offset") >= start.from_offset)
+    is_of_log = is_of_log & _is_of(start.log.keys)
+    is_of_snapshot = F.lit(False)
+    point_offset, point_ms = F.col("offset"), F.col("timestamp_ms")
+    if snapshot is not None:
+        is_of_snapshot = (F.col("file") == snapshot.file) & _is_of(snapshot.keys)
+        point_offset = F.when(F.col("is_snapshot"), snapshot.end_offset - 1).otherwise(point_offset)
+        point_ms = F.when(F.col("is_snapshot"), snapshot.ms).otherwise(point_ms)
+
+    def transform(records: DataFrame) -> DataFrame:
+        is_applied = F.col("problem").isNull() & F.col("value_json").isNotNull()
+        return records.where((is_of_log | is_of_snapshot) & is_applied).select(
+            "cluster",
+            "is_snapshot",
+            "row",
+            "kind",
+            "value_json",
+            point_offset.cast("long").alias("point_offset"),
+            point_ms.cast("long").alias("point_ms"),
+        )
+
+    return transform
+
+
+def _is_of(keys: Sequence[Any]) -> Column:
+    """Tell whether a row is of the log that these keys name."""
+    is_of = F.lit(True)
+    for key, value in zip(LOG_KEYS, keys, strict=True):
+        is_of = is_of & (F.col(key) == value)
+    return is_of
+
+
+def _rows_of(history: DataFrame, table: Table) -> DataFrame:
+    values = StructType([f for f in table.schema if f.name not in ("cluster", *_HELD)])
+    return (
+        history.where(F.col("table") == table.name)
+        .withColumn("values", F.from_json("values", values))
+        .select("cluster", "values.*", *_HELD)
+    )
+
+
+def _no_start(cluster: str, logs: Sequence[MetadataLog]) -> str:
+    firsts = [log.first_offset for log in logs if log.first_offset is not None]
+    begins = f"goes on from offset {min(firsts)}" if firsts else "has no records"
+    return (
+        f"cluster {cluster or '(no name)'}: its metadata cannot be told: the log {begins}, and no"
+        " whole snapshot ends there or behind it. Add the log directory of another controller or"
+        " broker as --source"
+    )

@@ -1,0 +1,330 @@
+"""The verb on log directories made for it: tables, second runs, states, changes, damage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+import metadata_logs as made
+from kafka_segments.cli import cli
+from kafka_segments.retention.command_options import load_configs
+from kafka_segments.settings import Settings
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_configs import NoMetadataConfigsError, read_metadata_configs
+from kafka_segments.topic_configs import TopicConfigs
+
+pytestmark = pytest.mark.spark
+
+FIRST = [
+    made.no_op(),
+    made.feature("metadata.version", 25),
+    made.topic("orders", 7),
+    made.partition(7, 0),
+    made.config("orders", "retention.ms", "1000"),
+]
+LATER = [
+    made.leader(7, 0, 2),
+    made.config("", "log.retention.ms", "50", kind=4),
+    made.config("orders", "retention.ms", "2000"),
+    made.topic("gone", 8),
+    made.partition(8, 0),
+    made.remove_topic(8),
+    made.config("orders", "retention.ms", None),
+]
+STATE_AT_4 = [
+    made.feature("metadata.version", 25),
+    made.topic("orders", 7),
+    made.partition(7, 0),
+    made.config("orders", "retention.ms", "1000"),
+]
+SEGMENT_0, SEGMENT_5 = f"{0:020d}.log", f"{5:020d}.log"
+SNAPSHOT_5 = f"{5:020d}-{1:010d}.checkpoint"
+FILES = {
+    SEGMENT_0: made.log_bytes(FIRST),
+    SEGMENT_5: made.log_bytes(LATER, base_offset=5),
+    SNAPSHOT_5: made.snapshot_bytes(STATE_AT_4, end_offset=5),
+}
+METADATA = ("metadata_topics", "metadata_partitions", "metadata_configs", "metadata_features")
+
+
+def _run(*arguments: object) -> Any:
+    return CliRunner().invoke(cli, ["internals", *map(str, arguments)], catch_exceptions=False)
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _versions(spark: SparkSession, warehouse: Path) -> list[int | None]:
+    found = Warehouse(spark, str(warehouse))
+    return [found.version(table) for table in (tables.INTERNAL_RECORDS, *tables.METADATA_TABLES)]
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made.log_dir(tmp_path_factory.mktemp("disk"), FILES)
+
+
+@pytest.fixture(scope="module")
+def read(spark: SparkSession, disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse into which the log directory was read once."""
+    warehouse = tmp_path_factory.mktemp("internals") / "warehouse"
+    done = _run("--source", disk, "--warehouse", warehouse, "--output", "json")
+    assert done.exit_code == 0, done.stderr
+    assert _lines(done.stdout) == [
+        {
+            "cluster": made.CLUSTER,
+            "broker_id": 1,
+            "log_dir": str(disk),
+            "topic": "__cluster_metadata",
+            "partition": 0,
+            "records": 12,
+            "tombstones": 0,
+            "unknown": 0,
+            "unreadable": 0,
+            "findings": 0,
+            "snapshots": 1,
+            "from_offset": 0,
+            "to_offset": 11,
+            "from_ms": made.START_MS,
+            "to_ms": made.START_MS + 11_000,
+        }
+    ]
+    return warehouse
+
+
+def test_a_second_run_writes_nothing_and_says_the_same(
+    spark: SparkSession, read: Path, disk: Path
+) -> None:
+    before = _versions(spark, read)
+
+    done = _run("--source", disk, "--warehouse", read)
+
+    assert done.exit_code == 0
+    assert "1 logs, 0 of them read, 12 records; 0 places unreadable" in done.stderr
+    assert done.stdout.split()[-7:-2] == ["1", "0", "11", "2023-11-14", "22:13:20"]
+    assert _versions(spark, read) == before
+
+
+def test_rows_hold_from_an_offset_and_a_time_until_another(spark: SparkSession, read: Path) -> None:
+    configs = Warehouse(spark, str(read)).read(tables.METADATA_CONFIGS).orderBy("from_offset")
+    partitions = Warehouse(spark, str(read)).read(tables.METADATA_PARTITIONS)
+
+    assert [
+        made.row(row, "resource_type", "value", "from_offset", "until_offset", "is_from_snapshot")
+        for row in configs.collect()
+    ] == [
+        ("topic", "1000", 4, 7, False),
+        ("broker", "50", 6, None, False),
+        ("topic", "2000", 7, 11, False),
+    ]
+    found = partitions.orderBy("from_offset").collect()
+    assert [
+        made.row(row, "topic", "leader", "leader_epoch", "isr", "from_ms", "until_ms")
+        for row in found
+    ] == [
+        ("orders", 1, 0, [1, 2], made.START_MS + 3_000, made.START_MS + 5_000),
+        ("orders", 2, 1, [1, 2], made.START_MS + 5_000, None),
+        ("gone", 1, 0, [1, 2], made.START_MS + 9_000, made.START_MS + 10_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at", "names"),
+    [
+        (2, {"orders"}),
+        (4, {"orders", "orders-0", "topic orders retention.ms"}),
+        (9, {"orders", "orders-0", "topic orders retention.ms", "broker default log.retention.ms",
+             "gone", "gone-0"}),
+        ("2023-11-14T22:13:24.500Z", {"orders", "orders-0", "topic orders retention.ms"}),
+        ("now", {"orders", "orders-0", "broker default log.retention.ms"}),
+    ],
+)  # fmt: skip
+def test_the_state_is_that_of_an_offset_or_a_moment(
+    spark: SparkSession, read: Path, at: object, names: set[str]
+) -> None:
+    done = _run("--at", at, "--warehouse", read, "--output", "json")
+
+    assert done.exit_code == 0
+    assert {line["name"] for line in _lines(done.stdout)} == names | {"metadata.version"}
+
+
+def test_a_state_is_printed_as_a_table(spark: SparkSession, read: Path) -> None:
+    done = _run("--at", 4, "--warehouse", read)
+
+    lines = {line.split()[0]: " ".join(line.split()) for line in done.stdout.splitlines()}
+    assert lines["config"] == "config topic orders retention.ms 1000 4 2023-11-14 22:13:24"
+    assert lines["feature"] == "feature metadata.version level=25 1 2023-11-14 22:13:21"
+    assert lines["partition"] == (
+        "partition orders-0 replicas=[1,2] isr=[1,2] leader=1 leader_epoch=0 partition_epoch=0"
+        " 3 2023-11-14 22:13:23"
+    )
+
+
+@pytest.mark.parametrize("at", [0, "2023-11-14T22:13:19Z"])
+def test_a_state_before_the_history_is_refused(spark: SparkSession, read: Path, at: object) -> None:
+    done = _run("--at", at, "--warehouse", read)
+
+    assert done.exit_code == 2
+    assert f"the history of cluster {made.CLUSTER} begins at offset 1, 2023-11" in done.stderr
+
+
+def test_changes_are_those_of_configs_and_leaders(spark: SparkSession, read: Path) -> None:
+    done = _run("changed", "--warehouse", read, "--output", "json")
+
+    found = [
+        made.row(line, "offset", "kind", "name", "before", "after") for line in _lines(done.stdout)
+    ]
+    assert found == [
+        (3, "leader", "orders-0", None, "1"),
+        (4, "config", "topic orders retention.ms", None, "1000"),
+        (5, "leader", "orders-0", "1", "2"),
+        (6, "config", "broker default log.retention.ms", None, "50"),
+        (7, "config", "topic orders retention.ms", "1000", "2000"),
+        (9, "leader", "gone-0", None, "1"),
+        (10, "leader", "gone-0", "1", None),
+        (11, "config", "topic orders retention.ms", "2000", None),
+    ]
+
+
+def test_changes_since_a_moment_are_printed_as_a_table(spark: SparkSession, read: Path) -> None:
+    done = _run("changed", "--since", made.START_MS + 11_000, "--warehouse", read)
+
+    assert done.stdout.splitlines()[-1].split() == [
+        *("11", "2023-11-14", "22:13:31", "config", "topic", "orders", "retention.ms"),
+        *("2000", "-", "-"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "found"),
+    [
+        (4_000, [("topic", "orders", "1000")]),
+        (6_999, [("broker", "", "50"), ("topic", "orders", "1000")]),
+        (7_000, [("broker", "", "50"), ("topic", "orders", "2000")]),
+        (60_000, [("broker", "", "50")]),
+    ],
+)
+def test_the_settings_of_a_moment_are_told_without_spark(
+    read: Path, after_ms: int, found: list[tuple[str, ...]]
+) -> None:
+    configs = read_metadata_configs(str(read), at_ms=made.START_MS + after_ms)
+
+    assert configs is not None
+    assert configs.cluster == made.CLUSTER
+    assert [(one.resource_type, one.resource_name, one.value) for one in configs.configs] == found
+
+
+def test_no_settings_are_told_where_there_are_none_or_later_ones(
+    read: Path, tmp_path: Path
+) -> None:
+    assert read_metadata_configs(str(tmp_path), at_ms=made.START_MS) is None
+    message = "the history of its metadata begins at 2023-11-14 22:13:21.000 UTC, after 2023-11-14"
+    with pytest.raises(NoMetadataConfigsError, match=message):
+        read_metadata_configs(str(read), at_ms=made.START_MS)
+
+
+def test_retention_takes_the_settings_of_its_moment_and_a_file_wins(
+    read: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "configs.txt"
+    file.write_text("Dynamic configs for topic orders are:\n  retention.ms=3\n")
+    settings, at = Settings.load(None, []), made.START_MS + 8_000
+
+    def load(*files: Path, now_ms: int = at) -> TopicConfigs:
+        return load_configs(
+            settings,
+            topic_configs=files,
+            server_properties=None,
+            warehouse=str(read),
+            now_ms=now_ms,
+        )
+
+    told, other = load().resolve("orders", 1), load().resolve("other", 1)
+    place = "metadata log, offset 7, since 2023-11-14 22:13:27.000 UTC"
+    assert told["retention_ms"] == (2_000, f"topic: {place}")
+    assert other["retention_ms"].value == 50
+    said = "settings of 1 topics and 0 brokers and of the cluster taken from the metadata log of"
+    assert f"{said} cluster {made.CLUSTER}, 2023-11-14 22:13:28.000 UTC" in capsys.readouterr().err
+    assert load(file).resolve("orders", 1)["retention_ms"].value == 3
+    early = load(now_ms=made.START_MS).resolve("orders", 1)
+    assert early["retention_ms"].level == "Kafka's default"
+    assert "topics' settings are not taken from there; give --topic-configs" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.slow
+def test_a_log_that_changed_is_read_anew_one_without_its_begin_goes_by_a_snapshot_and_one_goes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    disk, warehouse = made.log_dir(tmp_path / "disk", FILES), tmp_path / "warehouse"
+    log = disk / "__cluster_metadata-0"
+    _run("--source", disk, "--warehouse", warehouse)
+    (log / SEGMENT_0).unlink()
+    longer = made.log_bytes([*LATER, made.feature("group.version", 1)], base_offset=5)
+    (log / SEGMENT_5).write_bytes(longer)
+
+    done = _run("--source", disk, "--warehouse", warehouse, "--at", 12, "--output", "json")
+
+    lines = _lines(done.stdout)
+    assert "1 logs, 1 of them read, 8 records" in done.stderr
+    assert {line["name"]: line["is_from_snapshot"] for line in lines} == {
+        "broker default log.retention.ms": False,
+        "group.version": False,
+        "metadata.version": True,
+        "orders": True,
+        "orders-0": False,
+    }
+    refused = _run("--warehouse", warehouse, "--at", 3)
+    assert "begins at offset 4, 2023-11-14 22:13:24.000 UTC" in refused.stderr
+    for name in (SEGMENT_5, SNAPSHOT_5):
+        (log / name).unlink()
+    gone = _run("--source", disk, "--warehouse", warehouse)
+    assert "0 logs, 1 of them read, 0 records" in gone.stderr
+    assert f"cluster {made.CLUSTER}: its metadata cannot be told: the log has no records" in (
+        gone.stderr
+    )
+    assert gone.exit_code == 1
+
+
+def test_damage_is_told_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    torn, spoiled = bytearray(FILES[SEGMENT_0]), bytearray(FILES[SNAPSHOT_5])
+    torn[-1] ^= 1
+    spoiled[-1] ^= 1
+    half = FILES[SEGMENT_5][: len(FILES[SEGMENT_5]) - 5]
+    damaged = {SEGMENT_0: bytes(torn), SEGMENT_5: half, SNAPSHOT_5: bytes(spoiled)}
+    one = made.log_dir(tmp_path / "one", damaged)
+    sound = made.log_dir(tmp_path / "two", {SNAPSHOT_5: FILES[SNAPSHOT_5]}, node=2)
+    warehouse = tmp_path / "warehouse"
+
+    arguments = ("--source", one, "--source", sound, "--warehouse", warehouse)
+    done = _run(*arguments, "--at", "now", "--output", "json")
+
+    assert done.exit_code == 1
+    assert "2 logs, 2 of them read, 10 records; 3 places unreadable, 2 of them findings" in (
+        done.stderr
+    )
+    assert {line["name"]: line["from_offset"] for line in _lines(done.stdout)} == {
+        "broker default log.retention.ms": 6,
+        "metadata.version": 4,
+        "orders": 4,
+        "orders-0": 5,
+        "topic orders retention.ms": 7,
+    }
+
+
+def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+
+    for arguments, message in (
+        ([], "nothing to read and nothing to print: give --source, --at, or both"),
+        (["--source", tmp_path, "--topic", "orders"], "--topic orders: one of __cluster_metadata"),
+        (["--at", "yesterday"], "'yesterday' is no moment"),
+    ):
+        done = _run("--warehouse", warehouse, *arguments)
+        assert (done.exit_code, message in done.stderr) == (2, True), done.stderr

@@ -1,0 +1,164 @@
+"""Which open transactions hang: logs held against the coordinator's records, made by hand."""
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from kafka_segments.internals.decide_transactions import (
+    coordinators_say,
+    decide_transactions,
+    with_producers,
+)
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
+from kafka_segments.search.log_tables import LogChoice
+from stored_builds import build
+
+pytestmark = pytest.mark.spark
+
+NOW_MS = 1_700_000_100_000
+START_MS = NOW_MS - 50_000
+LOG = ("c", 1, "/d")
+ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 1, 2, 5
+KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
+Opened = tuple[str, int, int, int, int]
+
+
+def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
+    """Make open transactions: topic, partition, producer id, epoch, first offset."""
+    segments = spark.createDataFrame(
+        [
+            (*LOG, topic, partition, base, 100, [(producer, epoch + base, START_MS + 1 + base)])
+            for topic, partition, producer, epoch, _ in rows
+            for base in (0, 1)
+        ],
+        f"{KEYS}, base_offset long, log_end_offset long,"
+        " producers array<struct<producer_id: long, epoch: long, timestamp_ms: long>>",
+    )
+    opened = [
+        (*LOG, topic, partition, producer, first) for topic, partition, producer, _, first in rows
+    ]
+    columns = f"{KEYS}, producer_id long, first_offset long"
+    return spark.createDataFrame(opened, columns).transform(with_producers(segments))
+
+
+def _records(
+    spark: SparkSession, brokers: dict[int, list[tuple[int, str, dict[str, Any] | None]]]
+) -> Any:
+    """Make the coordinator's log on each broker: offset, transactional id, what its value has."""
+    values = [
+        (
+            *("c", broker, "/d", "__transaction_state", 0, offset, "TransactionLog"),
+            json.dumps({"transactionalId": name}),
+            None if value is None else json.dumps(_value(**value)),
+            value is None,
+        )
+        for broker, rows in brokers.items()
+        for offset, name, value in rows
+    ]
+    columns = ", offset long, kind string, key_json string, value_json string, is_tombstone boolean"
+    return spark.createDataFrame(values, KEYS + columns)
+
+
+def _value(
+    producer: int, state: int, partitions: Sequence[int] = (), timeout: int = 60_000
+) -> dict[str, Any]:
+    return {
+        "producerId": producer,
+        "producerEpoch": 5,
+        "transactionTimeoutMs": timeout,
+        "transactionStatus": state,
+        "transactionPartitions": [{"topic": "orders", "partitionIds": list(partitions)}],
+        "transactionStartTimestampMs": START_MS,
+    }
+
+
+def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -> None:
+    opened = _opened(
+        spark,
+        [
+            ("orders", 0, 10, 4, 40),
+            ("orders", 0, 11, 4, 30),
+            ("orders", 1, 12, 4, 20),
+            ("orders", 1, 13, 4, 21),
+            ("orders", 2, 14, 4, 22),
+            ("orders", 3, 15, 6, 23),
+            ("orders", 4, 16, 4, 24),
+            ("orders", 5, 17, 4, 25),
+        ],
+    )
+    says = [
+        ("on", {"producer": 10, "state": ONGOING, "partitions": [0]}),
+        ("late", {"producer": 11, "state": ONGOING, "partitions": [0], "timeout": 49_999}),
+        ("ending", {"producer": 12, "state": PREPARE_COMMIT, "partitions": [0, 1]}),
+        ("elsewhere", {"producer": 13, "state": ONGOING, "partitions": [0]}),
+        ("done", {"producer": 14, "state": ONGOING, "partitions": [2]}),
+        ("done", {"producer": 14, "state": COMPLETE_ABORT}),
+        ("fenced", {"producer": 15, "state": ONGOING, "partitions": [3]}),
+        ("expired", {"producer": 16, "state": ONGOING, "partitions": [4]}),
+        ("expired", None),
+    ]
+    log = [(offset, name, value) for offset, (name, value) in enumerate(says, start=1)]
+    # The tombstone of "cleaned" is gone from broker 2; broker 1 fell behind before it came.
+    behind = [(0, "cleaned", {"producer": 17, "state": ONGOING, "partitions": [5]}), *log[:5]]
+    records = _records(spark, {1: behind, 2: log, 3: behind[:3]})
+
+    found = opened.transform(
+        decide_transactions(records.transform(coordinators_say), now_ms=NOW_MS)
+    ).orderBy("producer_id")
+
+    rows = found.collect()
+    names = ("producer_id", "transactional_id", "state", "status", "since_ms", "is_first")
+    assert [_some(row, *names) for row in rows] == [
+        (10, "on", "Ongoing", "ongoing", START_MS, False),
+        (11, "late", "Ongoing", "overdue", START_MS, True),
+        (12, "ending", "PrepareCommit", "ending", START_MS, True),
+        (13, "elsewhere", "Ongoing", "hanging", START_MS + 2, False),
+        (14, "done", "CompleteAbort", "hanging", START_MS + 2, True),
+        (15, "fenced", "Ongoing", "hanging", START_MS + 2, True),
+        (16, None, None, "hanging", START_MS + 2, True),
+        (17, None, None, "hanging", START_MS + 2, True),
+    ]
+    assert rows[0]["held_offsets"] == 60
+    assert rows[0]["command"] is None
+    assert rows[6]["command"] == (
+        "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 4"
+        " --start-offset 24"
+    )
+
+
+def _some(row: Row, *names: str) -> tuple[Any, ...]:
+    return tuple(row[name] for name in names)
+
+
+@pytest.mark.slow
+def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
+    spark: SparkSession, cluster: Path, tmp_path: Path
+) -> None:
+    warehouse, disks = str(tmp_path / "warehouse"), str(cluster / "disks")
+    build(spark, disks, warehouse, index_dir=str(tmp_path / "indexes"))
+    origin = Origin((disks,), ("__transaction_state",))
+    now_ms = int((cluster / "answers" / "asked_ms.json").read_text())
+
+    with ExitStack() as caches:
+        run_internals(spark, InternalsOptions(warehouse, origin), caches)
+        options = TransactionsOptions(warehouse, LogChoice(), now_ms)
+        found = run_transactions(spark, options, caches).collect()
+
+    keys = ("topic", "partition", "producer_id", "producer_epoch")
+    producers = json.loads((cluster / "answers" / "producers.json").read_text())
+    assert sorted(_some(row, *keys, "first_offset") for row in found) == sorted(
+        (*(producer[key] for key in keys), producer["transaction_start_offset"])
+        for producer in producers
+        if producer["transaction_start_offset"] is not None
+    )
+    told = {_some(row, "transactional_id", "state", "status") for row in found}
+    assert told == {("left-open", "Ongoing", "ongoing"), (None, None, "hanging")}
+    (hanging,) = [row for row in found if row["status"] == "hanging"]
+    assert hanging["command"].endswith("--topic orders --partition 2 --start-offset 49")
