@@ -29,8 +29,9 @@ _DECISIONS = (
     "forensics/test_forensics", "lag/test_lag_decisions", "latency/test_latency_decisions",
     "migrate/test_migration_decisions", "migrate/test_obstacles", "roll/test_append",
     "search/test_search_decisions", "tables/test_timestamps", "broker_rules/test_release_rules",
-    "roll/test_cutting", "console/test_admission", "retention/test_retention_rules", "roll/test_roll_rules",
-    "roll/test_recut", "report/test_overview", "audit/test_tiered_ranges", "sql/test_statements",
+    "roll/test_cutting", "console/test_admission", "retention/test_retention_rules",
+    "roll/test_roll_rules", "roll/test_recut", "report/test_overview",
+    "audit/test_tiered_ranges", "sql/test_statements",
     "retention/test_retention", "roll/test_roll", "migrate/test_migration_inventory",
     "search/test_search", "failover/test_failover", "lag/test_lag", "latency/test_latency",
 )  # fmt: skip
@@ -179,14 +180,16 @@ def _in_warm_sessions(
 
     def run(worker: Worker, share: list[str]) -> None:
         out = folder / f"{Path(share[0]).stem}.json"
-        out.unlink(missing_ok=True)
         names = {WARM: str(keys), FOUND: str(out)}
-        _, output = worker.run(
-            ["-p", "mutants.warm", "-m", marked, *share], seconds=_WARM_SECONDS, **names
-        )
-        if not out.exists():
-            raise RuntimeError(f"{share} did not run: {output}")
-        found = json.loads(out.read_text())
+        arguments = ["-p", "mutants.warm", "-m", marked]
+        while share:
+            _, output = worker.run([*arguments, *share], seconds=_WARM_SECONDS, **names)
+            if not out.exists():
+                raise RuntimeError(f"{share} did not run: {output}")
+            found = json.loads(out.read_text())
+            if not found["trying"]:
+                break
+            share = share[share.index(found["trying"]["file"]) :]  # that mutant is left out then
         reach.add(found)
         for key, test, why in found["killed"]:
             mutant = by_key[tuple(key)]

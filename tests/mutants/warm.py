@@ -3,9 +3,11 @@
 A mutant is made in place: the code of the changed function is exchanged, or the changed constants.
 Each test runs once unchanged; those that fail, or do not reach a mutant, say nothing of it. What
 Spark's Python processes run, and what a fixture has made before, is not changed: a mutant that is
-left alive here is tried again in a process of its own.
+left alive here is tried again in a process of its own. A mutant that ends the session, or never
+comes back from compiled code, is killed; what the session was about to do is noted for the next.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -25,6 +27,7 @@ from mutants.reach import Calls, Sources, imported
 WARM = "MUTANTS_WARM"  # names the file with the keys of the mutants to try
 FOUND = "MUTANTS_FOUND"  # and the one that the plugin writes
 _FEW_SECONDS = 10  # of the CPU
+_DEAF_TIMES = 10  # as long, in time, until a session is given up that no signal reaches
 _MOST_SECONDS = 20  # of the tests of a file, for a mutant
 _DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
 
@@ -37,6 +40,16 @@ class _Plugin:
         self._sources = Sources(package)
         self._tests: dict[str, dict[str, Any]] = {}
         self._killed: list[tuple[Any, str, str]] = []
+        self._trying: dict[str, Any] = {}
+        if out.exists():
+            self._go_on(json.loads(out.read_text()))
+
+    def _go_on(self, before: dict[str, Any]) -> None:
+        """Take what the session before had found; it ended with the mutant that it tried."""
+        self._tests = before["tests"]
+        trying = before["trying"]
+        ended = (trying["key"], trying["test"], "the session ended")
+        self._killed = [*before["killed"], ended]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         files: dict[Path, list[pytest.Item]] = {}
@@ -71,13 +84,17 @@ class _Plugin:
     def _leave_out_what_others_killed(self) -> None:
         """Take note of the sessions beside this one, which try the same mutants on other files."""
         beside = [out for out in self._out.parent.glob("test_*.json") if out != self._out]
-        killed = {
-            tuple(key) for out in beside for key, _, _ in json.loads(out.read_text())["killed"]
-        }
+        found = [self._killed, *(json.loads(out.read_text())["killed"] for out in beside)]
+        killed = {tuple(key) for one in found for key, _, _ in one}
         self._left = [mutant for mutant in self._left if mutant.key not in killed]
 
     def _write(self) -> None:
-        found = {"tests": self._tests, "prepared": [], "killed": self._killed}
+        found = {
+            "tests": self._tests,
+            "prepared": [],
+            "killed": self._killed,
+            "trying": self._trying,
+        }
         whole = self._out.with_suffix(".new")
         whole.write_text(json.dumps(found))
         whole.replace(self._out)
@@ -103,11 +120,17 @@ class _Plugin:
         except Exception as error:  # noqa: BLE001  (the file cannot even be loaded with it)
             return repr(error)
         seconds = _FEW_SECONDS + 4 * self._tests[item.nodeid]["call"]
+        file = item.nodeid.partition("::")[0]
+        self._trying = {"key": mutant.key, "test": item.nodeid, "file": file}
+        self._write()
+        faulthandler.dump_traceback_later(_DEAF_TIMES * seconds, exit=True, file=sys.__stderr__)
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         try:
             return _failure(item)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            faulthandler.cancel_dump_traceback_later()
+            self._trying = {}
             restore()
 
 
