@@ -1,5 +1,6 @@
 """Make the segments that the benchmarks read."""
 
+import gzip
 import os
 import struct
 import zlib
@@ -13,6 +14,7 @@ from kafka_segments.wire.crc import crc32c
 _HEADER_BYTES = 61
 _V1_HEADER_BYTES = 34
 _GZIP = 1
+_STORED_BYTES = 23  # gzip's header and trailer, and the header of one block that is stored
 _FIRST_TIMESTAMP = 1_700_000_000_000
 
 
@@ -24,20 +26,26 @@ def batch(size_bytes: int, records: int, timestamp: int) -> bytes:
     return struct.pack(">qiibI", 0, size_bytes - 12, 0, 2, crc32c(covered)) + covered
 
 
-def _v1(size_bytes: int, timestamp: int, attributes: int) -> bytes:
-    value = os.urandom(size_bytes - _V1_HEADER_BYTES)
+def _v1(timestamp: int, attributes: int, value: bytes) -> bytes:
     covered = struct.pack(">bbqii", 1, attributes, timestamp, -1, len(value)) + value
-    return struct.pack(">qiI", 0, size_bytes - 12, zlib.crc32(covered)) + covered
+    return struct.pack(">qiI", 0, 4 + len(covered), zlib.crc32(covered)) + covered
 
 
 def v1_message(size_bytes: int, records: int, timestamp: int) -> bytes:
     """Make a message v1, not compressed, of random content."""
-    return _v1(size_bytes, timestamp, 0)
+    return _v1(timestamp, 0, os.urandom(size_bytes - _V1_HEADER_BYTES))
 
 
 def v1_wrapper(size_bytes: int, records: int, timestamp: int) -> bytes:
-    """Make a message v1 marked as gzipped; recovery does not look into its random content."""
-    return _v1(size_bytes, timestamp, _GZIP)
+    """Make a message v1 that holds messages of random content, stored in gzip's form."""
+    room = size_bytes - _V1_HEADER_BYTES - _STORED_BYTES
+    sizes = [room // records] * (records - 1)
+    sizes.append(room - sum(sizes))
+    inner = b"".join(
+        struct.pack(">q", number) + v1_message(size, 1, timestamp)[8:]
+        for number, size in enumerate(sizes)
+    )
+    return _v1(timestamp, _GZIP, gzip.compress(inner, compresslevel=0, mtime=0))
 
 
 def write_segment(
