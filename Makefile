@@ -61,7 +61,7 @@ test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of t
 	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow"
 
 test-fast: setup ## run the tests that start no JVM and no Airflow
-	@$(BIN)/python -m pytest $(IN_TWO) -m "not spark and not referee and not hdfs and not airflow"
+	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not spark and not referee and not hdfs and not airflow"
 
 test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
 	@$(BIN)/python -m pytest $(IN_TWO) -m slow
