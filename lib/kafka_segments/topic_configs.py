@@ -197,10 +197,11 @@ class _Described:
                 settings_of = partial(_parsed, topic_defaults, "metadata log")
             else:
                 continue
-            known |= _checked(f"metadata log, {whose}", settings_of(raw))
+            settings = settings_of(raw)
+            known |= _checked(f"metadata log, {whose}", settings)
             for config in configs:
                 for key, value in settings_of({config.name: config.value}).items():
-                    if settings_of(raw).get(key) == value:
+                    if settings.get(key) == value:
                         self.places[whose, key] = config.place
 
     def _take(self, whose: str, place: str, known: Values, values: Values) -> None:

@@ -78,6 +78,19 @@ def load_settings(conf: Path | None, pairs: Sequence[str], **flags: int | None) 
     return Settings.load(conf, pairs, **flags)
 
 
+def with_options(
+    *options: Callable[..., Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds options to a command; its help shows them in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 def shared_options(
     command: Callable[..., Any], *, needs_warehouse: bool = True
 ) -> Callable[..., Any]:
@@ -108,9 +121,7 @@ def shared_options(
         click.option("--dry-run", is_flag=True, help="Say what would be done, change nothing."),
         verbose_option,
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(*options)(command)
 
 
 def clock() -> int:

@@ -1,6 +1,5 @@
 """``internals``: what a cluster wrote about itself, from its own topics' segments."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,6 +15,7 @@ from kafka_segments.console.options import (
     output_option,
     run,
     verbose_option,
+    with_options,
 )
 from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
 from kafka_segments.errors import UsageError
@@ -31,24 +31,19 @@ class _ReadByDefault(Group):
     default = "read"
 
 
-def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of both subcommands."""
-    options = (
-        click.option(
-            "--warehouse",
-            required=True,
-            metavar="URI",
-            shell_complete=complete_folder,
-            help="Root of the Delta tables; made where it is not there.",
-        ),
-        click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties."),
-        now_ms_option,
-        output_option(),
-        verbose_option,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_shared_options = with_options(
+    click.option(
+        "--warehouse",
+        required=True,
+        metavar="URI",
+        shell_complete=complete_folder,
+        help="Root of the Delta tables; made where it is not there.",
+    ),
+    click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties."),
+    now_ms_option,
+    output_option(),
+    verbose_option,
+)
 
 
 @click.group(cls=_ReadByDefault)

@@ -13,7 +13,7 @@ from kafka_segments.wire.names import METADATA_TOPIC
 # What ``describe_end`` of ``wire.ends`` says of a batch that its file does not hold to its end.
 TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
 _FILE = ("file", "base_offset", "size_bytes", "mtime_ns")
-_HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
+HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 _NO_LEADER = -1
 
 
@@ -164,7 +164,7 @@ def described(name: str) -> Transform:
     }
 
     def transform(rows: DataFrame) -> DataFrame:
-        state = [column for column in rows.columns if column not in ("cluster", *_HELD)]
+        state = [column for column in rows.columns if column not in ("cluster", *HELD)]
         return rows.select(
             "cluster",
             F.lit(kind).alias("kind"),
@@ -252,7 +252,7 @@ def config_steps(configs: DataFrame) -> DataFrame:
         F.lit("").alias("id"),
         "value",
         F.lit(None).cast("string").alias("detail"),
-        *_HELD,
+        *HELD,
     )
 
 
@@ -266,5 +266,5 @@ def leader_steps(partitions: DataFrame) -> DataFrame:
         F.col("topic_id").alias("id"),
         F.when(leader == _NO_LEADER, "none").otherwise(leader.cast("string")).alias("value"),
         F.concat(F.lit("leader epoch "), F.col("leader_epoch").cast("string")).alias("detail"),
-        *_HELD,
+        *HELD,
     )

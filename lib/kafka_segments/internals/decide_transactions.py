@@ -3,13 +3,13 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide import partition_name
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 HANGING, OVERDUE, ENDING, ONGOING = "hanging", "overdue", "ending", "ongoing"
-TRANSACTIONS_TOPIC = "__transaction_state"
 _STATES = (
     *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
     *("Dead", "PrepareEpochFence"),

@@ -1,7 +1,7 @@
 """Find the files of the internal topics: their segments, and the metadata log's snapshots."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.errors import SourceError
 from kafka_segments.generated import records
@@ -79,7 +80,7 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
     snapshots = (
         logs.where(of_metadata)
         .select(*LOG_KEYS, file_path().alias("folder"))
-        .mapInArrow(_list_snapshots, segments.schema)
+        .mapInArrow(_list_snapshots(to_arrow_schema(segments.schema)), segments.schema)
     )
     files = segments.unionByName(snapshots).dropDuplicates(["path"]).persist()
     caches.callback(files.unpersist)
@@ -93,11 +94,17 @@ def parse_snapshot_name(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _list_snapshots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _list_snapshots(
+    schema: pa.Schema,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """List the snapshots in folders of the metadata log; a folder that has gone has none."""
-    for batch in batches:
-        rows = [row for log in batch.to_pylist() for row in _snapshots(log)]
-        yield pa.RecordBatch.from_pylist(rows, schema=_schema(batch.schema))
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = [row for log in batch.to_pylist() for row in _snapshots(log)]
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    return on_task
 
 
 def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:
@@ -119,16 +126,3 @@ def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:
                 "size_bytes": entry.size_bytes,
                 "mtime_ns": entry.mtime_ns,
             }
-
-
-def _schema(keys: pa.Schema) -> pa.Schema:
-    types: Sequence[tuple[str, pa.DataType]] = [
-        ("file", pa.string()),
-        ("path", pa.string()),
-        ("is_snapshot", pa.bool_()),
-        ("is_active", pa.bool_()),
-        ("base_offset", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("mtime_ns", pa.int64()),
-    ]
-    return pa.schema([*(keys.field(key) for key in LOG_KEYS), *(pa.field(*pair) for pair in types)])

@@ -8,6 +8,8 @@ ClusterDelta, FeaturesDelta, PartitionRegistration.merge, BrokerRegistration.clo
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from kafka_segments.generated.layout import ZERO_UUID
+
 TOPICS, PARTITIONS, CONFIGS = "metadata_topics", "metadata_partitions", "metadata_configs"
 BROKERS, FEATURES = "metadata_brokers", "metadata_features"
 TOPIC = "topic"
@@ -21,7 +23,7 @@ _RESOURCE_TYPES = {
 _NO_LEADER_CHANGE = -2
 _NO_RECOVERY_CHANGE = -1
 _RECOVERY_STATES = {0: "recovered", 1: "recovering"}
-_MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"  # DirectoryId.MIGRATING: the uuid of zeros
+_MIGRATING = ZERO_UUID  # DirectoryId.MIGRATING
 _KRAFT_VERSION = "kraft.version"  # the quorum keeps it in control records
 
 Key = tuple[Any, ...]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.internals.decide import changed_logs, sum_by_log
+from kafka_segments.internals.decide import changed_logs, partition_name, sum_by_log
 from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
@@ -90,8 +90,6 @@ def log_condition(logs: Sequence[Row]) -> str:
 
 def _below(tables: Warehouse, origin: Origin) -> DataFrame:
     """Return the rows that the tables have now of the logs below the sources."""
-    folder = F.concat_ws(
-        "/", "log_dir", F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    )
+    folder = F.concat_ws("/", "log_dir", partition_name())
     of_topics = F.col("topic").isin(*origin.topics)
     return tables.read(INTERNAL_RECORDS).where(of_topics & lies_below(folder, origin.sources))

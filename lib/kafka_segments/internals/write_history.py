@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.internals.decide import sum_metadata_logs
+from kafka_segments.internals.decide import HELD, sum_metadata_logs
 from kafka_segments.internals.history_start import (
     HistoryStart,
     MetadataLog,
@@ -26,7 +26,6 @@ from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.statements import in_any
 
 _MOST_TOLD = 20
-_HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 
 
 def write_history(
@@ -41,9 +40,10 @@ def write_history(
     problems, starts = [], []
     logs = [_metadata_log(row) for row in of_clusters.transform(sum_metadata_logs).collect()]
     for cluster in clusters:
-        start = choose_start([log for log in logs if log.keys[0] == cluster])
+        replicas = [log for log in logs if log.keys[0] == cluster]
+        start = choose_start(replicas)
         if start is None:
-            problems.append(_no_start(cluster, [log for log in logs if log.keys[0] == cluster]))
+            problems.append(_no_start(cluster, replicas))
         else:
             starts.append(start)
     history = None
@@ -114,11 +114,11 @@ def _is_of(keys: Sequence[Any]) -> Column:
 
 
 def _rows_of(history: DataFrame, table: Table) -> DataFrame:
-    values = StructType([f for f in table.schema if f.name not in ("cluster", *_HELD)])
+    values = StructType([f for f in table.schema if f.name not in ("cluster", *HELD)])
     return (
         history.where(F.col("table") == table.name)
         .withColumn("values", F.from_json("values", values))
-        .select("cluster", "values.*", *_HELD)
+        .select("cluster", "values.*", *HELD)
     )
 
 

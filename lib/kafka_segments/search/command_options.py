@@ -5,7 +5,12 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import now_ms_option, output_option, verbose_option
+from kafka_segments.console.options import (
+    now_ms_option,
+    output_option,
+    verbose_option,
+    with_options,
+)
 from kafka_segments.console.strict_options import INT, complete_folder
 
 RESET_OFFSETS = "reset-offsets"
@@ -34,10 +39,4 @@ def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any
         output_option(*forms),
         verbose_option,
     ]
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return with_options(*options)
