@@ -60,6 +60,7 @@ GROUPS = {
         "tables/bounded.py",
         "tables/timestamps.py",
     ),
+    "generated": ("generated/*.py",),
 }
 
 

@@ -174,15 +174,14 @@ class Sources:
 
     def _read(self, path: str, tree: ast.Module) -> None:
         self._imports[path] = {name for node in ast.walk(tree) for name in _imported(node)}
-        for name, node in _functions(tree, ""):
-            function = f"{path}:{name}"
-            self._named[function] = _names(node)
-            if any(
-                "njit" in ast.unparse(d) or "intrinsic" in ast.unparse(d)
-                for d in node.decorator_list
-            ):
-                self.compiled.add(function)
-                self.compiled_files.add(path)
+        found = {f"{path}:{name}": node for name, node in _functions(tree, "")}
+        self._named |= {function: _names(node) for function, node in found.items()}
+        compiled = {function for function, node in found.items() if _is_marked(node, "njit")}
+        if any(_is_marked(node, "intrinsic") for node in found.values()):
+            compiled = set(found)  # what emits code runs only while its users are compiled
+        self.compiled |= compiled
+        if compiled:
+            self.compiled_files.add(path)
 
     def that_run(self, path: str, function: str) -> set[str]:
         """Give the functions, not compiled, by which a test may be seen to run a function."""
@@ -195,7 +194,7 @@ class Sources:
                 continue
             found.add(one)
             if one in self.compiled:
-                name = one.rpartition(":")[2].rpartition(".")[2]
+                name = one.rpartition(":")[2].removesuffix(".__init__").rpartition(".")[2]
                 todo += [other for other, names in self._named.items() if name in names]
         return found - self.compiled
 
@@ -237,6 +236,10 @@ def _functions(node: ast.AST, outer: str) -> Iterator[tuple[str, ast.FunctionDef
             yield from _functions(child, name)
         else:
             yield from _functions(child, outer)
+
+
+def _is_marked(function: ast.FunctionDef, mark: str) -> bool:
+    return any(mark in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -171,8 +171,7 @@ def _exchange(package: Path, mutant: Mutant) -> Callable[[], None]:
         for part in mutant.function.split("."):
             if isinstance(old, types.FunctionType):
                 break
-            old, new = getattr(old, part), getattr(new, part)
-            old, new = _plain(old), _plain(new)
+            old, new = _plain(getattr(old, part)), _plain(getattr(new, part))
         if isinstance(old, types.FunctionType):
             for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
                 put(old, attribute, getattr(new, attribute))
