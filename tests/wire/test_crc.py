@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from kafka_segments.wire import crc
+from kafka_segments.wire import crc, crc_folding, native
 
 BYTES = np.random.default_rng(7).integers(0, 256, 12_000, dtype=np.uint8).tobytes()
 WAYS = [
@@ -128,3 +128,41 @@ def test_crc32_of_every_length_up_to_1200_is_zlibs(update):
 
 def test_crc32_of_the_known_vector():
     assert crc32_in_pieces(b"123456789", []) == 0xCBF43926
+
+
+@pytest.mark.parametrize(
+    ("triple", "features", "crc_feature", "multiplies"),
+    [
+        ("x86_64-unknown-linux-gnu", {"sse4.2": True, "pclmul": True}, "sse4.2", True),
+        ("x86_64-unknown-linux-gnu", {"sse4.2": True, "pclmul": False}, "sse4.2", False),
+        ("x86_64-apple-darwin", {"sse4.2": False, "crc": True}, None, False),
+        ("x86_64-apple-darwin", {}, None, False),
+        ("aarch64-unknown-linux-gnu", {"crc": True, "sse4.2": True}, "crc", False),
+        ("arm64-apple-darwin", {"crc": True, "pclmul": True}, "crc", False),
+        ("aarch64-unknown-linux-gnu", {"neon": True}, None, False),
+        ("riscv64-unknown-linux-gnu", {"crc": True, "sse4.2": True}, None, False),
+    ],
+)
+def test_instructions_are_taken_where_the_architecture_and_the_cpu_have_them(
+    monkeypatch, triple, features, crc_feature, multiplies
+):
+    monkeypatch.setattr(native.llvm, "get_process_triple", lambda: triple)
+    monkeypatch.setattr(native.llvm, "get_host_cpu_features", lambda: features)
+
+    assert native.cpu_crc_feature() == crc_feature
+    assert crc_folding.has_cpu_multiplication() is multiplies
+
+
+@pytest.mark.parametrize("power", [0, 1, 31, 32, 33, 96, 160, 480, 544])
+def test_a_factor_is_the_remainder_of_a_power_from_its_lowest_bit_up(power):
+    remainder = 1 << power
+    while (above := remainder.bit_length() - 33) >= 0:
+        remainder ^= 0x104C11DB7 << above
+
+    found = crc_folding._factor(power)
+
+    assert [found >> (32 - bit) & 1 for bit in range(32)] == [
+        remainder >> bit & 1 for bit in range(32)
+    ]
+    assert found & 1 == 0
+    assert found.bit_length() <= 33
