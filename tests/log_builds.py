@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,7 +174,7 @@ def _is_not_recovered(ours: Built, kafkas: KafkaBuild) -> bool:
     """Tell whether a segment named 2^63 - 1 is damaged: an unclean start neither looks at it
     nor removes it, as Kafka takes the segments below that offset.
     """
-    return kafkas.mode == RecoveryMode.LOADER_UNCLEAN and MAX_INT64 in damaged(ours)
+    return kafkas.is_load and MAX_INT64 in damaged(ours)
 
 
 def _has_negative_name(ours: Built, kafkas: KafkaBuild) -> bool:
@@ -205,6 +206,20 @@ def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
     return LEADER_EPOCHS not in ours.files and all(name.endswith(".txnindex") for name in in_both)
 
 
+def _first_reading_shows(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether Kafka has failed while it opened the segments of a log whose offsets go back
+    from one segment to the next, and only transactions differ.
+    """
+    if kafkas.mode != RecoveryMode.LOADER_MISSING or kafkas.threw is None:
+        return False
+    ends = [(base, row.recovery.next_offset) for base, row in sorted(ours.rows.items())]
+    goes_back = any(end > base for (_, end), (base, _) in pairwise(ends))
+    in_both = ours.files.keys() & kafkas.files
+    differing = [name for name in in_both if _differs(name, ours, kafkas)]
+    only_transactions = all(name.endswith(".txnindex") for name in differing)
+    return goes_back and only_transactions and LEADER_EPOCHS not in ours.files
+
+
 EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
     "Kafka takes memory for what a length in the log says, and has not as much": _memory_ran_out,
     "the log ends below its start: Kafka removes all segments": _ends_below_its_start,
@@ -212,6 +227,7 @@ EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
     "an unclean start leaves a segment named 2^63 - 1 alone": _is_not_recovered,
     "the first try of a load that splits a segment shows": _first_try_shows,
     "a load without index files reads a split segment and its pieces": _is_read_twice,
+    "a load that fails while it opens segments has read less of those before": _first_reading_shows,
 }
 """Differences that docs/log-recovery.md tells of, and what shows each of them."""
 

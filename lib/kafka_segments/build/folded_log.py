@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
@@ -90,9 +91,9 @@ class FoldedLog:
             log_start_offset=first.log_start_offset,
         )
         self.key = first.key[:-1]
-        fold = fold_of(options.mode, settings, self._read_again, self._reaches)
-        self._fold = fold
-        self._load = fold if isinstance(fold, LogLoad) else None
+        self._new_fold = partial(fold_of, options.mode, settings, self._read_again, self._reaches)
+        self._fold = self._new_fold()
+        self._load = self._fold if isinstance(self._fold, LogLoad) else None
         self._recovery = options.recovery
         self._publisher = publisher
         self._folder = (first.source, first.relative_path)
@@ -101,6 +102,8 @@ class FoldedLog:
         self._pieces: dict[int, int] = {}  # the split segment's base offset, by the piece's
         self._recoverer: SegmentRecoverer | None = None
         self._pending: _Decided | None = None  # the last one that the log goes on after
+        self._overflowed: list[FoldedSegment] = []  # that may be split ...
+        self._before: list[FoldedSegment] = []  # ... and what lies before the last of them
         self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
 
     def take(self, segment: FoldedSegment) -> Iterator[tuple[FoldedSegment, Verdict]]:
@@ -111,15 +114,40 @@ class FoldedLog:
         anywhere in the log. The load can fail at the end of the log, so the last segment is
         decided there.
         """
-        split = self._pieces.get(segment.summary.base_offset)
+        if self._load is not None and _overflows(segment):
+            self._overflowed.append(segment)
+        elif self._overflowed and _base_offset(segment) < _base_offset(self._overflowed[-1]):
+            self._before.append(segment)
+        else:
+            yield from self._take_split()
+            yield from self._take_fitting(segment)
+
+    def _take_fitting(self, segment: FoldedSegment) -> Iterator[_Decided]:
+        split = self._pieces.get(_base_offset(segment))
         if split is not None:
             yield segment, _overwritten(split)
             return
-        if self._load is not None and _overflows(segment):
-            self._hold(segment)
-            return
-        yield from self._take_held(segment.summary.base_offset)
+        yield from self._take_held(_base_offset(segment))
         yield from self._decided(segment, self._take_whole(segment))
+
+    def _take_split(self) -> Iterator[_Decided]:
+        """Split what does not fit its base offset, if the load comes that far, and go on."""
+        overflowed, before = self._overflowed, self._before
+        self._overflowed, self._before = [], []
+        is_met = bool(overflowed) and not self._stops_before(overflowed[0], before)
+        for segment in overflowed:
+            self._hold(segment, (self._split(segment) or []) if is_met else [])
+        for segment in before:
+            yield from self._take_fitting(segment)
+
+    def _stops_before(self, overflowed: FoldedSegment, segments: list[FoldedSegment]) -> bool:
+        """Tell whether the load ends at one of the segments before one that does not fit."""
+        first_try = self._new_fold()
+        for segment in segments:
+            if _base_offset(segment) < _base_offset(overflowed):
+                self._places[_base_offset(segment)] = (segment.name, 0)
+                first_try.take(segment.summary)
+        return isinstance(first_try, LogLoad) and first_try.has_stopped()
 
     def _decided(self, segment: FoldedSegment, verdict: Verdict) -> Iterator[_Decided]:
         """Yield what is decided; the last sound segment waits for the end of the log."""
@@ -130,23 +158,23 @@ class FoldedLog:
             yield self._pending
         self._pending = segment, verdict
 
-    def _hold(self, segment: FoldedSegment) -> None:
-        held = _Held(segment, self._split(segment) or [], [])
+    def _hold(self, segment: FoldedSegment, pieces: list[Piece]) -> None:
+        held = _Held(segment, pieces, [])
         if held.pieces:
             lowest = min(piece.base_offset for piece in held.pieces)
-            first_try = min(lowest, segment.summary.base_offset)
+            first_try = min(lowest, _base_offset(segment))
             self._held.append((first_try, _FIRST_TRY, None, held))
         for piece in held.pieces:
             self._places[piece.base_offset] = (segment.name, piece.position)
-            if piece.base_offset != segment.summary.base_offset:
-                self._pieces[piece.base_offset] = segment.summary.base_offset
+            if piece.base_offset != _base_offset(segment):
+                self._pieces[piece.base_offset] = _base_offset(segment)
         self._held += [(piece.base_offset, _TAKE, piece, held) for piece in held.pieces]
         if not held.pieces:
-            self._held.append((segment.summary.base_offset, _TAKE, None, held))
+            self._held.append((_base_offset(segment), _TAKE, None, held))
         self._held.sort(key=lambda entry: entry[:2], reverse=True)
 
     def _take_whole(self, segment: FoldedSegment) -> Verdict:
-        base_offset = segment.summary.base_offset
+        base_offset = _base_offset(segment)
         self._places[base_offset] = (segment.name, 0)
         verdict = self._fold.take(segment.summary)
         publisher = self._publisher
@@ -172,7 +200,7 @@ class FoldedLog:
                     self._its_recoverer(),
                     file.read_into,
                     size_bytes=file.size_bytes,
-                    base_offset=segment.summary.base_offset,
+                    base_offset=_base_offset(segment),
                 )
                 file.check_unchanged()
                 return pieces
@@ -266,6 +294,7 @@ class FoldedLog:
 
         A log that does not load gets no such files, and those of earlier runs are removed.
         """
+        yield from self._take_split()
         yield from self._take_held(_MAX_OFFSET)
         files = self._fold.finish()
         if self._pending is not None:
@@ -283,7 +312,7 @@ class FoldedLog:
     def _refused(self, segment: FoldedSegment, damage: Damage) -> Verdict:
         """Take back the index files of the segment at whose end the load fails."""
         if self._publisher is not None:
-            base_offset = segment.summary.base_offset
+            base_offset = _base_offset(segment)
             self._publisher.withdraw(
                 *self._folder, base_offset, ALL_SUFFIXES, is_new=segment.is_scanned
             )
@@ -300,6 +329,10 @@ def _overwritten(split: int) -> Verdict:
         " overwrites it"
     )
     return Verdict(damage=Damage(DamageKind.REMOVED, 0, message))
+
+
+def _base_offset(segment: FoldedSegment) -> int:
+    return segment.summary.base_offset
 
 
 def _overflows(segment: FoldedSegment) -> bool:

@@ -84,7 +84,8 @@ class LogLoad:
         is_unread |= is_marker_read_again(segment) and not is_below_start
         if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
-        if len(segment.producers.producers) or segment.has_wrappers:
+        is_bad_marker = segment.damage_kind == DamageKind.BAD_MARKER
+        if len(segment.producers.producers) or segment.has_wrappers or is_bad_marker:
             self._taken.append(segment)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
         if is_cut:
@@ -116,6 +117,10 @@ class LogLoad:
         is_cut_off = segment.base_offset < self.options.log_start_offset
         has_moved = segment.producers.goes_back() or is_cut_off
         return segment.has_wrappers and has_moved and self.reread is not None
+
+    def has_stopped(self) -> bool:
+        """Tell whether the load has failed, or removes all segments that come."""
+        return self._stopped is not None
 
     def take_first_try(self, segment: SegmentSummary) -> None:
         """Take the leader epochs of a segment that is then split: they stay of its recovery."""
@@ -176,8 +181,9 @@ class LogLoad:
 
         Where offsets rise, there are mostly none.
         """
-        has_moved = segment.producers.goes_back() or segment.damage_kind == (
-            DamageKind.OFFSET_GOES_BACK
+        has_moved = segment.producers.goes_back() or segment.damage_kind in (
+            DamageKind.OFFSET_GOES_BACK,
+            DamageKind.BAD_MARKER,
         )
         is_before = segment.has_wrappers and start < segment.producer_end_offset
         if self.reread is not None and (is_before or self._is_looked_up(segment)):
