@@ -1,6 +1,7 @@
 """The tables of fields against Kafka's definitions of its messages, where a JAR holds them.
 
-They hold what bytes and JSON hardly show: the default of a field that a version lacks.
+They hold what bytes hardly show: the default of a field that a version lacks. Where no JAR has
+the definitions (KRaft's), a message that was just made shows them.
 """
 
 import json
@@ -11,9 +12,18 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import KAFKA_JARS
-from kafka_segments.generated import control, groups, share_groups, shares, streams_groups
+from kafka_referee import KAFKA_JARS, Referee
+from kafka_segments.generated import (
+    control,
+    groups,
+    metadata,
+    remote_log,
+    share_groups,
+    shares,
+    streams_groups,
+)
 from kafka_segments.generated import transactions as txn
+from kafka_segments.generated.json_form import json_text
 from kafka_segments.generated.layout import (
     OF_ITS_KIND,
     Array,
@@ -132,3 +142,21 @@ def test_numbers_and_versions_of_messages_are_those_that_kafka_defines() -> None
         versions = tuple(map(versions_of, (defined["validVersions"], flexible)))
 
         assert facts(layout) == (defined.get("apiKey"), *versions), layout.name
+
+
+def test_a_message_of_defaults_is_the_one_that_kafka_makes(referee: Referee) -> None:
+    layouts = {one.name: one for one in (*LAYOUTS, *metadata.RECORDS, *remote_log.RECORDS)}
+    types = {one["name"]: one for one in referee.message_types() if one["name"] in layouts}
+
+    ours = {
+        name: json_text(
+            layout,
+            types[name]["highest"],
+            {field.name: field.default_maker()() for field in layout.fields},
+        )
+        for name, layout in layouts.items()
+    }
+
+    assert {name: json.loads(text) for name, text in ours.items()} == {
+        name: json.loads(one["fresh"]) for name, one in types.items()
+    }

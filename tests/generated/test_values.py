@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.generated.values import read_compact_length, read_unsigned_varint
+from kafka_segments.generated.values import read_compact_length, read_int8, read_unsigned_varint
 
 LEAST, GREATEST = -(2**31), 2**31 - 1
 
@@ -23,3 +23,9 @@ def test_a_varint_is_a_java_int_and_a_compact_length_one_less(data: bytes, numbe
         GREATEST if number == LEAST else number - 1,
         len(data),
     )
+
+
+def test_an_int8_has_a_sign() -> None:
+    found = [read_int8(bytes([byte]), 0) for byte in (0, 1, 127, 128, 255)]
+
+    assert found == [(0, 1), (1, 1), (127, 1), (-128, 1), (-1, 1)]

@@ -18,6 +18,7 @@ LOG = (
     v2_batch(5, [(10, b"key", b"value"), (11, None, bytes(300))])
     + v2_batch(9, [(12, None, b"")], headers=EMPTY_HEADERS)
     + v1_message(12, 13, b"k", None)
+    + v2_batch(20, [(14, None, bytes(300))] * 6)
 )
 
 
@@ -39,10 +40,11 @@ EXPECTED = (
     + _formed(6, None, bytes(300), [])
     + _formed(9, None, b"", EMPTY_HEADERS)
     + _formed(12, b"k", None, [])
+    + b"".join(_formed(offset, None, bytes(300), []) for offset in range(20, 26))
 )
 
 
-@pytest.mark.parametrize("room", [0, 1, 20, 27, 28, 48, 100, 339, 340, 341, 10_000])
+@pytest.mark.parametrize("room", [0, 1, 20, 27, 28, 48, 100, 339, 340, 341, 1500, 10_000])
 def test_records_are_the_same_whatever_room_there_is_and_nothing_is_written_beyond_it(
     room: int,
 ) -> None:
@@ -66,4 +68,4 @@ def test_records_are_the_same_whatever_room_there_is_and_nothing_is_written_beyo
         form[forms.USED] = 0
 
     assert written == EXPECTED
-    assert form[forms.RECORDS] == 4
+    assert form[forms.RECORDS] == 10
