@@ -74,7 +74,7 @@ fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bound
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
 	  $(BIN)/python -m pytest tests/wire/test_fuzz.py
 
-mutants: setup jars-test ## change single places of wire, index and decide: which changes does no test notice? (MUTANTS=--help)
+mutants: setup jars-test ## change single places of what is pure: which changes does no test notice? (MUTANTS=--help)
 	@PYTHONPATH=lib:tests $(BIN)/python -m mutants $(MUTANTS)
 
 lint: setup ## ruff, mypy --strict, import rules, what the lock files pin

@@ -353,7 +353,8 @@ class Referee:
     def message_types(self) -> list[Answer]:
         """List the generated messages in the JARs that may lie in a log.
 
-        ``name``, ``topic`` (None: of control records), ``type_id``, ``lowest``, ``highest``.
+        ``name``, ``topic`` (None: of control records), ``type_id``, ``lowest``, ``highest``, and
+        ``fresh``: the JSON, in the highest version, of one whose fields have their defaults.
         """
         types: list[Answer] = self._ask("message_types")["types"]
         return types

@@ -18,7 +18,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.tables.catalog import BUILD_TABLES
 from kafka_segments.tables.upgrades import made_schema
-from ready_builds import LentBuild, ReadyBuild
+from ready_builds import LentBuild, ReadyBuild, build_once
 
 NOW_MS = 1_800_000_000_000
 Table = Callable[[str], DataFrame]
@@ -163,31 +163,25 @@ def test_a_segment_that_shrank_leaves_no_entries_beyond_its_end(
     assert row["valid_bytes"] + row["truncated_bytes"] == 30_000
 
 
-def test_a_segment_that_is_gone_is_marked_and_a_new_one_takes_over_as_active(
-    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
-) -> None:
-    (built.logs / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
-    summary = again()
-
-    rows = {
-        row["base_offset"]: (row["is_active"], row["vanished_at"] is not None)
-        for row in table("segments").where("partition = 0").collect()
-    }
-    assert summary.segments_vanished == 1
-    assert rows == {0: (True, False), 1581: (False, True)}
-
-
-def test_a_segment_that_comes_back_is_no_longer_marked(
+def test_a_segment_that_is_gone_is_marked_and_another_is_active_until_it_comes_back(
     built: ReadyBuild, again: Callable[..., BuildSummary], table: Table, tmp_path: Path
 ) -> None:
     log = built.logs / "ct-two-partitions-0" / f"{1581:020d}.log"
+
+    def rows() -> dict[int, tuple[bool, bool]]:
+        found = table("segments").where("partition = 0").collect()
+        return {
+            row["base_offset"]: (row["is_active"], row["vanished_at"] is not None) for row in found
+        }
+
     shutil.move(log, tmp_path / "kept.log")
-    again()
+    summary = again()
+    assert summary.segments_vanished == 1
+    assert rows() == {0: (True, False), 1581: (False, True)}
+
     shutil.move(tmp_path / "kept.log", log)
     again()
-
-    row = table("segments").where("base_offset = 1581").collect()[0]
-    assert (row["is_active"], row["vanished_at"]) == (True, None)
+    assert rows() == {0: (False, False), 1581: (True, False)}
 
 
 def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
@@ -219,16 +213,35 @@ def test_damage_is_a_row_and_the_run_goes_on(
     assert damaged[0]["valid_bytes"] == damaged[0]["damage"]["position"] < 500_000
 
 
-def test_what_is_no_segment_is_a_row_of_unrecognized_files(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
-) -> None:
-    (log_dir / "ct-two-partitions-0" / "7.log").write_bytes(b"")
-    (log_dir / "ct-two-partitions-0" / f"{0:020d}.log.deleted").write_bytes(b"x")
-    shutil.copytree(
-        log_dir / "ct-two-partitions-1", log_dir / f"ct-two-partitions-2.{'a' * 32}-delete"
+@pytest.fixture(scope="module")
+def beside(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[BuildSummary, Table]:
+    """A build of two partitions with files that are no segments and a broker's own beside them."""
+    root = tmp_path_factory.mktemp("beside")
+    logs = root / "logs"
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+        shutil.copytree(broker / "logs" / name, logs / name)
+    partition = logs / "ct-two-partitions-0"
+    (partition / "7.log").write_bytes(b"")
+    (partition / f"{0:020d}.log.deleted").write_bytes(b"x")
+    shutil.copytree(logs / "ct-two-partitions-1", logs / f"ct-two-partitions-2.{'a' * 32}-delete")
+    (logs / "meta.properties").write_text(
+        "#\n#Sat Nov 21 2026\nversion=1\ncluster.id=c1\nnode.id=7\ndirectory.id=d\n"
     )
+    (logs / "recovery-point-offset-checkpoint").write_text("0\n1\nct-two-partitions 0 1748\n")
+    (logs / "replication-offset-checkpoint").write_text("0\n1\nct-two-partitions 0 1700\n")
+    (logs / "log-start-offset-checkpoint").write_text("0\n2\nct-two-partitions 0 5\n")
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (partition / "partition.metadata").write_text("version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ")
+    made = build_once(spark, logs, root)
+    return made.summary, lambda name: spark.read.format("delta").load(f"{made.warehouse}/{name}")
 
-    summary = build(log_dir)
+
+def test_what_is_no_segment_is_a_row_of_unrecognized_files(
+    beside: tuple[BuildSummary, Table],
+) -> None:
+    summary, table = beside
 
     reasons = {
         Path(row["path"]).name: row["reason"] for row in table("unrecognized_files").collect()
@@ -239,6 +252,26 @@ def test_what_is_no_segment_is_a_row_of_unrecognized_files(
     assert reasons["7.log"] == (
         "no segment name: a broker would open 00000000000000000007.log instead"
     )
+
+
+def test_brokers_files_beside_the_segments_reach_the_tables(
+    beside: tuple[BuildSummary, Table],
+) -> None:
+    _, table = beside
+
+    log = table("logs").where("partition = 0").collect()[0].asDict(recursive=True)
+    expected = {
+        "cluster": "c1",
+        "broker_id": 7,
+        "topic_id": "MWJ6FHTfRYy67jzwZdeqSQ",
+        "recovery_point": 1748,
+        "high_watermark": 1700,
+        "log_start_offset": None,
+        "leader_epochs": [{"epoch": 0, "start_offset": 0}],
+    }
+    log_directory = table("log_dirs").collect()[0]
+    assert {key: log[key] for key in expected} == expected
+    assert log_directory["problem"] == ("log-start-offset-checkpoint: 1 entries, line 2 says 2")
 
 
 def test_empty_source_gives_empty_tables(
@@ -278,36 +311,6 @@ def test_in_place_names_what_is_in_the_way_of_an_index_file(
         build(log_dir, in_place=True)
 
     assert not (log_dir / "ct-two-partitions-0" / f"{0:020d}.index").exists()
-
-
-def test_brokers_files_beside_the_segments_reach_the_tables(
-    log_dir: Path, build: Callable[..., BuildSummary], table: Table
-) -> None:
-    (log_dir / "meta.properties").write_text(
-        "#\n#Sat Nov 21 2026\nversion=1\ncluster.id=c1\nnode.id=7\ndirectory.id=d\n"
-    )
-    (log_dir / "recovery-point-offset-checkpoint").write_text("0\n1\nct-two-partitions 0 1748\n")
-    (log_dir / "replication-offset-checkpoint").write_text("0\n1\nct-two-partitions 0 1700\n")
-    (log_dir / "log-start-offset-checkpoint").write_text("0\n2\nct-two-partitions 0 5\n")
-    partition = log_dir / "ct-two-partitions-0"
-    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    (partition / "partition.metadata").write_text("version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ")
-
-    build(log_dir)
-
-    log = table("logs").where("partition = 0").collect()[0].asDict(recursive=True)
-    expected = {
-        "cluster": "c1",
-        "broker_id": 7,
-        "topic_id": "MWJ6FHTfRYy67jzwZdeqSQ",
-        "recovery_point": 1748,
-        "high_watermark": 1700,
-        "log_start_offset": None,
-        "leader_epochs": [{"epoch": 0, "start_offset": 0}],
-    }
-    log_directory = table("log_dirs").collect()[0]
-    assert {key: log[key] for key in expected} == expected
-    assert log_directory["problem"] == ("log-start-offset-checkpoint: 1 entries, line 2 says 2")
 
 
 def test_a_run_that_died_before_the_segments_were_merged_is_made_good_by_the_next(

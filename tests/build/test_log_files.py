@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from side_by_side import loaded_by_kafka
 NOW_MS = 1_700_003_600_000  # the referee's clock
 TRANSACTIONS = "v2-txn-interleaved-multi-segment"
 CORRUPT = "multi-segment-corrupt-middle"
+SPLIT = "a-split-segment"
 
 
 @pytest.fixture
@@ -62,39 +64,59 @@ def _cases(synthetic: Path) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
-def test_every_file_of_every_synthetic_case_is_what_the_loader_leaves(
-    synthetic: Path, build: Callable[..., BuildSummary], tmp_path: Path, mode: RecoveryMode
-) -> None:
-    expected: dict[str, dict[str, object]] = {}
-    for case in _cases(synthetic):
-        shutil.copytree(case / "t-0", tmp_path / "cases" / case.name / "t-0")
-        expected[case.name] = _comparable(case / "expected" / mode)
+class Loaded(NamedTuple):
+    """What one build made of several logs, each in a folder of its own."""
 
-    build(tmp_path / "cases", mode)
-
-    indexes = tmp_path / "indexes"
-    assert {name: _comparable(indexes / name / "t-0") for name in expected} == expected
+    mode: RecoveryMode
+    logs: Path
+    indexes: Path
 
 
-@pytest.mark.parametrize("mode", [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
-def test_pieces_of_a_split_segment_are_folded_where_their_offsets_belong(
+@pytest.fixture(scope="module", params=[RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING])
+def loaded(
+    spark: SparkSession,
     synthetic: Path,
-    build: Callable[..., BuildSummary],
-    referee: Referee,
-    tmp_path: Path,
-    mode: RecoveryMode,
-) -> None:
-    logs = tmp_path / "logs" / "t-0"
-    shutil.copytree(synthetic / TRANSACTIONS / "t-0", logs)
-    _first, middle, last = sorted(logs.iterdir())
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Loaded:
+    """All synthetic cases of the default settings, and a log of which a segment is split."""
+    folder = tmp_path_factory.mktemp("loaded")
+    logs, indexes = folder / "logs", folder / "indexes"
+    for case in _cases(synthetic):
+        shutil.copytree(case / "t-0", logs / case.name / "t-0")
+    shutil.copytree(synthetic / TRANSACTIONS / "t-0", logs / SPLIT / "t-0")
+    _first, middle, last = sorted((logs / SPLIT / "t-0").iterdir())
     _set_last_offset(middle, 2**40)
     _set_last_offset(last, 2**41)
-    build(tmp_path / "logs", mode)
+    options = BuildOptions(
+        (str(logs),),
+        str(folder / "warehouse"),
+        recovery=RecoveryOptions(),
+        now_ms=NOW_MS,
+        mode=request.param,
+        index_dir=str(indexes),
+    )
+    Build(spark, options).run()
+    return Loaded(request.param, logs, indexes)
 
-    kafkas = loaded_by_kafka(referee, shutil.copytree(logs, tmp_path / "kafka" / "t-0"), mode)
 
-    mine = _comparable(tmp_path / "indexes" / "t-0")
+def test_every_file_of_every_synthetic_case_is_what_the_loader_leaves(
+    synthetic: Path, loaded: Loaded
+) -> None:
+    expected = {
+        case.name: _comparable(case / "expected" / loaded.mode) for case in _cases(synthetic)
+    }
+
+    assert {name: _comparable(loaded.indexes / name / "t-0") for name in expected} == expected
+
+
+def test_pieces_of_a_split_segment_are_folded_where_their_offsets_belong(
+    loaded: Loaded, referee: Referee, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(loaded.logs / SPLIT / "t-0", tmp_path / "kafka" / "t-0")
+    kafkas = loaded_by_kafka(referee, copied, loaded.mode)
+
+    mine = _comparable(loaded.indexes / SPLIT / "t-0")
     pieces = {name for name in kafkas if name.endswith(".timeindex")}
     assert pieces == {f"{offset:020d}.timeindex" for offset in (0, 121, 239, 2**40, 2**41)}
     assert mine == kafkas

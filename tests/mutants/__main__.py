@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tomllib
@@ -36,6 +37,7 @@ _DECISIONS = (
 )  # fmt: skip
 _ROOMS_LEFT_OUT = {"airflow_dags", "house", "whole"}
 _WARM_SECONDS = 3600
+_MADE_ONCE = ("generated",)  # tables, and readers put together from them, that a process keeps
 _LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log_staging")
 
 
@@ -51,7 +53,7 @@ def main() -> int:
         reach = _reach(workers, options.build / "reach", options)
         killed = _try_warm(workers, tried, reach, options.build / "warm")
         left = [mutant for mutant in tried if mutant not in killed]
-        outcomes = killed | _try_all(workers, left, reach, options.seconds)
+        outcomes = killed | _try_all(workers, left, reach, options.seconds, reasons)
     finally:
         for worker in workers:
             worker.close()
@@ -64,7 +66,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("--sample", type=int, default=100, help="mutants of each group")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="default: a CPU each")
     parser.add_argument("--seconds", type=float, default=120, help="tests' time for a mutant")
     parser.add_argument("--only", default="", help="mutants whose line of output has this text")
     parser.add_argument("--groups", default=",".join(GROUPS))
@@ -144,7 +146,9 @@ def _try_warm(
     plain = [
         mutant
         for mutant in tried
-        if mutant not in killed and f"{mutant.path}:{mutant.function}" not in compiled
+        if mutant not in killed
+        and f"{mutant.path}:{mutant.function}" not in compiled
+        and mutant.group not in _MADE_ONCE
     ]
     files = [path.relative_to(ROOT).as_posix() for path in _plain_tests()]
     files.sort(key=reach.seconds_of)
@@ -200,8 +204,13 @@ def _is_fresh(out: Path, path: Path) -> bool:
 
 
 def _try_all(
-    workers: list[Worker], tried: list[Mutant], reach: Reach, seconds: float
+    workers: list[Worker],
+    tried: list[Mutant],
+    reach: Reach,
+    seconds: float,
+    reasons: dict[Change, str],
 ) -> dict[Mutant, str]:
+    """Try each mutant in runs of its own; one that has a reason is doubted by cheap tests alone."""
     sources = Sources(ROOT / "lib" / "kafka_segments")
     outcomes: dict[Mutant, str] = {}
 
@@ -209,7 +218,7 @@ def _try_all(
         functions = sources.that_run(mutant.path, mutant.function)
         stale = sources.compiled_with(mutant.path)
         outcome, tests = "no test", list[str]()
-        for share in _SHARES:
+        for share in _SHARES[:1] if mutant.change in reasons else _SHARES:
             more = reach.tests(functions, seconds=share * seconds, but=tests)
             if more and outcome in SURVIVORS:
                 outcome = worker.kills(mutant, more, stale, seconds=share * seconds)

@@ -36,6 +36,7 @@ class Worker:
         self._jvm: Any = None
         self._nursery: subprocess.Popen[str] | None = None
         _copy(root, folder)
+        self._cache.mkdir(exist_ok=True)
 
     def close(self) -> None:
         """End what was started."""

@@ -47,7 +47,7 @@ final class Messages {
     private Messages() {
     }
 
-    /** Name, type number and versions of every message in the JARs that may lie in a log. */
+    /** Name, type number, versions and defaults of every message that may lie in a log. */
     static Map<String, Object> types() throws Exception {
         List<Object> types = new ArrayList<>();
         for (Class<?> type : classes().values()) {
@@ -58,6 +58,7 @@ final class Messages {
             answer.put("type_id", typeId(message));
             answer.put("lowest", message.lowestSupportedVersion());
             answer.put("highest", message.highestSupportedVersion());
+            answer.put("fresh", written(message, message.highestSupportedVersion()));
             types.add(answer);
         }
         return Map.of("types", types);
@@ -177,6 +178,11 @@ final class Messages {
     private static String json(Class<?> type, ByteBuffer bytes, short version) throws Exception {
         Message message = (Message) type.getDeclaredConstructor().newInstance();
         message.read(new ByteBufferAccessor(bytes), version);
+        return written(message, version);
+    }
+
+    private static String written(Message message, short version) throws Exception {
+        Class<?> type = message.getClass();
         return Class.forName(type.getName() + CONVERTER)
             .getMethod("write", type, short.class)
             .invoke(null, message, version)

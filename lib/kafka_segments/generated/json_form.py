@@ -93,9 +93,8 @@ def _base64(value: bytes) -> str:
 def _double(value: float) -> float | str:
     if math.isnan(value):
         return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
+    return _INFINITE.get(value, value)
 
 
+_INFINITE: dict[float, str] = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _PRIMITIVE_FORMS: dict[Primitive, Form] = {BYTES: _base64, FLOAT64: _double}

@@ -140,7 +140,7 @@ class _AppendedIndex:
         self._indexed_position = start
         self._last_offset: int | None = None
         self._time = (NO_TIMESTAMP, 0)  # the greatest so far, and its offset
-        self._last_time: tuple[int, int] | None = None
+        self._last_time = self._time  # that of the last time entry
 
     def append(self, batches: wire.Batches) -> None:
         positions, offsets = batches[wire.POSITION], batches[wire.LAST_OFFSET]
@@ -170,7 +170,6 @@ class _AppendedIndex:
         self._add_time()
 
     def _add_time(self) -> None:
-        if self._last_time is not None and self._time[1] < self._last_time[1]:
+        if self._time[1] < self._last_time[1]:
             raise _NotSplitError
-        if self._time[0] > (NO_TIMESTAMP if self._last_time is None else self._last_time[0]):
-            self._last_time = self._time
+        self._last_time = self._time

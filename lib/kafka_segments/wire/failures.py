@@ -59,10 +59,10 @@ _WORDS = {
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def fail(failure: Any, code: Any, found: Any, expected: Any, at: Any) -> Any:
     """Note a failure; return its code."""
-    failure[0] = code
-    failure[1] = found
-    failure[2] = expected
-    failure[3] = at
+    failure[CODE] = code
+    failure[FOUND] = found
+    failure[EXPECTED] = expected
+    failure[AT] = at
     return np.int64(code)
 
 

@@ -1,0 +1,71 @@
+"""Records in the form that a digest is made of, written into outputs of any size."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from kafka_segments.wire import record_form as forms
+from kafka_segments.wire.filling import new_failure
+from kafka_segments.wire.sections import record_sections
+from log_reading import batches_of
+from strategies import v1_message, v2_batch
+
+BEYOND = 0xEE  # what lies behind an output
+NULL = -1
+EMPTY_HEADERS = [("", None)] * 40  # 2 bytes each in a record, 8 in the form
+LOG = (
+    v2_batch(5, [(10, b"key", b"value"), (11, None, bytes(300))])
+    + v2_batch(9, [(12, None, b"")], headers=EMPTY_HEADERS)
+    + v1_message(12, 13, b"k", None)
+    + v2_batch(20, [(14, None, bytes(300))] * 6)
+)
+
+
+def _formed(
+    offset: int, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> bytes:
+    fields = [field for name, content in headers for field in (name.encode(), content)]
+    written = struct.pack(">q", offset)
+    for field in (key, value):
+        written += struct.pack(">i", NULL if field is None else len(field)) + (field or b"")
+    written += struct.pack(">i", len(headers))
+    for field in fields:
+        written += struct.pack(">i", NULL if field is None else len(field)) + (field or b"")
+    return written
+
+
+EXPECTED = (
+    _formed(5, b"key", b"value", [])
+    + _formed(6, None, bytes(300), [])
+    + _formed(9, None, b"", EMPTY_HEADERS)
+    + _formed(12, b"k", None, [])
+    + b"".join(_formed(offset, None, bytes(300), []) for offset in range(20, 26))
+)
+
+
+@pytest.mark.parametrize("room", [0, 1, 20, 27, 28, 48, 100, 339, 340, 341, 1500, 10_000])
+def test_records_are_the_same_whatever_room_there_is_and_nothing_is_written_beyond_it(
+    room: int,
+) -> None:
+    data = np.frombuffer(LOG, dtype=np.uint8)
+    batches = batches_of(LOG)
+    starts, ends = record_sections(batches, 0)
+    form = np.zeros(forms.FORM_SLOTS, dtype=np.int64)
+    form[forms.LEFT] = -1
+    written = b""
+    while True:
+        memory = np.full(room + 4_000, BEYOND, dtype=np.uint8)
+        status = forms.form_batches(
+            data, starts, ends, batches.shape[1], batches, memory[:room], form, new_failure()
+        )
+        assert (memory[room:] == BEYOND).all()
+        written += memory[: form[forms.USED]].tobytes()
+        if status == forms.DONE:
+            break
+        assert status == forms.NO_ROOM
+        room = max(room, int(form[forms.NEEDED])) if not form[forms.USED] else room
+        form[forms.USED] = 0
+
+    assert written == EXPECTED
+    assert form[forms.RECORDS] == 10
