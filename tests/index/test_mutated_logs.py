@@ -37,7 +37,11 @@ def _compare(
     for number in numbers:
         drawn = draw(seed, number)
         for mode in RecoveryMode:
-            yield from differences(referee, drawn, folder / f"{number}-{mode}", mode)
+            try:
+                yield from differences(referee, drawn, folder / f"{number}-{mode}", mode)
+            except Exception as error:
+                error.add_note(f"log {number} of seed {seed}, mode {mode}")
+                raise
 
 
 def _compare_apart(folder: Path, seed: int, numbers: Iterable[int]) -> list[Difference]:

@@ -11,7 +11,11 @@ from kafka_segments.index import producer_batches
 from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.summarizer import Summarizer
-from kafka_segments.index.transactions import AbortedTransaction
+from kafka_segments.index.transactions import (
+    AbortedTransaction,
+    decode_transaction_index,
+    encode_transaction_index,
+)
 
 Batch = tuple[int, int, int, int, int, int, int, int, int]
 DATA, OPEN, COMMIT, ABORT, EMPTY = (
@@ -176,3 +180,13 @@ def test_thousands_of_producers_are_kept_apart() -> None:
 
     assert list(state.entries) == producer_ids
     assert list(state.open.values()) == list(range(20_000))
+
+
+def test_the_offset_after_the_last_one_there_is_wraps_as_in_java() -> None:
+    most = 2**63 - 1
+    log = [(0, 5, 0, most - 1, most - 1, 0, 1, OPEN, -1), (1, 5, 0, most, most, -1, 1, ABORT, 1)]
+
+    aborted = ProducerState().apply(summarized(log, []))
+
+    assert aborted == [AbortedTransaction(5, most - 1, most, -(2**63))]
+    assert decode_transaction_index(encode_transaction_index(aborted) or b"") == aborted

@@ -111,9 +111,9 @@ class ProducerState:
         return min((*self.ongoing, *self.unreplicated), default=None)
 
 
-def _wrapped(milliseconds: int) -> int:
-    """Return a difference as a Java long holds it: modulo 2**64, signed."""
-    return (milliseconds + 2**63) % 2**64 - 2**63
+def _wrapped(number: int) -> int:
+    """Return a sum or difference as a Java long holds it: modulo 2**64, signed."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _entry_after(before: ProducerEntry, row: list[int]) -> ProducerEntry:
@@ -226,7 +226,7 @@ class _Steps:
         first_offset = self.open.pop(producer_id)
         if is_abort:
             others = (first for first, other in self.ongoing.items() if other != producer_id)
-            stable = min(others, default=offset + 1)
+            stable = min(others, default=_wrapped(offset + 1))
             goes_back = bool(self._aborted) and offset <= self._aborted[-1].last_offset
             if goes_back and not self._is_reread:
                 raise InvalidTransactionError(
