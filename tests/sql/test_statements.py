@@ -171,7 +171,7 @@ def test_a_statement_is_given_with_the_views_that_it_reads(
     ],
 )
 def test_what_else_may_be_shown_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=f"^{text} is no query"):
+    with pytest.raises(UsageError, match=f"^{text.upper()} is no query"):
         check_names(text, VIEWS)
 
 
