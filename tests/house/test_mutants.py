@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.__main__ import ACCEPTED, ROOT, _reasons
+from mutants.__main__ import ACCEPTED, ROOT, _reasons, _report_groups, _report_reasons
 from mutants.operators import mutants_of
 from mutants.reach import Reach, Sources
 
@@ -75,6 +75,43 @@ def test_who_is_seen_to_run_a_compiled_function(package: Path) -> None:
     assert sources.that_run("wire/one.py", "") == {"wire/one.py:", *importers}
     assert sources.compiled_with("wire/two.py") == set()
     assert sources.compiled_with("wire/one.py") == {"wire/one.py"}
+
+
+def test_all_that_emits_code_runs_with_who_is_compiled_with_it(package: Path) -> None:
+    (package / "wire" / "three.py").write_text(
+        "@intrinsic\ndef load(array):\n    def codegen():\n        return Folder().fold()\n"
+        "    return codegen\n\n"
+        "class Folder:\n    def __init__(self):\n        self.at = 1\n\n"
+        "    def fold(self):\n        return self.at\n"
+    )
+    (package / "wire" / "four.py").write_text(
+        "from kafka_segments.wire.three import load\n\n"
+        "@njit\ndef reads(x):\n    return load(x)\n\ndef caller(x):\n    return reads(x)\n"
+    )
+
+    sources = Sources(package)
+
+    for function in ("load", "load.codegen", "Folder.__init__", "Folder.fold"):
+        assert f"wire/three.py:{function}" in sources.compiled
+        assert sources.that_run("wire/three.py", function) == {"wire/four.py:caller"}
+    assert sources.compiled_with("wire/three.py") == {"wire/three.py", "wire/four.py"}
+
+
+def test_the_table_tells_what_became_of_each_group(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, three, four, *_ = mutants_of(package, ("wire",))
+    outcomes = {one: "killed", two: "timeout", three: "survived", four: "no test"}
+    reasons = {three.change: "it may"}
+
+    assert _report_groups(outcomes, reasons)
+    assert _report_reasons(outcomes, reasons, {one.change, three.change, four.change})
+    assert not _report_groups({one: "killed"}, reasons)
+    assert not _report_reasons({one: "killed", three: "survived"}, reasons, {three.change})
+
+    printed = capsys.readouterr().out.splitlines()
+    assert "wire           4       2         1     1            50.0%" in printed
+    assert f"    no reason is given, in {four.function}" in printed
 
 
 def test_cheap_tests_come_first_up_to_a_sum_of_time() -> None:

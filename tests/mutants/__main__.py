@@ -34,6 +34,7 @@ _DECISIONS = (
     "audit/test_tiered_ranges", "sql/test_statements", "compact/test_index_folders",
     "retention/test_retention", "roll/test_roll", "migrate/test_migration_inventory",
     "search/test_search", "failover/test_failover", "lag/test_lag", "latency/test_latency",
+    "internals/test_transactions", "internals/test_internals",
 )  # fmt: skip
 _ROOMS_LEFT_OUT = {"airflow_dags", "house", "whole"}
 _WARM_SECONDS = 3600

@@ -28,7 +28,7 @@ WARM = "MUTANTS_WARM"  # names the file with the keys of the mutants to try
 FOUND = "MUTANTS_FOUND"  # and the one that the plugin writes
 _FEW_SECONDS = 10  # of the CPU
 _DEAF_TIMES = 10  # as long, in time, until a session is given up that no signal reaches
-_MOST_SECONDS = 20  # of the tests of a file, for a mutant
+_MOST_SECONDS = 20  # of the tests of a file, for a mutant; the last one may take longer
 _DATA = (int, float, str, tuple, dict, list, frozenset, types.NoneType)
 
 
@@ -72,9 +72,9 @@ class _Plugin:
             for item in passing:
                 if not functions & set(self._tests[item.nodeid]["runs"]):
                     continue
-                seconds -= self._tests[item.nodeid]["call"]
-                if seconds < 0:
+                if seconds <= 0:
                     break
+                seconds -= self._tests[item.nodeid]["call"]
                 if why := self._kills(item, mutant):
                     self._killed.append((mutant.key, item.nodeid, why))
                     self._left.remove(mutant)

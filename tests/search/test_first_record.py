@@ -15,6 +15,7 @@ from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.wire.codecs import DecompressionError
 from log_reading import reader_of
 from plain_decoder import plain_records, positions
+from strategies import empty_batch, v2_batch
 
 FROM_THE_START = -(2**63)
 SOUND = (
@@ -71,6 +72,18 @@ def test_a_search_reads_the_batches_it_passes_and_no_further(synthetic: Path) ->
 
     first_end = next(end for _, end in positions(log))
     assert finder.bytes_read <= 8192 + first_end < len(log)
+
+
+def test_a_batch_whose_records_are_all_gone_is_passed() -> None:
+    gone = empty_batch(5, last_offset_delta=4, max_timestamp=90)
+    log = gone + v2_batch(10, [(80, None, b"v")])
+
+    found = FirstRecordFinder().find(
+        reader_of(log), start=0, end=len(log), least_timestamp_ms=FROM_THE_START, least_offset=0
+    )
+
+    assert found is not None
+    assert (found.offset, found.timestamp_ms, found.position) == (10, 80, len(gone))
 
 
 def test_nothing_is_found_past_the_end(synthetic: Path) -> None:

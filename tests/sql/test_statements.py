@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.sql.decide import check_names
+from kafka_segments.sql.decide import Statement, check_names
 
 VIEWS = {"segments", "segments_history", "logs"}
 
@@ -136,3 +136,45 @@ def test_what_cannot_be_read_as_one_query_is_not_run(text: str, says: str) -> No
         check_names(text, VIEWS)
 
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "reads", "is_query"),
+    [
+        (" SELECT topic FROM logs ; ", "SELECT topic FROM logs", {"logs"}, True),
+        ("VALUES (1)", "VALUES (1)", set(), True),
+        ("DESCRIBE logs", "DESCRIBE logs", {"logs"}, False),
+        ("SHOW COLUMNS IN segments", "SHOW COLUMNS IN segments", {"segments"}, False),
+        ("SHOW TABLES", "SHOW TABLES", None, False),
+        ("SHOW VIEWS LIKE 'l*'", "SHOW VIEWS LIKE 'l*'", None, False),
+        ("SHOW USER FUNCTIONS", "SHOW USER FUNCTIONS", set(), False),
+        ("SHOW ALL FUNCTIONS LIKE 'm*'", "SHOW ALL FUNCTIONS LIKE 'm*'", set(), False),
+    ],
+)
+def test_a_statement_is_given_with_the_views_that_it_reads(
+    text: str, given: str, reads: set[str] | None, is_query: bool
+) -> None:
+    expected = Statement(given, None if reads is None else frozenset(reads), is_query)
+
+    assert check_names(text, VIEWS) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SHOW",
+        "SHOW CREATE TABLE segments",
+        "SHOW PARTITIONS segments",
+        "SHOW TABLES IN other",
+        "SHOW ALL TABLES",
+        "SHOW FUNCTIONS FUNCTIONS",
+    ],
+)
+def test_what_else_may_be_shown_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=f"^{text.upper()} is no query"):
+        check_names(text, VIEWS)
+
+
+def test_a_function_of_another_schema_is_refused_by_whatever_name() -> None:
+    with pytest.raises(UsageError, match=r"max.* is refused: it is no function of Spark's"):
+        check_names("SELECT other.max(topic) FROM segments", VIEWS)

@@ -31,6 +31,7 @@ class FoundRecord(NamedTuple):
 
 
 _Int64s = npt.NDArray[np.int64]
+_NONE: _Int64s = np.empty(0, np.int64)
 
 
 class FirstRecordFinder:
@@ -117,11 +118,9 @@ class FirstRecordFinder:
         parts = list(self._reader.read(self._header, data, data_position))
         if self._reader.undecodable is not None:
             raise DecompressionError(self._reader.undecodable.reason)
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
         return (
-            np.concatenate([part.offset for part in parts]),
-            np.concatenate([part.timestamp for part in parts]),
+            np.concatenate([_NONE, *(part.offset for part in parts)]),
+            np.concatenate([_NONE, *(part.timestamp for part in parts)]),
         )
 
     def _bytes_from(self, read_into: ReadInto, position: int, wanted: int, end: int) -> wire.Bytes:
