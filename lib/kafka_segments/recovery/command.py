@@ -1,0 +1,10 @@
+"""``recovery``: a broker's recovery after a crash."""
+
+import click
+
+from kafka_segments.console.strict_options import Group
+
+
+@click.group(cls=Group)
+def recovery() -> None:
+    """Say what a broker's start after a crash does, and how long that takes."""
