@@ -1,5 +1,6 @@
 """Log directories as crashes leave them, and kits made of them in threads of this process."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -47,3 +48,11 @@ def crashed_log(
     lines = ["0", "2", "other 1 7", f"{topic} {partition} {recovery_point}", ""]
     (log_dir / RECOVERY_POINT).write_text("\n".join(lines))
     return folder
+
+
+def flip(log: Path, at: int) -> None:
+    """Flip a bit of a segment; its mtime stays."""
+    stat, data = log.stat(), bytearray(log.read_bytes())
+    data[at] ^= 1
+    log.write_bytes(data)
+    os.utime(log, ns=(stat.st_atime_ns, stat.st_mtime_ns))

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+import full_disk_kit
 import killed_kit
+from ci import skip_but_in_ci
 from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.recovery.advanced_checkpoint import points_of
@@ -20,6 +22,7 @@ from kafka_segments.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 from killed_kit import state_of
 from recovery_kits import NOW_MS, crashed_log, made_kit
 
+OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
 CASE = "v2-txn-interleaved-multi-segment"
 TORN = (500).to_bytes(8, "big") + (4000).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(100)
 
@@ -283,6 +286,28 @@ def _loaded(referee: Referee, log_dir: Path, copy: Path) -> tuple[object, ...]:
     snapshot = (copy / f"{end:020d}.snapshot").read_bytes()
     epochs = (copy / "leader-epoch-checkpoint").read_bytes()
     return end, _log_files(copy), snapshot, epochs
+
+
+def test_a_full_disk_leaves_the_log_as_it_was_and_with_room_all_is_done(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
+        skip_but_in_ci("unshare (apt-get install util-linux) that may mount a disk of its own")
+    (tmp_path / "work").mkdir()
+
+    done = subprocess.run(
+        [*OWN_MOUNTS, sys.executable, full_disk_kit.__file__, log_dir, tmp_path / "work"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    *failed, applied, back = done.stdout.splitlines()
+    assert (applied.strip(), back) == ("done", "done")
+    assert failed
+    assert all("No space left on device" in line for line in failed)
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ from kafka_segments.storage.durable_files import (
     TEMPORARY,
     copy_durably,
     durable_file,
+    free_bytes,
     move_durably,
     own_like,
     sync_folder,
@@ -145,9 +146,13 @@ def _put(folders: LogFolders, files: Sequence[NewFile], like: Path) -> None:
             for file in files
             if not is_as_said(folders.log / file.name, file)
         ]
-    except OSError:
+    except SetAsideError:
         _remove_temporaries(folders.log)
         raise
+    except OSError as error:
+        reason = f"{error.strerror}; {free_bytes(folders.log)} bytes are free: make room and run"
+        _remove_temporaries(folders.log)
+        raise OSError(error.errno, f"{reason} `recovery apply` again", str(folders.log)) from None
     names = {name for _, name in written}
     for file in files:
         if file.name not in names:
