@@ -149,7 +149,7 @@ class _FoldedLog:
         self._files += segment.files
         name = file_name(base, TXN_INDEX_SUFFIX)
         aborted = encode_transaction_index(verdict.aborted)
-        if aborted is not None or name in self._plan.names:
+        if aborted is not None or name in self._plan.txn_indexes:
             self._put(name, aborted or b"")  # as recovery, which empties a file but removes none
         if verdict.snapshot is not None and base != self._plan.snapshot:
             self._put(file_name(base, SNAPSHOT_SUFFIX), verdict.snapshot)

@@ -23,6 +23,7 @@ from kafka_segments.wire.names import (
     METADATA_TOPIC,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
     FolderState,
     file_name,
     parse_partition_folder,
@@ -46,6 +47,7 @@ class LogPlan(NamedTuple):
     ``number`` is that of the log directory in the kit, ``folder`` the path of the log's folder.
     ``snapshot`` is the offset of the snapshot that the reading starts from, None: there is none.
     ``first_base`` is the base offset of the log's first segment, whether it is read or not.
+    ``txn_indexes`` are the names of the ``.txnindex`` files that are there.
     """
 
     number: int
@@ -59,7 +61,7 @@ class LogPlan(NamedTuple):
     recovery_point: int
     log_start: int
     epochs: tuple[EpochStart, ...]
-    names: frozenset[str]
+    txn_indexes: frozenset[str]
 
     @property
     def read_bytes(self) -> int:
@@ -119,7 +121,7 @@ def plan_log(
         recovery_point=offsets.get("recovery_point") or 0,
         log_start=offsets.get("log_start_offset") or 0,
         epochs=next((tuple(row.leader_epochs or ()) for row in rows if row.kind == kinds.LOG), ()),
-        names=frozenset(names),
+        txn_indexes=frozenset(name for name in names if name.endswith(TXN_INDEX_SUFFIX)),
     )
     left = _why_left(plan, parsed.state if parsed else None, log_dir)
     if left is not None:
@@ -127,7 +129,7 @@ def plan_log(
     refused = _why_refused(plan, parsed.state if parsed else None, rows)
     if refused is not None:
         return plan.kit(LogState.REFUSED, refused)
-    return _from_where_it_is_read(plan, has_state)
+    return _from_where_it_is_read(plan, names, has_state)
 
 
 def _offsets_of(log_dir: Listed, topic: str, partition: int) -> Mapping[str, int | None]:
@@ -168,17 +170,17 @@ def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed
     return None
 
 
-def _from_where_it_is_read(plan: LogPlan, has_state: HasState) -> LogPlan:
-    bases = [segment.base_offset for segment in plan.segments]
+def _from_where_it_is_read(plan: LogPlan, names: Collection[str], has_state: HasState) -> LogPlan:
+    bases, names = [segment.base_offset for segment in plan.segments], frozenset(names)
     first = max(bisect_right(bases, plan.recovery_point) - 1, 0)
     missing = (
         at
         for at, base in enumerate(bases[:first])
-        if file_name(base, OFFSET_INDEX_SUFFIX) not in plan.names
+        if file_name(base, OFFSET_INDEX_SUFFIX) not in names
     )
     first = next(missing, first)
     for at in range(first, -1, -1):
-        is_there = file_name(bases[at], SNAPSHOT_SUFFIX) in plan.names
+        is_there = file_name(bases[at], SNAPSHOT_SUFFIX) in names
         if is_there and bases[at] > plan.log_start and has_state(bases[at]):
             return plan._replace(segments=plan.segments[at:], snapshot=bases[at])
     return plan
