@@ -53,6 +53,8 @@ def test_a_large_log_is_not_shared_out() -> None:
         ({"batch_us": 2.0}, Work(recovered_batches=1e6), 2),
         ({"byte_ns": 0.5}, Work(recovered_bytes=2_000_000_000), 1),
         ({"replayed_batch_us": 3.0}, Work(replayed_batches=1e6), 3),
+        ({"segment_ms": {1: 2.0}}, Work(recovered_segments=400, twice_segments=100), 1),
+        ({"batch_us": 1.0}, Work(recovered_batches=1e6, twice_batches=1e6), 2),
         ({"open_ms": 2.0}, Work(segments=500), 1),
         ({"segment_ms": {1: 4.0}}, Work(recovered_segments=250), 1),
         ({"log_ms": 7.0}, Work(), 0.007),

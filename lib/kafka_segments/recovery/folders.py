@@ -90,13 +90,26 @@ def _below(source: str, *, follow_links: bool, level: int = 0) -> Iterator[Found
         beside = [entry for entry in entries_of(above, "") if not entry.is_folder]
         only = FileEntry(name, True, 0, 0)
         yield _log_dir(above, [*beside, only], follow_links=follow_links)
-    elif is_log_dir(entries):
+    elif _is_log_dir(source, entries):
         yield _log_dir(source, entries, follow_links=follow_links)
     elif level < MOST_LEVELS:
         for entry in entries:
             if entry.is_folder and entry.oddity is None:
                 child = join_uri(source, entry.name)
                 yield from _below(child, follow_links=follow_links, level=level + 1)
+
+
+def _is_log_dir(source: str, entries: list[FileEntry]) -> bool:
+    """Tell whether a folder is a log directory, and no folder of several named like ``node-1``."""
+    if is_log_dir([entry for entry in entries if not entry.is_folder]):
+        return True
+    named = [entry.name for entry in entries if entry.is_folder and is_log_dir([entry])]
+    return any(_is_log(entries_of(source, name)) for name in named)
+
+
+def _is_log(entries: list[FileEntry]) -> bool:
+    has_logs = any(entry.name.endswith(LOG_SUFFIX) for entry in entries if not entry.is_folder)
+    return has_logs or not any(entry.is_folder for entry in entries)
 
 
 def _log_dir(uri: str, entries: list[FileEntry], *, follow_links: bool) -> FoundLogDir:

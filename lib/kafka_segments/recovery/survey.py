@@ -160,12 +160,15 @@ def _work(start: LogStart, density: float, counts: dict[int, int]) -> Work:
     def batches(bases: Sequence[int]) -> float:
         return sum(counts.get(base, density * start.sizes[base]) for base in bases)
 
-    passes = (*start.lacking, *start.unflushed)
+    twice = tuple(base for base in start.lacking if base in set(start.unflushed))
     return Work(
         segments=len(start.sizes),
-        recovered_segments=len(passes),
-        recovered_bytes=start.bytes_of(passes),
-        recovered_batches=batches(passes),
+        recovered_segments=len(start.recovered),
+        recovered_bytes=start.bytes_of(start.recovered),
+        recovered_batches=batches(start.recovered),
         replayed_bytes=start.bytes_of(start.replayed),
         replayed_batches=batches(start.replayed),
+        twice_segments=len(twice),
+        twice_bytes=start.bytes_of(twice),
+        twice_batches=batches(twice),
     )

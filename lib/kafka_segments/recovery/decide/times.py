@@ -26,7 +26,7 @@ THREADS = (1, 2, 4, 8, 16, 32)
 class Work(NamedTuple):
     """What a start does with a log, as far as it costs time.
 
-    A segment that is recovered in both passes of a load counts twice.
+    ``twice_…``: those of the recovered segments that both passes of a load recover.
     """
 
     segments: int = 0
@@ -35,6 +35,9 @@ class Work(NamedTuple):
     recovered_batches: float = 0
     replayed_bytes: int = 0
     replayed_batches: float = 0
+    twice_segments: int = 0
+    twice_bytes: int = 0
+    twice_batches: float = 0
 
 
 class DirWork(NamedTuple):
@@ -126,12 +129,13 @@ def _seconds_of_log(work: Work, costs: Costs, *, at_once: float, slower: float) 
 
     ``slower``: how many threads share a core.
     """
-    micros = work.recovered_batches * costs.batch_us
+    micros = (work.recovered_batches + work.twice_batches) * costs.batch_us
     micros += work.replayed_batches * costs.replayed_batch_us
-    micros += work.recovered_bytes * costs.byte_ns / 1e3
+    micros += (work.recovered_bytes + work.twice_bytes) * costs.byte_ns / 1e3
     micros += (costs.log_ms + work.segments * costs.open_ms) * 1e3
     seconds = slower * micros / 1e6
-    seconds += work.recovered_segments * costs.segment_ms_at(max(1.0, at_once)) / 1e3
+    passes = work.recovered_segments + work.twice_segments
+    seconds += passes * costs.segment_ms_at(max(1.0, at_once)) / 1e3
     if costs.read_bytes_per_s:
         read = work.recovered_bytes + work.replayed_bytes
         seconds += read * max(1.0, at_once) / costs.read_bytes_per_s
