@@ -3,13 +3,14 @@
 import click
 
 from kafka_segments.console.strict_options import Group
+from kafka_segments.recovery.command_forecast import forecast
 from kafka_segments.recovery.command_kit import apply, kit, rollback
 
 
 @click.group(cls=Group)
 def recovery() -> None:
-    """Say what a broker's start after a crash does, and how long that takes."""
+    """Say what a broker's start after a crash does, how long that takes, and take it away."""
 
 
-for step in (kit, apply, rollback):
-    recovery.add_command(step)
+for command in (forecast, kit, apply, rollback):
+    recovery.add_command(command)
