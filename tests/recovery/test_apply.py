@@ -279,13 +279,14 @@ def _log_files(folder: Path) -> list[str]:
 
 def _loaded(referee: Referee, log_dir: Path, copy: Path) -> tuple[object, ...]:
     """Load a log as a broker does after a crash; return its end, segments, snapshot and epochs."""
-    shutil.copytree(log_dir / "t-0", copy)
+    log = copy / "t-0"
+    shutil.copytree(log_dir / "t-0", log)
     point = _points(log_dir)["t", 0]
-    loaded = referee.load_log(copy, is_clean=False, recovery_point=point, now_ms=NOW_MS)
+    loaded = referee.load_log(log, is_clean=False, recovery_point=point, now_ms=NOW_MS)
     end = loaded["log_end_offset"]
-    snapshot = (copy / f"{end:020d}.snapshot").read_bytes()
-    epochs = (copy / "leader-epoch-checkpoint").read_bytes()
-    return end, _log_files(copy), snapshot, epochs
+    snapshot = (log / f"{end:020d}.snapshot").read_bytes()
+    epochs = (log / "leader-epoch-checkpoint").read_bytes()
+    return end, _log_files(log), snapshot, epochs
 
 
 def test_a_full_disk_leaves_the_log_as_it_was_and_with_room_all_is_done(
