@@ -71,6 +71,7 @@ def kill_under_load(folder: Path, load: Load, *, seed: int) -> Path:
         folder,
         log_segment_bytes=load.segment_bytes,
         log_flush_offset_checkpoint_interval_ms=load.checkpoint_ms,
+        log_initial_task_delay_ms=load.checkpoint_ms,
     )
     with broker:
         broker.start_broker()
@@ -82,7 +83,13 @@ def kill_under_load(folder: Path, load: Load, *, seed: int) -> Path:
 def _write(bootstrap: str, load: Load, chance: random.Random) -> None:
     """Write batches of one message each; the last tenth is on its way when it returns."""
     plain = producer(bootstrap, acks=1, linger_ms=0, batch_size=1, message_max_bytes=100_000)
-    held = producer(bootstrap, transactional_id="x", linger_ms=0, batch_size=1)
+    held = producer(
+        bootstrap,
+        transactional_id="x",
+        transaction_timeout_ms=600_000,
+        linger_ms=0,
+        batch_size=1,
+    )
     held.init_transactions(60)
     held.begin_transaction()
     count = load.written_bytes // load.batch_bytes
