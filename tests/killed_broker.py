@@ -38,7 +38,7 @@ class Load(NamedTuple):
         return cls(
             partitions=chance.randint(3, 8),
             segment_bytes=chance.choice([256, 512, 1024]) * 1024,
-            batch_bytes=chance.choice([1000, 4000, 16_000]),
+            batch_bytes=chance.choice([2000, 4000, 16_000]),
             written_bytes=written_bytes,
             checkpoint_ms=chance.choice([1000, 3_600_000]),
             transactional=chance.choice([0.0, 0.5]),
@@ -71,6 +71,7 @@ def kill_under_load(folder: Path, load: Load, *, seed: int) -> Path:
         folder,
         log_segment_bytes=load.segment_bytes,
         log_flush_offset_checkpoint_interval_ms=load.checkpoint_ms,
+        log_initial_task_delay_ms=load.checkpoint_ms,
     )
     with broker:
         broker.start_broker()
@@ -80,9 +81,15 @@ def kill_under_load(folder: Path, load: Load, *, seed: int) -> Path:
 
 
 def _write(bootstrap: str, load: Load, chance: random.Random) -> None:
-    """Write batches of one message each; the last ones are on their way when it returns."""
+    """Write batches of one message each; the last tenth is on its way when it returns."""
     plain = producer(bootstrap, acks=1, linger_ms=0, batch_size=1, message_max_bytes=100_000)
-    held = producer(bootstrap, transactional_id="x", linger_ms=0, batch_size=1)
+    held = producer(
+        bootstrap,
+        transactional_id="x",
+        transaction_timeout_ms=600_000,
+        linger_ms=0,
+        batch_size=1,
+    )
     held.init_transactions(60)
     held.begin_transaction()
     count = load.written_bytes // load.batch_bytes
@@ -101,7 +108,8 @@ def _write(bootstrap: str, load: Load, chance: random.Random) -> None:
             held.poll(0)
         if number % (8 * _EVERY) == 8 * _EVERY - 1 and number < count - 1:
             _end(held, aborts=number % 3 == 0)
-    plain.flush(5)
+        if number == count * 9 // 10:
+            plain.flush(120)
 
 
 def _end(sender: object, *, aborts: bool) -> None:
@@ -119,6 +127,7 @@ def start_copy(log_dir: Path, folder: Path, **settings: object) -> KilledBroker:
     Logs but for the last of a partition, which no start changes if they are sound, are linked.
     """
     broker = KilledBroker(folder, **settings)
+    broker.log_dir.mkdir()
     for source in sorted(log_dir.rglob("*")):
         target = broker.log_dir / source.relative_to(log_dir)
         if source.is_dir():

@@ -1,6 +1,7 @@
 """Forecast what a broker's start does, and how long it takes: from disks, or from tables."""
 
 import os
+import threading
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -97,10 +98,14 @@ def forecast_sources(options: ForecastOptions) -> Forecast:
 
 def _survey(one: FoundLogDir, *, is_full: bool) -> list[Surveyed]:
     """Survey the logs of a directory, some at a time."""
+    own = threading.local()
 
     def survey(log: LogStart) -> Surveyed:
+        if not hasattr(own, "surveyor"):
+            own.surveyor = Surveyor(is_full=is_full)
         kit = decide_start(log.log, is_clean=one.is_clean, with_kit=True)
-        return Surveyor(is_full=is_full).survey(log, kit)
+        surveyed: Surveyed = own.surveyor.survey(log, kit)
+        return surveyed
 
     starts = [decide_start(log, is_clean=one.is_clean) for log in one.logs]
     with ThreadPoolExecutor(_SURVEYORS) as pool:

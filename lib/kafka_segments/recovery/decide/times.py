@@ -78,7 +78,7 @@ class Costs:
     open_ms: float = 0.3
     segment_ms: Mapping[int, float] = field(default_factory=_assumed)
     segment_cpu_ms: float = 1.0
-    warm_up_ms: float = 300.0
+    warm_up_ms: float = 600.0
     read_bytes_per_s: float | None = None
     cores: int = 4
     error: float = 0.5
