@@ -87,6 +87,15 @@ class KafkaBroker(Referee):
         answer = self._ask("broker_list_offsets", queries=queries)["offsets"]
         return {name: [(row[0], row[1]) for row in rows] for name, rows in answer.items()}
 
+    def producers(self, partition: str) -> list[str]:
+        """Ask what the broker knows of each producer of a partition; gives a line for each."""
+        lines: list[str] = self._ask("broker_producers", partition=partition)["producers"]
+        return lines
+
+    def kill(self) -> None:
+        """End the JVM as a power cut does, as far as a process can: no file is closed or synced."""
+        self.close()
+
     def fetch(self, partition: str, target: Path, *, first: int = 0) -> None:
         """Read a partition to its end; writes lines as ``Referee.records`` does."""
         self._ask("broker_fetch", partition=partition, first=first, target=str(target))

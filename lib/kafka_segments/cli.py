@@ -16,6 +16,7 @@ from kafka_segments.internals.command import internals
 from kafka_segments.lag.command import lag
 from kafka_segments.latency.command import latency
 from kafka_segments.migrate.command import migrate
+from kafka_segments.recovery.command import recovery
 from kafka_segments.report.command import report
 from kafka_segments.retention.command import retention
 from kafka_segments.roll.command import roll
@@ -55,6 +56,7 @@ for verb in (
     lag,
     latency,
     migrate,
+    recovery,
     report,
     retention,
     roll,

@@ -4,6 +4,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +17,7 @@ import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -80,6 +82,16 @@ final class Broker {
             }
         }
         return answers;
+    }
+
+    /** Gives what the broker knows of each producer of a partition, by its id. */
+    List<Object> producers(TopicPartition partition) throws Exception {
+        try (Admin admin = Admin.create(clients)) {
+            return admin.describeProducers(List.of(partition)).partitionResult(partition).get()
+                .activeProducers().stream()
+                .sorted(Comparator.comparing(ProducerState::producerId))
+                .map(ProducerState::toString).map(Object.class::cast).toList();
+        }
     }
 
     private static OffsetSpec spec(String query) {

@@ -32,6 +32,10 @@ final class BrokerCommands {
             case "broker_list_offsets" -> {
                 return Map.of("offsets", broker.listOffsets(queries(request.get("queries"))));
             }
+            case "broker_producers" -> {
+                return Map.of("producers", broker.producers(
+                    partition(request.get("partition").asText())));
+            }
             case "broker_fetch" -> {
                 long records = broker.fetch(
                     partition(request.get("partition").asText()),

@@ -50,6 +50,27 @@ class LogLoad:
     _last: SegmentSummary | None = None
     _stopped: Damage | None = None
     _is_refused: bool = False
+    _first_base: int | None = None
+
+    def resume(
+        self,
+        *,
+        first_base: int,
+        snapshot: tuple[int, ProducerState] | None,
+        epochs: list[EpochStart],
+    ) -> None:
+        """Go on where earlier starts left the log; to be called before its first segment is taken.
+
+        Args:
+            first_base: the base offset of the log's first segment, which is not taken again.
+            snapshot: the offset and the state of the newest snapshot that the load reads; None:
+                there is none, and the first segment that is taken is the log's own.
+            epochs: the leader epochs of the log's file.
+        """
+        self._first_base = first_base
+        self._epochs = list(epochs)
+        if snapshot is not None:
+            self._snapshots.append(_Snapshot(*snapshot))
 
     def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> Verdict:
         """Take the next segment, in base-offset order, and return what the load makes of it.
@@ -201,7 +222,9 @@ class LogLoad:
         return encode_snapshot(self._snapshots[-1].state)
 
     def _start_offset(self) -> int:
-        return max(self.options.log_start_offset, self._bases[0] if self._bases else 0)
+        taken = self._bases[0] if self._bases else 0
+        first = taken if self._first_base is None else self._first_base
+        return max(self.options.log_start_offset, first)
 
     def _refuse(self, segment: SegmentSummary, damage: Damage | None) -> Verdict:
         self._is_refused = True

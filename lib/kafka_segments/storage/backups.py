@@ -10,6 +10,8 @@ leaves at most a note of something that has not changed yet, and each step can b
   file.
 - ``retention`` moves segments out of a log: ``set_aside``, with a manifest for each log.
 - ``migrate`` swaps the folder of a log: ``migrate.staged_log``, with a manifest of both folders.
+- ``recovery`` replaces index files, cuts a torn tail and advances a checkpoint:
+  ``recovery.log_change``, with a note for each log and one of the checkpoint.
 
 They share this module and ``durable_files``. A symbolic link is kept as a link; it is never
 followed.
@@ -66,7 +68,12 @@ def is_there(path: Path) -> bool:
 
 def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
     """Write a manifest as JSON; it appears whole and is on disk."""
-    write_durably(path, json.dumps(content, indent=1).encode())
+    write_durably(path, encoded(content))
+
+
+def encoded(content: Mapping[str, Any]) -> bytes:
+    """Return the JSON of a manifest."""
+    return json.dumps(content, indent=1).encode()
 
 
 def read_manifest(path: Path, parse: Callable[[Any], _Manifest]) -> _Manifest:

@@ -1,0 +1,214 @@
+"""Apply a kit to stopped brokers' log directories, and take it back.
+
+Each log directory is done under its broker's own lock: first all of its logs, then its checkpoint.
+Back it goes the other way round. So at each moment the checkpoint is not ahead of what is verified
+and on disk.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka_segments.errors import SetAsideError, UsageError
+from kafka_segments.recovery import checkpoint_change as checkpoint
+from kafka_segments.recovery.kit_manifest import (
+    LogKit,
+    LogState,
+    folder_of,
+    kept_folder,
+    read_logs,
+    read_manifest,
+)
+from kafka_segments.recovery.log_change import change_log, change_log_back
+from kafka_segments.recovery.log_check import LogFolders, check_log
+from kafka_segments.storage.durable_files import sync_folder
+from kafka_segments.storage.folder_lock import held_lock
+from kafka_segments.tables.outcomes import Outcome
+from kafka_segments.wire.checkpoints import LOCK
+
+_AT_ONCE = 8  # logs changed side by side: most of it is waiting for the disk
+
+
+class ApplyOptions(NamedTuple):
+    """How a kit is applied or taken back.
+
+    ``log_dirs`` are other paths of the kit's log directories, in the kit's order; None: its own.
+    Without ``execute`` nothing changes.
+    """
+
+    kit: Path
+    execute: bool
+    by_digest: bool = False
+    log_dirs: Sequence[str] | None = None
+    at_once: int = _AT_ONCE
+
+
+@dataclass(frozen=True)
+class LogStep:
+    """What became of a log; ``cut_records`` is what the torn batches say that they hold."""
+
+    log_dir: str
+    log: str
+    status: str
+    files: int = 0
+    cut_bytes: int = 0
+    cut_records: int = 0
+    recovery_point_before: int = 0
+    recovery_point: int = 0
+    message: str = ""
+
+
+class _LogDir(NamedTuple):
+    number: int
+    path: Path
+    kit: Path
+
+    @property
+    def kept(self) -> Path:
+        return kept_folder(self.kit, self.number)
+
+    def folders(self, log: str) -> LogFolders:
+        return LogFolders(self.path / log, folder_of(self.kit, self.number) / log, self.kept / log)
+
+
+_Act = Callable[[_LogDir, LogKit], str]
+"""Does what is to be done with a log; returns its status."""
+
+
+def apply_kit(options: ApplyOptions) -> Iterator[LogStep]:
+    """Change the logs of a kit that are ready, advance their recovery points; yield each log.
+
+    A log that has changed since is refused, and all of a log directory whose broker runs or has
+    run. Where a file cannot be written, the log directory's checkpoint stays as it is.
+
+    Raises:
+        UsageError: it is no kit, has no digests to go by, or other paths than its own do not fit.
+    """
+    manifest = read_manifest(options.kit)
+    if options.by_digest and not manifest.has_digests:
+        raise UsageError(f"{options.kit} has no digests: it was made without --digests")
+
+    def act(log_dir: _LogDir, log: LogKit) -> str:
+        folders = log_dir.folders(log.log)
+        _check_recovery_point(log_dir, log)
+        check_log(folders, log, by_digest=options.by_digest)
+        if not options.execute:
+            return "would be done"
+        change_log(folders, log)
+        return Outcome.DONE
+
+    for log_dir in _log_dirs(options, manifest.log_dirs):
+        with _held(log_dir) as refusal:
+            steps = list(_tried(log_dir, act, refusal, options.at_once))
+            points = {
+                (log.topic, log.partition): log.next_recovery_point
+                for log, step in steps
+                if step.status == Outcome.DONE
+            }
+            if points and not any(step.status == Outcome.FAILED for _, step in steps):
+                sync_folder(log_dir.path)
+                checkpoint.advance(log_dir.path, log_dir.kept, points)
+        yield from (step for _, step in steps)
+
+
+def roll_back_kit(options: ApplyOptions) -> Iterator[LogStep]:
+    """Put recovery points and files back as they were before ``apply_kit``; yield each log.
+
+    A log that its broker has written to since is left as it is: with its first recovery point the
+    broker recovers it as if nothing had been.
+
+    Raises:
+        UsageError: as of ``apply_kit``.
+    """
+    manifest = read_manifest(options.kit)
+
+    def act(log_dir: _LogDir, log: LogKit) -> str:
+        if not options.execute:
+            return "would be put back" if log_dir.folders(log.log).note.exists() else "not applied"
+        return Outcome.DONE if change_log_back(log_dir.folders(log.log), log) else "not applied"
+
+    for log_dir in _log_dirs(options, manifest.log_dirs):
+        with _held(log_dir) as refusal:
+            if options.execute and refusal is None:
+                checkpoint.set_back(log_dir.path, log_dir.kept)
+            steps = list(_tried(log_dir, act, refusal, options.at_once, is_back=True))
+            wrong = (Outcome.FAILED, Outcome.REFUSED)
+            if options.execute and not any(step.status in wrong for _, step in steps):
+                checkpoint.forget(log_dir.kept)
+        yield from (step for _, step in steps)
+
+
+def _log_dirs(options: ApplyOptions, own: Sequence[str]) -> Iterator[_LogDir]:
+    paths = own if options.log_dirs is None else options.log_dirs
+    if len(paths) != len(own):
+        raise UsageError(
+            f"{len(paths)} --log-dir given, the kit was made of {len(own)}: {', '.join(own)}"
+        )
+    for number, path in enumerate(paths):
+        yield _LogDir(number, Path(path), options.kit)
+
+
+@contextmanager
+def _held(log_dir: _LogDir) -> Iterator[str | None]:
+    """Hold the lock of a log directory; gives why it is left alone, None: it is not."""
+    with ExitStack() as lock:
+        refusal = None
+        try:
+            lock.enter_context(held_lock(log_dir.path / LOCK))
+            checkpoint.refuse_started(log_dir.path, log_dir.kept)
+        except SetAsideError as error:
+            refusal = str(error)
+        yield refusal
+
+
+def _check_recovery_point(log_dir: _LogDir, log: LogKit) -> None:
+    points = checkpoint.recovery_points(log_dir.path)
+    found = points.get((log.topic, log.partition), 0)
+    if found not in (log.recovery_point, log.next_recovery_point):
+        raise SetAsideError(
+            log_dir.path / log.log,
+            f"its recovery point is {found}, {log.recovery_point} when the kit was made: make"
+            " another",
+        )
+
+
+def _tried(
+    log_dir: _LogDir, act: _Act, refusal: str | None, at_once: int, *, is_back: bool = False
+) -> Iterator[tuple[LogKit, LogStep]]:
+    """Do something with each log of a kit, several side by side; what goes wrong is a row."""
+
+    def tried(log: LogKit) -> tuple[LogKit, LogStep]:
+        if log.state != LogState.READY:
+            status = str(log.state)
+            return log, _step(log_dir, log, status, log.message)
+        if refusal is not None:
+            return log, _step(log_dir, log, Outcome.REFUSED, refusal)
+        try:
+            return log, _step(log_dir, log, act(log_dir, log), is_back=is_back)
+        except SetAsideError as error:
+            return log, _step(log_dir, log, Outcome.REFUSED, str(error))
+        except OSError as error:
+            return log, _step(log_dir, log, Outcome.FAILED, str(error))
+
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(tried, read_logs(folder_of(log_dir.kit, log_dir.number)))
+
+
+def _step(
+    log_dir: _LogDir, log: LogKit, status: str, message: str = "", *, is_back: bool = False
+) -> LogStep:
+    points = log.recovery_point, log.next_recovery_point
+    return LogStep(
+        log_dir=str(log_dir.path),
+        log=log.log,
+        status=status,
+        files=len(log.files),
+        cut_bytes=0 if log.cut is None else log.cut.size_bytes,
+        cut_records=0 if log.cut is None else log.cut.records,
+        recovery_point_before=points[is_back],
+        recovery_point=points[not is_back],
+        message=message,
+    )

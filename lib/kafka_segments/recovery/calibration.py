@@ -1,0 +1,181 @@
+"""Measure what a recovery's parts cost on this machine and disk.
+
+Batches and bytes are measured by our own compiled recovery, in memory, and scaled: Kafka's
+``LogSegment.recover()`` takes so many times as long for each (docs/benchmarks.md). A segment is
+measured by the changes that Kafka's recovery of one makes on the disk: two index files of full
+size are made, mapped, and cut to their entries, the snapshot before is removed, and a new one is
+forced to the disk.
+"""
+
+import mmap
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from kafka_segments.errors import UsageError
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.recovery.decide.starts import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
+from kafka_segments.recovery.decide.times import Costs
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.crc import HAS_CPU_CRC, crc32c
+
+KAFKAS_BATCH, KAFKAS_BYTE = 47.0, 2.1
+"""How many times as long as ours Kafka's recovery takes for a batch, and for a byte of it."""
+_SMALL, _USUAL, _LARGE = 200, 4_096, 16_384  # bytes of a batch
+_MEASURED_BYTES = 32 * 1024 * 1024
+_ROUNDS = 3
+_THREADS = (1, 2, 4, 8)
+_SEGMENTS = 24  # of all threads together
+_SNAPSHOT_BYTES = 102
+_READ_BYTES = 16 * 1024 * 1024
+_MOST_READ_BYTES = 512 * 1024 * 1024
+_ERROR = 0.2
+
+
+def calibrate(folder: Path, costs: Costs) -> Costs:
+    """Return the costs as measured on this machine, and on the disk of ``folder``.
+
+    What is not measured by itself is scaled as a batch of usual size is.
+
+    Files of some MiB are made in a folder of their own below, and removed.
+
+    Raises:
+        UsageError: the folder is not there or cannot be written to.
+    """
+    batch_ns, byte_ns = _kernel_costs()
+    batch_us, byte_ns = batch_ns * KAFKAS_BATCH / 1e3, byte_ns * KAFKAS_BYTE
+    slower = (batch_us * 1e3 + byte_ns * _USUAL) / (costs.batch_us * 1e3 + costs.byte_ns * _USUAL)
+    segment_cpu_ms = costs.segment_cpu_ms * slower
+    try:
+        with tempfile.TemporaryDirectory(prefix="kafka-segments-", dir=folder) as scratch:
+            segment_ms = {
+                threads: _segment_ms(Path(scratch), threads) + segment_cpu_ms
+                for threads in _THREADS
+            }
+    except OSError as error:
+        raise UsageError(f"--calibrate {folder}: {error.strerror or error}") from None
+    return replace(
+        costs,
+        batch_us=batch_us,
+        byte_ns=byte_ns,
+        replayed_batch_us=costs.replayed_batch_us * slower,
+        log_ms=costs.log_ms * slower,
+        open_ms=costs.open_ms * slower,
+        segment_ms=segment_ms,
+        segment_cpu_ms=segment_cpu_ms,
+        warm_up_ms=costs.warm_up_ms * slower,
+        error=_ERROR,
+        is_calibrated=True,
+    )
+
+
+def _kernel_costs() -> tuple[float, float]:
+    """Return what our own recovery takes for a batch and for a byte of it, in ns."""
+    recoverer = SegmentRecoverer(RecoveryOptions(by_instruction=HAS_CPU_CRC))
+    taken = {size: _quickest_ns(recoverer, size) for size in (_SMALL, _LARGE)}
+    byte_ns = max((taken[_LARGE] - taken[_SMALL]) / (_LARGE - _SMALL), 0.0)
+    return max(taken[_SMALL] - byte_ns * _SMALL, 0.0), byte_ns
+
+
+def _quickest_ns(recoverer: SegmentRecoverer, batch_bytes: int) -> float:
+    """Return what a batch takes, in ns; the first round compiles."""
+    data = _batches(batch_bytes, _MEASURED_BYTES // batch_bytes)
+    view = memoryview(data).cast("B")
+
+    def read_into(position: int, target: memoryview) -> int:
+        part = view[position : position + len(target)]
+        target[: len(part)] = part
+        return len(part)
+
+    def round_ns() -> int:
+        start = time.perf_counter_ns()
+        recoverer.recover(read_into, size_bytes=len(view), base_offset=0)
+        return time.perf_counter_ns() - start
+
+    round_ns()
+    return min(round_ns() for _ in range(_ROUNDS)) / len(data)
+
+
+def _batches(size_bytes: int, count: int) -> np.ndarray:
+    """Return batches v2 of one size, a row each."""
+    one = np.zeros(size_bytes, dtype=np.uint8)
+
+    def put(at: int, value: int, width: int) -> None:
+        one[at : at + width] = list(value.to_bytes(width, "big", signed=value < 0))
+
+    put(layout.LENGTH, size_bytes - layout.LOG_OVERHEAD, 4)
+    put(layout.MAGIC, 2, 1)
+    for at, width in ((layout.PRODUCER_ID, 8), (layout.PRODUCER_EPOCH, 2)):
+        put(at, -1, width)
+    put(layout.BASE_SEQUENCE, -1, 4)
+    put(layout.RECORD_COUNT, 1, 4)
+    put(layout.CRC, crc32c(one[layout.CRC_FROM :].tobytes()), 4)
+    rows = np.tile(one, (count, 1))
+    rows[:, :8] = np.arange(count, dtype=">i8").view(np.uint8).reshape(count, 8)
+    return rows
+
+
+def _segment_ms(scratch: Path, threads: int) -> float:
+    """Return what a segment's changes on the disk take a thread, where so many make them."""
+    each = max(2, _SEGMENTS // threads)
+    folders = [scratch / f"{threads}-{number}" for number in range(threads)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(threads) as pool:
+        seconds = sum(pool.map(partial(_change_segments, each), folders))
+    return seconds * 1e3 / (each * threads)
+
+
+def _change_segments(count: int, folder: Path) -> float:
+    """Make the changes of so many segments; return the seconds that they took."""
+    start = time.perf_counter()
+    for number in range(count):
+        for suffix, size in ((".index", OFFSET_INDEX_BYTES), (".timeindex", TIME_INDEX_BYTES)):
+            _make_index(folder / f"{number}{suffix}", size)
+        (folder / f"{number - 1}.snapshot").unlink(missing_ok=True)
+        with open(folder / f"{number}.snapshot", "wb") as snapshot:
+            snapshot.write(bytes(_SNAPSHOT_BYTES))
+            snapshot.flush()
+            os.fsync(snapshot.fileno())
+    taken = time.perf_counter() - start
+    shutil.rmtree(folder)
+    return taken
+
+
+def _make_index(path: Path, size_bytes: int) -> None:
+    with open(path, "w+b") as file:
+        file.truncate(size_bytes)
+        with mmap.mmap(file.fileno(), size_bytes) as mapped:
+            mapped[:1024] = bytes(1024)
+        file.truncate(1024)
+
+
+def read_bytes_per_s(files: Iterable[Path]) -> float | None:
+    """Return what the disk reads, past the page cache; None where it cannot be read so.
+
+    Some of the bytes of the files are read, from their beginning on.
+    """
+    buffer = mmap.mmap(-1, _READ_BYTES)  # aligned, as such a read asks for
+    read, start = 0, time.perf_counter()
+    for path in files:
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        except (OSError, AttributeError):
+            continue
+        try:
+            while read < _MOST_READ_BYTES and (got := os.readv(file, [buffer])) == _READ_BYTES:
+                read += got
+        except OSError:
+            continue
+        finally:
+            os.close(file)
+    taken = time.perf_counter() - start
+    return read / taken if read else None

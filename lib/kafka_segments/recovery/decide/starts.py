@@ -1,0 +1,176 @@
+"""What a broker's start does with one log.
+
+1. After a hard stop the segment that holds the recovery point and all later ones are recovered.
+   A log without recovery point is recovered from its first segment on.
+2. A segment without ``.index``, or whose ``.txnindex`` ends a transaction below the base offset,
+   is recovered after a clean stop too; after a hard stop once more, if rule 1 holds for it.
+3. ``__cluster_metadata`` is recovered whole at every start: Kafka's raft layer knows no clean stop
+   and no recovery point, and reads the log before the broker loads any other.
+4. Logs marked ``-delete`` are opened and removed: only rule 2 holds for them. Those marked
+   ``-stray`` and ``-future`` are recovered as any other.
+5. To recover a segment the broker needs the producers' state at its base offset. It reads it from
+   the newest snapshot at or below, and from there on all batches up to the base offset. Without a
+   snapshot it reads them from the log start offset on.
+6. With a recovery point at the log's end and all index files and snapshots in their place the
+   active segment is recovered all the same: it holds the recovery point.
+
+Source: LogLoader.load, recoverLog, recoverSegment; UnifiedLog.rebuildProducerState;
+LogManager.loadLogs; KafkaMetadataLog (4.3.1).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka_segments.broker_rules.startup import StartupPlan, plan_startup
+from kafka_segments.wire.names import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    METADATA_TOPIC,
+    SNAPSHOT_SUFFIX,
+    FolderState,
+    file_name,
+)
+
+OFFSET_INDEX_BYTES = 10_485_760
+TIME_INDEX_BYTES = 10_485_756
+_LEFT_BEHIND = (".deleted", ".cleaned", ".swap")
+
+
+@dataclass(frozen=True)
+class FoundLog:
+    """A partition's folder as it lies there.
+
+    Attributes:
+        log_dir: The folder above it, as a path or URI.
+        folder: The folder's name.
+        topic: Topic.
+        partition: Kafka partition.
+        state: What the folder's name says of it.
+        files: Bytes of each file by its name.
+        recovery_point: Of the log directory's checkpoint; None: it has none for the partition.
+        log_start_offset: Of its checkpoint; None: none.
+        swap_end_offsets: Next offset of each ``.log.swap``, by its base offset.
+        refused_txn_indexes: Base offsets of segments whose ``.txnindex`` fails Kafka's check.
+    """
+
+    log_dir: str
+    folder: str
+    topic: str
+    partition: int
+    state: FolderState
+    files: Mapping[str, int]
+    recovery_point: int | None = None
+    log_start_offset: int | None = None
+    swap_end_offsets: Mapping[int, int] = field(default_factory=dict)
+    refused_txn_indexes: frozenset[int] = frozenset()
+
+    @property
+    def is_metadata(self) -> bool:
+        """Tell whether Kafka's raft layer loads the log."""
+        return self.topic == METADATA_TOPIC
+
+
+class LogStart(NamedTuple):
+    """What a start does with a log; segments by their base offsets, in order.
+
+    ``recovered`` are read again, checksums and all: ``lacking`` in a first pass, as they lack an
+    index, ``unflushed`` in a second, as they are at or after the recovery point. Of ``replayed``
+    the batches are read for the producers' state alone. ``sizes``: bytes of every segment that
+    stays, by its base offset.
+    ``full_indexes``: index files at their full, preallocated size, in all but the last segment.
+    """
+
+    log: FoundLog
+    plan: StartupPlan
+    sizes: Mapping[int, int]
+    lacking: tuple[int, ...]
+    unflushed: tuple[int, ...]
+    replayed: tuple[int, ...]
+    full_indexes: tuple[str, ...]
+    left_behind: tuple[str, ...]
+
+    @property
+    def recovered(self) -> tuple[int, ...]:
+        """Return the segments of both passes, each once."""
+        return tuple(sorted({*self.lacking, *self.unflushed}))
+
+    def bytes_of(self, bases: Sequence[int]) -> int:
+        """Return the bytes of some of its segments."""
+        return sum(self.sizes[base] for base in bases)
+
+
+def decide_start(log: FoundLog, *, is_clean: bool, with_kit: bool = False) -> LogStart:
+    """Say what a start does with a log.
+
+    Args:
+        log: the log as it lies there.
+        is_clean: ``.kafka_cleanshutdown`` lies in its log directory.
+        with_kit: as if all index files and snapshots were in their places and the recovery point
+            were at the log's end (rule 6).
+
+    Raises:
+        KeyError: ``swap_end_offsets`` lacks a ``.log.swap`` that is to replace segments.
+    """
+    logs = sorted(_offset(name) for name in log.files if name.endswith(LOG_SUFFIX))
+    recovery_point = (log.recovery_point or 0) if not log.is_metadata else 0
+    if with_kit and logs and not log.is_metadata:
+        recovery_point = logs[-1]
+    plan = plan_startup(
+        log.files,
+        is_clean=is_clean and not log.is_metadata,
+        recovery_point=recovery_point,
+        log_start_offset=log.log_start_offset or 0,
+        swap_end_offsets=log.swap_end_offsets,
+    )
+    unflushed = () if log.state == FolderState.DELETE else plan.recovered_second
+    sizes = _sizes(log, plan)
+    odd = {*plan.recovered_first, *log.refused_txn_indexes} & set(sizes)
+    lacking = () if with_kit else tuple(sorted(odd))
+    first = min((*lacking, *unflushed), default=None)
+    return LogStart(
+        log,
+        plan,
+        sizes,
+        lacking,
+        unflushed,
+        () if with_kit or first is None else _replayed(log, tuple(sizes), first),
+        _full_indexes(log, tuple(sizes)),
+        tuple(sorted(name for name in log.files if name.endswith(_LEFT_BEHIND))),
+    )
+
+
+def _sizes(log: FoundLog, plan: StartupPlan) -> dict[int, int]:
+    """Return the bytes of each segment that is there once leftovers are gone and swaps done."""
+    renamed = {new: log.files[old] for old, new in plan.renamed}
+    gone = {*plan.deleted, *(old for old, _ in plan.renamed)}
+    there = {**{name: size for name, size in log.files.items() if name not in gone}, **renamed}
+    found = {_offset(name): size for name, size in there.items() if name.endswith(LOG_SUFFIX)}
+    return dict(sorted(found.items()))
+
+
+def _replayed(log: FoundLog, bases: tuple[int, ...], first: int) -> tuple[int, ...]:
+    """Return the segments whose batches rule 5 reads before the first one is recovered.
+
+    After that each segment's recovery leaves a snapshot for the next one.
+    """
+    if log.is_metadata:
+        return ()
+    start = log.log_start_offset or 0
+    snapshots = [_offset(name) for name in log.files if name.endswith(SNAPSHOT_SUFFIX)]
+    newest = max((offset for offset in snapshots if start < offset <= first), default=start)
+    floor = max((base for base in bases if base <= newest), default=newest)
+    return tuple(base for base in bases if floor <= base < first)
+
+
+def _full_indexes(log: FoundLog, bases: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the index files that a roll or a clean stop would have cut to their entries."""
+    names = (file_name(base, suffix) for base in bases[:-1] for suffix in INDEX_SUFFIXES[:2])
+    full = (OFFSET_INDEX_BYTES, TIME_INDEX_BYTES)
+    return tuple(name for name in names if log.files.get(name) in full)
+
+
+def _offset(name: str) -> int:
+    """Return the offset in a file's name, -1 where there is none."""
+    digits = name.partition(".")[0]
+    return int(digits) if digits.isdecimal() and digits.isascii() else -1

@@ -1,0 +1,142 @@
+"""How long a broker's start takes: a model by batches, bytes, segments and threads.
+
+1. A log is loaded by one thread, a segment after another: a large log is not shared out.
+2. Each log directory has ``num.recovery.threads.per.data.dir`` threads of its own. A thread that is
+   free takes the next log, in the order in which the disk lists their folders. All directories are
+   loaded at once.
+3. A segment that is recovered costs what its batches and bytes cost, and what it costs to make
+   index files anew and to force a snapshot of the producers' state to disk. The disk forces files
+   of several threads one after another, more or less: that cost is one by number of threads.
+4. A segment that is only opened costs little, and so does a batch that is read for the
+   producers' state alone.
+5. Threads share the cores. What a start costs before the JVM has compiled its code comes on top.
+
+Source: LogManager.loadLogs, LogLoader.load (4.3.1).
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+THREADS = (1, 2, 4, 8, 16, 32)
+"""The numbers of threads that are set side by side."""
+
+
+class Work(NamedTuple):
+    """What a start does with a log, as far as it costs time.
+
+    ``twice_…``: those of the recovered segments that both passes of a load recover.
+    """
+
+    segments: int = 0
+    recovered_segments: int = 0
+    recovered_bytes: int = 0
+    recovered_batches: float = 0
+    replayed_bytes: int = 0
+    replayed_batches: float = 0
+    twice_segments: int = 0
+    twice_bytes: int = 0
+    twice_batches: float = 0
+
+
+class DirWork(NamedTuple):
+    """The work of a log directory: its logs in the order in which the broker takes them."""
+
+    log_dir: str
+    logs: Sequence[Work]
+
+
+def _assumed() -> dict[int, float]:
+    return {1: 4.0}
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the parts of the work cost on a machine.
+
+    Attributes:
+        batch_us: To recover a batch, whatever its size.
+        byte_ns: To read and checksum a byte of it.
+        replayed_batch_us: To read a batch for the producers' state alone.
+        log_ms: To load a log, whatever is in it.
+        open_ms: To open a segment.
+        segment_ms: To recover a segment, whatever is in it, by the number of threads that do so at
+            once on a disk; above the greatest number that is given it grows with the threads.
+        segment_cpu_ms: The part of it that is no disk's: what Kafka does around the files.
+        warm_up_ms: What a start costs more, until the JVM has compiled its code.
+        read_bytes_per_s: What the disk reads; None: the files lie in the page cache.
+        cores: Of the machine.
+        error: By how much, as a share of it, a forecast may be wrong.
+        is_calibrated: Measured on the disk that is asked about.
+    """
+
+    batch_us: float = 1.3
+    byte_ns: float = 0.2
+    replayed_batch_us: float = 1.0
+    log_ms: float = 8.0
+    open_ms: float = 0.3
+    segment_ms: Mapping[int, float] = field(default_factory=_assumed)
+    segment_cpu_ms: float = 1.0
+    warm_up_ms: float = 600.0
+    read_bytes_per_s: float | None = None
+    cores: int = 4
+    error: float = 0.5
+    is_calibrated: bool = False
+
+    def segment_ms_at(self, threads: float) -> float:
+        """Return what a recovered segment costs where so many threads are at it."""
+        known = sorted(self.segment_ms)
+        below = max((count for count in known if count <= threads), default=known[0])
+        above = min((count for count in known if count >= threads), default=None)
+        if above is None or above == below:
+            return self.segment_ms[below] * max(1.0, threads / below)
+        share = (threads - below) / (above - below)
+        return self.segment_ms[below] * (1 - share) + self.segment_ms[above] * share
+
+
+def seconds_of_start(dirs: Sequence[DirWork], costs: Costs, *, threads: int) -> dict[str, float]:
+    """Return how long each log directory of a broker takes; the broker takes the longest.
+
+    How many threads are at work at once, on a disk and on the cores, is what they would be with
+    nothing in each other's way: a few large logs keep fewer busy than there are.
+    """
+    at_once = {}
+    for log_dir, logs in dirs:
+        alone = [_seconds_of_log(work, costs, at_once=1, slower=1) for work in logs]
+        last = makespan(alone, threads=threads)
+        at_once[log_dir] = sum(alone) / last if last else 0.0
+    slower = max(1.0, sum(at_once.values()) / costs.cores)
+    found = {}
+    for log_dir, logs in dirs:
+        here = at_once[log_dir]
+        seconds = [_seconds_of_log(work, costs, at_once=here, slower=slower) for work in logs]
+        warm_up = costs.warm_up_ms / 1e3 * slower if logs else 0.0
+        found[log_dir] = makespan(seconds, threads=threads) + warm_up
+    return found
+
+
+def makespan(seconds: Sequence[float], *, threads: int) -> float:
+    """Return when the last job ends: each goes, in order, to the thread that is free first."""
+    free = [0.0] * max(1, min(threads, len(seconds)))
+    for job in seconds:
+        heapq.heapreplace(free, free[0] + job)
+    return max(free)
+
+
+def _seconds_of_log(work: Work, costs: Costs, *, at_once: float, slower: float) -> float:
+    """Return how long a thread is at a log, with so many at work on its disk.
+
+    ``slower``: how many threads share a core.
+    """
+    micros = (work.recovered_batches + work.twice_batches) * costs.batch_us
+    micros += work.replayed_batches * costs.replayed_batch_us
+    micros += (work.recovered_bytes + work.twice_bytes) * costs.byte_ns / 1e3
+    micros += (costs.log_ms + work.segments * costs.open_ms) * 1e3
+    seconds = slower * micros / 1e6
+    passes = work.recovered_segments + work.twice_segments
+    seconds += passes * costs.segment_ms_at(max(1.0, at_once)) / 1e3
+    if costs.read_bytes_per_s:
+        read = work.recovered_bytes + work.replayed_bytes
+        seconds += read * max(1.0, at_once) / costs.read_bytes_per_s
+    return seconds

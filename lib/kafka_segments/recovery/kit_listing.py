@@ -1,0 +1,109 @@
+"""List the log directories that a kit is made of, and plan their logs; in the driver."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka_segments.errors import CorruptIndexError, UsageError
+from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.recovery.kit_manifest import LogKit
+from kafka_segments.recovery.kit_plan import LogPlan, plan_log
+from kafka_segments.sources import kinds
+from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.walk import walk_folders
+from kafka_segments.storage.folder_lock import refuse_locked
+from kafka_segments.storage.stores import store_of
+from kafka_segments.storage.uris import join_uri
+from kafka_segments.wire.names import SNAPSHOT_SUFFIX, file_name, parse_partition_folder
+
+_LOG_KINDS = (kinds.SEGMENT, kinds.LOG, kinds.UNRECOGNIZED, kinds.LEFT_OVER, kinds.NOT_FOLLOWED)
+
+
+class KitWork(NamedTuple):
+    """What a kit has to do: the logs to read, and those that are not read, by log directory."""
+
+    log_dirs: tuple[str, ...]
+    plans: list[LogPlan]
+    unread: list[tuple[int, LogKit]]
+
+    @property
+    def read_bytes(self) -> int:
+        """Return the bytes of all segments that are read."""
+        return sum(plan.read_bytes for plan in self.plans)
+
+    @property
+    def segments(self) -> int:
+        """Return how many segments are read."""
+        return sum(len(plan.segments) for plan in self.plans)
+
+
+def plan_kit(sources: Sequence[str], out: str) -> KitWork:
+    """List the sources, and plan what is read of each log.
+
+    ``sources`` and ``out`` are as of ``absolute_uri``.
+
+    Raises:
+        SourceError: a source cannot be listed.
+        UsageError: a source is no log directory on a disk of this machine, a running broker holds
+            one, or the kit would lie in one.
+    """
+    for uri in (*sources, out):
+        if not store_of(uri).is_local:
+            raise UsageError(f"{uri}: a kit is made of disks that this machine has mounted, on one")
+    for source in sources:
+        if f"{out}/".startswith(f"{source.rstrip('/')}/"):
+            raise UsageError(f"--out {out} lies in {source}: a broker does not start with it there")
+    log_dirs, logs = _listed(sources)
+    refuse_locked(log_dirs)
+    work = KitWork(tuple(log_dirs), [], [])
+    for number, (path, row) in enumerate(log_dirs.items()):
+        for folder, rows in sorted(logs.get(path, {}).items()):
+            planned = plan_log(
+                rows,
+                row,
+                number=number,
+                folder=folder,
+                names=[path.name for path in Path(folder).iterdir()],
+                has_state=partial(_has_state, folder),
+            )
+            if isinstance(planned, LogPlan):
+                work.plans.append(planned)
+            else:
+                work.unread.append((number, planned))
+    return work
+
+
+_Logs = dict[str, dict[str, list[Listed]]]
+
+
+def _listed(sources: Sequence[str]) -> tuple[dict[str, Listed], _Logs]:
+    """Return the log directories, and the rows of their logs' folders, by their paths."""
+    log_dirs: dict[str, Listed] = {}
+    logs: _Logs = {}
+    for row in _rows(sources):
+        folder = join_uri(row.source, row.relative_path)
+        if row.kind == kinds.UNLISTED:
+            raise UsageError(f"cannot list {folder}: {row.reason}")
+        if row.kind == kinds.LOG_DIR:
+            log_dirs[folder] = row
+        elif row.kind in _LOG_KINDS and parse_partition_folder(folder.rpartition("/")[2]):
+            logs.setdefault(folder.rpartition("/")[0], {}).setdefault(folder, []).append(row)
+    for source in sources:
+        if not any(f"{path}/".startswith(f"{source.rstrip('/')}/") for path in log_dirs):
+            raise UsageError(f"--source {source} is no log directory: give the one in log.dirs")
+    return log_dirs, logs
+
+
+def _rows(sources: Sequence[str]) -> Iterator[Listed]:
+    for rows in walk_folders((source, "") for source in sources).folders:
+        yield from rows
+
+
+def _has_state(folder: str, offset: int) -> bool:
+    """Tell whether a snapshot can be read; else a broker deletes it, and reads an older one."""
+    try:
+        decode_snapshot(Path(folder, file_name(offset, SNAPSHOT_SUFFIX)).read_bytes())
+    except (CorruptIndexError, OSError):
+        return False
+    return True

@@ -1,0 +1,186 @@
+"""Plan what a kit reads of each log: from which segment on a broker would read it.
+
+1. After an unclean stop a broker reads the segment that holds the recovery point, and all later
+   ones. A segment without ``.index`` is read too, wherever it lies.
+2. For the first of them it needs the producer state: the newest snapshot at or below its base
+   offset. What lies between the two is read as well; without a snapshot that is all of the log.
+3. Each later segment is read anyway, so from there on a kit has the files of all.
+
+Source: LogLoader.recoverLog, recoverSegment; UnifiedLog.rebuildProducerState;
+ProducerStateManager.truncateAndReload.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka_segments.recovery.kit_manifest import LogKit, LogState
+from kafka_segments.sources import kinds
+from kafka_segments.sources.listed import Listed
+from kafka_segments.storage.durable_files import TEMPORARY
+from kafka_segments.wire.checkpoints import EpochStart
+from kafka_segments.wire.names import (
+    METADATA_TOPIC,
+    OFFSET_INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    FolderState,
+    file_name,
+    parse_partition_folder,
+)
+
+HasState = Callable[[int], bool]
+"""Tells whether the snapshot of an offset can be read."""
+
+
+class PlannedSegment(NamedTuple):
+    """A segment of a log, as it was listed."""
+
+    base_offset: int
+    size_bytes: int
+    mtime_ns: int
+
+
+class LogPlan(NamedTuple):
+    """What is to be read of a log.
+
+    ``number`` is that of the log directory in the kit, ``folder`` the path of the log's folder.
+    ``snapshot`` is the offset of the snapshot that the reading starts from, None: there is none.
+    ``first_base`` is the base offset of the log's first segment, whether it is read or not.
+    ``txn_indexes`` are the names of the ``.txnindex`` files that are there.
+    """
+
+    number: int
+    folder: str
+    log: str
+    topic: str
+    partition: int
+    segments: tuple[PlannedSegment, ...]
+    first_base: int
+    snapshot: int | None
+    recovery_point: int
+    log_start: int
+    epochs: tuple[EpochStart, ...]
+    txn_indexes: frozenset[str]
+
+    @property
+    def read_bytes(self) -> int:
+        """Return the bytes of the segments that are read."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    def kit(self, state: LogState, message: str) -> LogKit:
+        """Return what the kit says of a log that is not ready."""
+        return LogKit(
+            self.log,
+            self.topic,
+            self.partition,
+            state,
+            message,
+            recovery_point=self.recovery_point,
+            next_recovery_point=self.recovery_point,
+        )
+
+
+def plan_log(
+    rows: Sequence[Listed],
+    log_dir: Listed,
+    *,
+    number: int,
+    folder: str,
+    names: Collection[str],
+    has_state: HasState,
+) -> LogPlan | LogKit:
+    """Plan one log; a log that is not read is what the kit says of it.
+
+    Args:
+        rows: the rows of the log's folder.
+        log_dir: the row of its log directory.
+        number: the log directory's, in the kit.
+        folder: the path of the log's folder.
+        names: all names in it.
+        has_state: tells whether a snapshot can be read.
+    """
+    log = folder.rpartition("/")[2]
+    parsed = parse_partition_folder(log)
+    topic, partition = (parsed.topic, parsed.partition) if parsed else (log, -1)
+    offsets = _offsets_of(log_dir, topic, partition)
+    segments = tuple(
+        PlannedSegment(row.base_offset or 0, row.size_bytes or 0, row.mtime_ns or 0)
+        for row in rows
+        if row.kind == kinds.SEGMENT
+    )
+    plan = LogPlan(
+        number=number,
+        folder=folder,
+        log=log,
+        topic=topic,
+        partition=partition,
+        segments=segments,
+        first_base=segments[0].base_offset if segments else 0,
+        snapshot=None,
+        recovery_point=offsets.get("recovery_point") or 0,
+        log_start=offsets.get("log_start_offset") or 0,
+        epochs=next((tuple(row.leader_epochs or ()) for row in rows if row.kind == kinds.LOG), ()),
+        txn_indexes=frozenset(name for name in names if name.endswith(TXN_INDEX_SUFFIX)),
+    )
+    left = _why_left(plan, parsed.state if parsed else None, log_dir)
+    if left is not None:
+        return plan.kit(LogState.LEFT, left)
+    refused = _why_refused(plan, parsed.state if parsed else None, rows)
+    if refused is not None:
+        return plan.kit(LogState.REFUSED, refused)
+    return _from_where_it_is_read(plan, names, has_state)
+
+
+def _offsets_of(log_dir: Listed, topic: str, partition: int) -> Mapping[str, int | None]:
+    rows = log_dir.offsets or []
+    found = (row for row in rows if (row["topic"], row["partition"]) == (topic, partition))
+    return next(found, {})
+
+
+def _why_left(plan: LogPlan, state: FolderState | None, log_dir: Listed) -> str | None:
+    if (log_dir.meta or {}).get("was_clean_shutdown"):
+        return "its broker was stopped cleanly and recovers nothing"
+    if plan.topic == METADATA_TOPIC:
+        return "the metadata log: KRaft loads it by rules of its own"
+    if state in (FolderState.DELETE, FolderState.STRAY):
+        return f"marked -{state.value}: a broker does not serve it"
+    if not plan.segments:
+        return "no segments"
+    return None
+
+
+def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed]) -> str | None:
+    """Return why a log is left to its broker: what it has is not what a crash alone leaves."""
+    if state == FolderState.FUTURE:
+        return "a copy on its way to another log directory, marked -future"
+    for row in rows:
+        if row.kind == kinds.LOG and row.reason is not None:
+            return row.reason
+        if row.kind == kinds.LEFT_OVER and not row.name.endswith(".deleted"):
+            return f"{row.name}: an unfinished compaction or split, which a broker resolves first"
+        is_ours = row.name.endswith(TEMPORARY)
+        if row.kind in (kinds.UNRECOGNIZED, kinds.NOT_FOLLOWED) and not is_ours:
+            return f"{row.name}: {row.reason}"
+    if 0 < plan.log_start < plan.first_base:
+        return (
+            f"its first segment is {plan.first_base}, its log start offset {plan.log_start}: older"
+            " segments are in tiered storage, or lost"
+        )
+    return None
+
+
+def _from_where_it_is_read(plan: LogPlan, names: Collection[str], has_state: HasState) -> LogPlan:
+    bases, names = [segment.base_offset for segment in plan.segments], frozenset(names)
+    first = max(bisect_right(bases, plan.recovery_point) - 1, 0)
+    missing = (
+        at
+        for at, base in enumerate(bases[:first])
+        if file_name(base, OFFSET_INDEX_SUFFIX) not in names
+    )
+    first = next(missing, first)
+    for at in range(first, -1, -1):
+        is_there = file_name(bases[at], SNAPSHOT_SUFFIX) in names
+        if is_there and bases[at] > plan.log_start and has_state(bases[at]):
+            return plan._replace(segments=plan.segments[at:], snapshot=bases[at])
+    return plan

@@ -1,0 +1,137 @@
+"""Make a kit: read the segments in threads or on Spark, fold each log, write the manifest last."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import local
+from typing import NamedTuple
+
+from kafka_segments.errors import UsageError
+from kafka_segments.recovery.kit_fold import FoldSettings, fold_log
+from kafka_segments.recovery.kit_listing import KitWork
+from kafka_segments.recovery.kit_manifest import (
+    KitManifest,
+    LogKit,
+    LogState,
+    folder_of,
+    write_log,
+    write_manifest,
+)
+from kafka_segments.recovery.kit_plan import LogPlan
+from kafka_segments.recovery.kit_scan import KitScanner, ScannedSegment
+
+_BYTES_A_SECOND = 400_000_000  # that one core verifies
+_SPARK_STARTS_SECONDS = 10
+
+
+class KitOptions(NamedTuple):
+    """How a kit is made; the options cross to the executors. ``out`` is a path."""
+
+    out: str
+    settings: FoldSettings
+    has_digests: bool
+
+
+def is_quicker_in_threads(read_bytes: int, threads: int) -> bool:
+    """Tell whether reading takes no longer in threads than Spark takes to start."""
+    return read_bytes <= _SPARK_STARTS_SECONDS * _BYTES_A_SECOND * threads
+
+
+def make_folders(work: KitWork, out: Path) -> None:
+    """Make the folders of a kit.
+
+    Raises:
+        UsageError: there is something already.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"--out {out} is not empty: give a new folder for each kit")
+    for number in range(len(work.log_dirs)):
+        folder_of(out, number).mkdir(parents=True)
+    for plan in work.plans:
+        (folder_of(out, plan.number) / plan.log).mkdir()
+
+
+def finish_kit(work: KitWork, options: KitOptions, *, made_ms: int) -> None:
+    """Write what a kit says of the logs that are not read, and then its manifest."""
+    out = Path(options.out)
+    for number, log in work.unread:
+        write_log(folder_of(out, number), log)
+    write_manifest(out, KitManifest(work.log_dirs, made_ms, options.has_digests))
+
+
+def scan_segment(scanner: KitScanner, plan: LogPlan, at: int, out: str) -> ScannedSegment | str:
+    """Read a segment of a plan; return why it cannot be read, if so."""
+    planned = plan.segments[at]
+    into = folder_of(Path(out), plan.number) / plan.log
+    scanned = scanner.scan(Path(plan.folder), planned.base_offset, into)
+    if isinstance(scanned, str):
+        return scanned
+    if (scanned.seen.size_bytes, scanned.seen.mtime_ns) != planned[1:]:
+        return f"segment {planned.base_offset} has changed since it was listed"
+    return scanned
+
+
+def fold_planned(
+    plan: LogPlan, scanned: Iterable[ScannedSegment | str], options: KitOptions
+) -> LogKit:
+    """Fold a log of which all segments were read, and write what the kit says of it."""
+    folder = folder_of(Path(options.out), plan.number)
+    segments: list[ScannedSegment] = []
+    unread = None
+    for segment in scanned:
+        if isinstance(segment, str):
+            unread = unread or segment
+        else:
+            segments.append(segment)
+    if unread is None:
+        log = fold_log(plan, segments, folder / plan.log, options.settings)
+    else:
+        log = plan.kit(LogState.REFUSED, unread)
+    write_log(folder, log)
+    return log
+
+
+def read_in_threads(threads: int) -> "Reader":
+    """Return what reads and folds all logs in threads of this process.
+
+    Segments are read side by side, also those of one log.
+    """
+
+    def read(work: KitWork, options: KitOptions) -> Iterator[LogKit]:
+        own = local()
+
+        def scan(task: tuple[LogPlan, int]) -> ScannedSegment | str:
+            if not hasattr(own, "scanner"):
+                own.scanner = new_scanner(options)
+            return scan_segment(own.scanner, *task, options.out)
+
+        with ThreadPoolExecutor(threads) as pool:
+            tasks = [(plan, at) for plan in work.plans for at in range(len(plan.segments))]
+            scanned = pool.map(scan, tasks)
+            for plan in work.plans:
+                yield fold_planned(plan, [next(scanned) for _ in plan.segments], options)
+
+    return read
+
+
+def new_scanner(options: KitOptions) -> KitScanner:
+    """Return what reads segments as the options say."""
+    return KitScanner(options.settings.recovery, has_digests=options.has_digests)
+
+
+Reader = Callable[[KitWork, KitOptions], Iterator[LogKit]]
+"""Reads and folds all logs of a kit: threads of this process, or Spark."""
+
+
+def make_kit(work: KitWork, options: KitOptions, read: Reader, *, made_ms: int) -> Iterator[LogKit]:
+    """Make a kit; yield what it says of each log.
+
+    Raises:
+        UsageError: the folder is not empty.
+        OSError: a segment cannot be read, or the kit cannot be written. The kit has no manifest.
+    """
+    make_folders(work, Path(options.out))
+    for _, log in work.unread:
+        yield log
+    yield from read(work, options)
+    finish_kit(work, options, made_ms=made_ms)

@@ -1,0 +1,221 @@
+"""Change one log as its kit says, and change it back; a crash at any step loses nothing.
+
+1. What is there first is kept: a hard link to each file that is replaced, where the kit lies on
+   the same file system, else a copy; and a copy of the tail that is cut off.
+2. A note says which files were there. It is on disk before the first change.
+3. New files are written under temporary names, synced, and renamed. No name is ever missing: a
+   broker that finds no ``.index`` recovers the segment, and its rules for bytes that it cuts off
+   are others.
+4. The torn tail is cut off, and every segment that was read is synced, and then the folder.
+
+Until the checkpoint is advanced (``checkpoint_change``) a broker recovers all that it would have
+recovered before, and comes to the same end: the new files hold what it would write itself. Back it
+goes the same way, once the checkpoint is as it was. Each step can be done again.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from kafka_segments.errors import SetAsideError
+from kafka_segments.recovery.kit_manifest import Cut, LogKit, NewFile
+from kafka_segments.recovery.log_check import (
+    ChangeNote,
+    LogFolders,
+    check_files,
+    check_segments,
+    is_as_said,
+    read_note,
+    write_note,
+)
+from kafka_segments.storage.backups import is_there
+from kafka_segments.storage.durable_files import (
+    TEMPORARY,
+    copy_durably,
+    durable_file,
+    free_bytes,
+    move_durably,
+    own_like,
+    sync_folder,
+    temporary_name,
+)
+from kafka_segments.wire.names import LOG_SUFFIX, file_name
+
+_CUT = "cut-off-bytes"
+_COPY_BYTES = 4 * 1024 * 1024
+
+
+def change_log(folders: LogFolders, log: LogKit) -> None:
+    """Put the files of a kit into a log's folder and cut its torn tail off; all is then on disk.
+
+    Raises:
+        SetAsideError: a file is a link, or its owner cannot be set.
+        OSError: the file system refused a step; run it again, or go back.
+    """
+    if not folders.note.exists():
+        _keep(folders, log)
+    segments = [file for file in log.files if file.name.endswith(LOG_SUFFIX)]
+    like = folders.log / file_name(log.segments[0].base_offset, LOG_SUFFIX)
+    _put(folders, [file for file in log.files if file not in segments], like)
+    if log.cut is not None:
+        _cut_off(folders.log, log)
+    _put(folders, segments, like)  # an empty one, behind the end
+    for segment in log.segments:
+        _sync_file(folders.log / file_name(segment.base_offset, LOG_SUFFIX))
+    sync_folder(folders.log)
+
+
+def _keep(folders: LogFolders, log: LogKit) -> None:
+    """Keep what is there first, and note it; a keeping that was begun is begun anew."""
+    folders.kept.mkdir(parents=True, exist_ok=True)
+    _remove_temporaries(folders.kept)
+    found = [file.name for file in log.files if is_there(folders.log / file.name)]
+    for file in log.files:
+        if file.name in found and not is_as_said(folders.log / file.name, file):
+            _keep_file(folders.log / file.name, folders.kept / file.name)
+    if log.cut is not None:
+        segment = folders.log / file_name(log.cut.base_offset, LOG_SUFFIX)
+        _copy_bytes(segment, folders.kept / _CUT, log.cut)
+    sync_folder(folders.kept)
+    sync_folder(folders.kept.parent)
+    write_note(folders, ChangeNote(tuple(found)))
+
+
+def _keep_file(path: Path, kept: Path) -> None:
+    kept.unlink(missing_ok=True)
+    if path.is_symlink():
+        raise SetAsideError(path, "a symbolic link, not followed: make it a file first")
+    try:
+        os.link(path, kept)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        copy_durably(path, kept, finish=lambda copy: own_like(copy, path))
+
+
+def _copy_bytes(segment: Path, kept: Path, cut: Cut) -> None:
+    """Copy the bytes that are to be cut off; chunks of zeros take no room on the disk."""
+    kept.unlink(missing_ok=True)
+    with segment.open("rb") as read, durable_file(kept, size_bytes=cut.size_bytes) as stream:
+        read.seek(cut.position)
+        while chunk := read.read(_COPY_BYTES):
+            if any(chunk):
+                stream.write(chunk)
+            else:
+                stream.seek(len(chunk), os.SEEK_CUR)
+        stream.truncate()
+
+
+def _cut_off(folder: Path, log: LogKit) -> None:
+    """Cut a torn tail off; the mtime stays, which retention may go by."""
+    with _last_segment(folder, log) as (stream, cut):
+        stream.truncate(cut.position)
+
+
+def _give_back(folders: LogFolders, log: LogKit) -> None:
+    """Append the bytes that were cut off."""
+    with _last_segment(folders.log, log) as (stream, cut), (folders.kept / _CUT).open("rb") as kept:
+        stream.seek(cut.position)
+        shutil.copyfileobj(kept, stream)
+
+
+@contextmanager
+def _last_segment(folder: Path, log: LogKit) -> Iterator[tuple[BinaryIO, Cut]]:
+    """Open the segment with the torn tail; it is on disk at the end, with the mtime it had."""
+    segment, cut = log.segments[-1], log.cut
+    if cut is None:
+        return
+    path = folder / file_name(segment.base_offset, LOG_SUFFIX)
+    with path.open("r+b") as stream:
+        yield stream, cut
+        stream.flush()
+        os.utime(path, ns=(segment.mtime_ns, segment.mtime_ns))
+        os.fsync(stream.fileno())
+
+
+def _put(folders: LogFolders, files: Sequence[NewFile], like: Path) -> None:
+    """Put files in place: all are written and synced before the first is renamed."""
+    _remove_temporaries(folders.log)
+    try:
+        written = [
+            (_written(folders, file, like), file.name)
+            for file in files
+            if not is_as_said(folders.log / file.name, file)
+        ]
+    except SetAsideError:
+        _remove_temporaries(folders.log)
+        raise
+    except OSError as error:
+        reason = f"{error.strerror}; {free_bytes(folders.log)} bytes are free: make room and run"
+        _remove_temporaries(folders.log)
+        raise OSError(error.errno, f"{reason} `recovery apply` again", str(folders.log)) from None
+    names = {name for _, name in written}
+    for file in files:
+        if file.name not in names:
+            _sync_file(folders.log / file.name)
+    for temporary, _ in written:
+        _sync_file(temporary)
+    for temporary, name in written:
+        os.replace(temporary, folders.log / name)
+
+
+def _written(folders: LogFolders, file: NewFile, like: Path) -> Path:
+    temporary = Path(temporary_name(str(folders.log / file.name)))
+    temporary.write_bytes((folders.kit / file.name).read_bytes())
+    own_like(temporary, like)
+    return temporary
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def change_log_back(folders: LogFolders, log: LogKit) -> bool:
+    """Put the files of a log back as they were; return whether there was anything to do.
+
+    Raises:
+        SetAsideError: a segment or a file has changed since: nothing of the log is put back.
+        OSError: the file system refused a step; run it again.
+    """
+    note = read_note(folders)
+    if note is None:
+        _forget(folders)
+        return False
+    check_segments(folders, log, is_begun=True)
+    check_files(folders, log, note)
+    write_note(folders, note._replace(goes_back=True))
+    for file in reversed(log.files):
+        if file.name not in note.found:
+            (folders.log / file.name).unlink(missing_ok=True)
+    if log.cut is not None:
+        _give_back(folders, log)
+    for name in note.found:
+        if is_there(folders.kept / name):
+            move_durably(folders.kept / name, folders.log / name)
+    _remove_temporaries(folders.log)
+    sync_folder(folders.log)
+    folders.note.unlink()
+    _forget(folders)
+    return True
+
+
+def _forget(folders: LogFolders) -> None:
+    """Remove what was kept of a log that is as it was."""
+    if folders.kept.is_dir():
+        for entry in folders.kept.iterdir():
+            entry.unlink()
+        folders.kept.rmdir()
+
+
+def _remove_temporaries(folder: Path) -> None:
+    """Remove the temporary files of runs that were killed."""
+    for leftover in folder.glob(f".*{TEMPORARY}"):
+        leftover.unlink()

@@ -1,0 +1,103 @@
+"""Tell a torn tail from damage with sound batches behind it.
+
+A write that a crash cut short leaves a batch without its end, or zeros, or a page of zeros inside
+the last batch. Behind damage of another kind the log goes on: there is a batch whose checksum fits
+and whose offsets go on from the last sound one. A broker cuts both off; what it then loses differs.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kafka_segments.errors import FileChangedError
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.batches import Bytes
+from kafka_segments.wire.crc import crc32c
+from kafka_segments.wire.reading import ReadInto
+
+_WINDOW_BYTES = 4 * 1024 * 1024
+_MOST_BATCH_BYTES = 256 * 1024 * 1024
+_OFFSETS_AHEAD = 2**31
+
+
+class Tail(NamedTuple):
+    """What stands behind the last sound batch of a segment.
+
+    ``records``: how many the torn batches say that they hold. ``sound_at``: where a sound batch
+    begins again; None: nowhere.
+    """
+
+    records: int
+    sound_at: int | None
+
+
+def read_tail(read_into: ReadInto, *, start: int, end: int, next_offset: int) -> Tail:
+    """Read what stands behind the last sound batch, from ``start`` to the end of the file.
+
+    Raises:
+        FileChangedError: the file ended before ``end``.
+        OSError: whatever ``read_into`` raises.
+    """
+    sound = _sound_batches(read_into, start, end, next_offset)
+    return Tail(_claimed_records(read_into, start, end, next_offset), next(sound, None))
+
+
+def _claimed_records(read_into: ReadInto, start: int, end: int, next_offset: int) -> int:
+    """Return the sum of what the headers say, from one to the next as far as they lead."""
+    records, position = 0, start
+    while end - position >= layout.HEADER_BYTES:
+        header = _read(read_into, position, layout.HEADER_BYTES, end)
+        length = _int(header, layout.LENGTH, 4)
+        goes_on = 0 <= _int(header, layout.BASE_OFFSET, 8) - next_offset < _OFFSETS_AHEAD
+        if header[layout.MAGIC] != layout.MAGIC_V2 or length < _LEAST_LENGTH or not goes_on:
+            break
+        records += max(_int(header, layout.RECORD_COUNT, 4), 0)
+        position += layout.LOG_OVERHEAD + length
+    return records
+
+
+_LEAST_LENGTH = layout.HEADER_BYTES - layout.LOG_OVERHEAD
+
+
+def _sound_batches(read_into: ReadInto, start: int, end: int, next_offset: int) -> Iterator[int]:
+    """Yield where batches begin that are sound and go on from the last one's offset."""
+    for position in range(start, end, _WINDOW_BYTES):
+        length = min(_WINDOW_BYTES + layout.HEADER_BYTES, end - position)
+        window = _read(read_into, position, length, end)
+        for at in _candidates(window, next_offset):
+            if _is_sound(read_into, position + at, window[at:], end):
+                yield position + at
+
+
+def _candidates(window: Bytes, next_offset: int) -> list[int]:
+    """Return where a header may begin, by its magic, its length and its offset."""
+    last = len(window) - layout.HEADER_BYTES
+    magics = window[layout.MAGIC : last + layout.MAGIC + 1] if last >= 0 else window[:0]
+    starts = np.flatnonzero(magics == layout.MAGIC_V2)
+    fields = window[starts[:, None] + np.arange(layout.LENGTH + 4)]
+    offsets = np.ascontiguousarray(fields[:, : layout.LENGTH]).view(">i8").ravel()
+    lengths = np.ascontiguousarray(fields[:, layout.LENGTH :]).view(">i4").ravel()
+    goes_on = (offsets >= next_offset) & (offsets - next_offset < _OFFSETS_AHEAD)
+    has_size = (lengths >= _LEAST_LENGTH) & (lengths <= _MOST_BATCH_BYTES)
+    found: list[int] = starts[goes_on & has_size].tolist()
+    return found
+
+
+def _is_sound(read_into: ReadInto, position: int, header: Bytes, end: int) -> bool:
+    size = layout.LOG_OVERHEAD + _int(header, layout.LENGTH, 4)
+    if position + size > end:
+        return False
+    batch = _read(read_into, position, size, end)
+    return crc32c(batch[layout.CRC_FROM :]) == _int(batch, layout.CRC, 4, signed=False)
+
+
+def _int(data: Bytes, at: int, size: int, *, signed: bool = True) -> int:
+    return int.from_bytes(data[at : at + size].tobytes(), "big", signed=signed)
+
+
+def _read(read_into: ReadInto, position: int, length: int, end: int) -> Bytes:
+    data = np.empty(length, dtype=np.uint8)
+    if read_into(position, memoryview(data)) < length:
+        raise FileChangedError(position, end)
+    return data

@@ -1,0 +1,133 @@
+"""The disk of a broker that was killed under load, and what a broker answers on a copy of it."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kafka_broker import KafkaBroker
+from kafka_clients import WAIT_SECONDS, create, producer
+
+START_MS = 1_790_000_000_000
+_RECOVERED = re.compile(r"Recovering unflushed segment (\d+)\. .* for (\S+?)-(\d+)\.")
+_TRANSACTIONS = 6
+
+
+def crash(folder: Path, megabytes: Mapping[str, int]) -> Path:
+    """Load topics of one partition with so much each, and kill the broker; return its log dir.
+
+    Of each topic a third was sent in transactions, some of them aborted; one is open in each. Two
+    plain producers send at the moment of the kill.
+    """
+    with KafkaBroker(folder) as broker:
+        broker.start_broker()
+        create(broker.bootstrap, dict.fromkeys(megabytes, 1))
+        plain = producer(broker.bootstrap, enable_idempotence=True, linger_ms=5)
+        senders = [
+            producer(
+                broker.bootstrap,
+                transactional_id=f"t{number}",
+                transaction_timeout_ms=900_000,
+                linger_ms=5,
+            )
+            for number in range(2)
+        ]
+        for sender in senders:
+            sender.init_transactions(WAIT_SECONDS)
+        for turn in range(_TRANSACTIONS):
+            _send(plain, megabytes, turn, 2)
+            for number, sender in enumerate(senders):
+                sender.begin_transaction()
+                _send(sender, megabytes, turn + number, 1)
+                if turn == _TRANSACTIONS - 1:
+                    continue
+                if (turn + number) % 3:
+                    sender.commit_transaction(WAIT_SECONDS)
+                else:
+                    sender.abort_transaction(WAIT_SECONDS)
+        broker.kill()
+    return broker.log_dir
+
+
+def _send(sender: Producer, megabytes: Mapping[str, int], turn: int, share: int) -> None:
+    """Send a part of what each topic is to have in 10 kB records, which do not compress."""
+    for topic, size in megabytes.items():
+        for number in range(size * share * 100 // (4 * _TRANSACTIONS) + 1):
+            text = f"{topic} {turn} {number}".encode()
+            sender.produce(
+                topic,
+                hashlib.shake_128(text).digest(10_000),
+                key=text,
+                partition=0,
+                timestamp=START_MS + 1000 * turn + number,
+            )
+            sender.poll(0)
+    assert sender.flush(WAIT_SECONDS) == 0
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[KafkaBroker]:
+    """Start a broker on the copy of a disk in ``folder``/logs, and kill it at the end."""
+    with KafkaBroker(folder) as broker:
+        broker.start_broker()
+        yield broker
+
+
+def recovered(broker: KafkaBroker) -> dict[str, list[int]]:
+    """Return the base offsets of the segments that a broker says it recovers, by topic."""
+    found: dict[str, list[int]] = {}
+    for base_offset, topic, _ in _RECOVERED.findall(broker.log_file.read_text()):
+        found.setdefault(topic, []).append(int(base_offset))
+    return found
+
+
+def errors(broker: KafkaBroker) -> list[str]:
+    """Return the lines of a broker's log that say that something went wrong, but slowness."""
+    return [
+        line
+        for line in broker.log_file.read_text().splitlines()
+        if line.startswith(("ERROR", "FATAL")) and "EventPerformanceMonitor" not in line
+    ]
+
+
+def answers(broker: KafkaBroker, topics: list[str]) -> dict[str, object]:
+    """Return all that clients can ask of the topics: offsets, producers, every record."""
+    asked = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *(str(START_MS + 1000 * i) for i in range(7))]
+    found: dict[str, object] = {
+        "offsets": broker.list_offsets({f"{topic}-0": asked for topic in topics})
+    }
+    for topic in topics:
+        found[f"producers of {topic}"] = broker.producers(f"{topic}-0")
+        for isolation in ("read_uncommitted", "read_committed"):
+            found[f"{topic} {isolation}"] = read_all(broker, topic, isolation)
+    return found
+
+
+def read_all(broker: KafkaBroker, topic: str, isolation: str) -> list[tuple[int, int, str]]:
+    """Read a topic's partition as far as the isolation level lets; gives a digest of each record.
+
+    An empty list at the end of a partition is not taken for the end: the position tells.
+    """
+    reader = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+        }
+    )
+    reader.assign([TopicPartition(topic, 0, 0)])
+    records: list[tuple[int, int, str]] = []
+    while True:
+        message = reader.poll(WAIT_SECONDS)
+        assert message is not None
+        if message.error() is not None:
+            break
+        digest = hashlib.sha256((message.key() or b"") + (message.value() or b"")).hexdigest()
+        records.append((message.offset(), message.timestamp()[1], digest))
+    reader.close()
+    return records

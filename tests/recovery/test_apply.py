@@ -1,0 +1,333 @@
+"""A kit applied and taken back: what is refused, what is kept, a kill at every step."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import full_disk_kit
+import killed_kit
+from ci import skip_but_in_ci
+from kafka_referee import Referee
+from kafka_segments.errors import UsageError
+from kafka_segments.recovery.advanced_checkpoint import points_of
+from kafka_segments.recovery.apply_run import ApplyOptions, apply_kit, roll_back_kit
+from kafka_segments.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
+from killed_kit import state_of
+from recovery_kits import NOW_MS, crashed_log, made_kit
+
+OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
+CASE = "v2-txn-interleaved-multi-segment"
+TORN = (500).to_bytes(8, "big") + (4000).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(100)
+
+
+@pytest.fixture
+def log_dir(synthetic: Path, tmp_path: Path) -> Path:
+    """A crashed log directory with one log, whose last segment ends in a torn batch."""
+    crashed_log(tmp_path / "logs", synthetic / CASE / "t-0", torn=TORN)
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def kit(log_dir: Path, tmp_path: Path) -> Path:
+    made_kit(log_dir, tmp_path / "kit", has_digests=True)
+    return tmp_path / "kit"
+
+
+def _apply(kit: Path, **options: Any) -> tuple[str, str]:
+    (step,) = apply_kit(ApplyOptions(kit, **{"execute": True, **options}))
+    return step.status, step.message
+
+
+def _roll_back(kit: Path, *, execute: bool = True) -> tuple[str, str]:
+    (step,) = roll_back_kit(ApplyOptions(kit, execute=execute))
+    return step.status, step.message
+
+
+def _points(log_dir: Path) -> dict[tuple[str, int], int]:
+    return points_of((log_dir / RECOVERY_POINT).read_text())
+
+
+def _last_log(log_dir: Path) -> Path:
+    return max((log_dir / "t-0").glob("*.log"))
+
+
+def test_apply_cuts_the_tail_puts_the_files_and_advances_that_log_alone(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    log = made_kit(log_dir, tmp_path / "kit")["t-0"]
+    before = _last_log(log_dir).stat()
+
+    assert _apply(tmp_path / "kit") == ("done", "")
+
+    assert log.cut is not None
+    assert (log.cut.size_bytes, log.cut.records) == (len(TORN), 0)
+    cut = log_dir / "t-0" / f"{log.cut.base_offset:020d}.log"
+    assert cut.stat().st_size == before.st_size - len(TORN)
+    assert cut.stat().st_mtime_ns == before.st_mtime_ns
+    assert _points(log_dir) == {("other", 1): 7, ("t", 0): log.next_recovery_point}
+    assert _last_log(log_dir).name == f"{log.next_recovery_point:020d}.log"
+    assert _last_log(log_dir).stat().st_size == 0
+    assert not (log_dir / CLEAN_SHUTDOWN).exists()
+
+
+def test_a_dry_run_changes_nothing(log_dir: Path, kit: Path) -> None:
+    first = state_of(log_dir)
+
+    assert _apply(kit, execute=False)[0] == "would be done"
+    assert _roll_back(kit, execute=False)[0] == "not applied"
+
+    assert state_of(log_dir) == first
+
+
+def test_applied_twice_and_taken_back_twice_it_is_as_it_was(log_dir: Path, kit: Path) -> None:
+    first = state_of(log_dir)
+    assert _apply(kit)[0] == "done"
+    applied = state_of(log_dir)
+    assert _apply(kit)[0] == "done"
+    assert state_of(log_dir) == applied
+    assert _roll_back(kit, execute=False)[0] == "would be put back"
+
+    assert _roll_back(kit)[0] == "done"
+    assert _roll_back(kit)[0] == "not applied"
+
+    killed_kit.assert_same(state_of(log_dir), first)
+    assert _apply(kit)[0] == "done"
+
+
+def test_a_log_directory_whose_lock_is_held_is_left_alone(log_dir: Path, kit: Path) -> None:
+    held = (
+        "import fcntl, sys\nlock = open(sys.argv[1], 'r+')\nfcntl.lockf(lock, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\nsys.stdin.read()"
+    )
+    (log_dir / LOCK).touch()
+    first = state_of(log_dir)
+    broker = subprocess.Popen(
+        [sys.executable, "-c", held, log_dir / LOCK],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert broker.stdout is not None
+    broker.stdout.readline()
+
+    refused = _apply(kit), _roll_back(kit)
+    with pytest.raises(UsageError, match="stop its broker first"):
+        made_kit(log_dir, kit.parent / "another")
+    broker.communicate()
+
+    assert {status for status, _ in refused} == {"refused"}
+    assert all("its .lock is held: stop its broker first" in message for _, message in refused)
+    assert state_of(log_dir) == first
+    assert _apply(kit)[0] == "done"
+
+
+def test_our_lock_keeps_a_broker_away_meanwhile(
+    log_dir: Path, kit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (log_dir / LOCK).touch()
+    tries = []
+    plain = os.replace
+
+    def replaced(*arguments: Any) -> None:
+        child = os.fork()
+        if child == 0:
+            with (log_dir / LOCK).open("r+") as lock:
+                try:
+                    fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    os._exit(1)
+            os._exit(0)
+        tries.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        plain(*arguments)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    assert _apply(kit, at_once=1)[0] == "done"
+
+    assert set(tries) == {1}
+
+
+def _grow(log_dir: Path) -> None:
+    with _last_log(log_dir).open("ab") as stream:
+        stream.write(b"x")
+
+
+def _touch(log_dir: Path) -> None:
+    os.utime(min((log_dir / "t-0").glob("*.log")))
+
+
+def _roll(log_dir: Path) -> None:
+    (log_dir / "t-0" / f"{10**6:020d}.log").touch()
+
+
+def _advance(log_dir: Path) -> None:
+    path = log_dir / RECOVERY_POINT
+    path.write_text(path.read_text().replace("t 0 0", "t 0 3"))
+
+
+def _stop_cleanly(log_dir: Path) -> None:
+    (log_dir / CLEAN_SHUTDOWN).touch()
+
+
+def _remove(log_dir: Path) -> None:
+    min((log_dir / "t-0").glob("*.log")).unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_grow, "when the kit was made"),
+        (_touch, "when the kit was made"),
+        (_roll, "has come since the kit was made"),
+        (_advance, "its recovery point is 3, 0 when the kit was made"),
+        (_stop_cleanly, "stopped cleanly"),
+        (_remove, "gone since the kit was made"),
+    ],
+)
+def test_a_log_that_has_changed_since_is_refused(
+    log_dir: Path, kit: Path, change: Callable[[Path], None], message: str
+) -> None:
+    change(log_dir)
+    changed = state_of(log_dir)
+
+    status, said = _apply(kit)
+
+    assert (status, message in said) == ("refused", True), said
+    assert state_of(log_dir) == changed
+
+
+def test_bytes_that_changed_under_the_same_mtime_are_found_by_digest(
+    log_dir: Path, kit: Path
+) -> None:
+    first = min((log_dir / "t-0").glob("*.log"))
+    stat, data = first.stat(), bytearray(first.read_bytes())
+    data[70] ^= 1
+    first.write_bytes(data)
+    os.utime(first, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    assert "sha256" in _apply(kit, by_digest=True)[1]
+    assert _apply(kit)[0] == "done"
+
+
+def test_a_kit_without_digests_cannot_be_applied_by_them(log_dir: Path, tmp_path: Path) -> None:
+    made_kit(log_dir, tmp_path / "kit")
+
+    with pytest.raises(UsageError, match="made without --digests"):
+        _apply(tmp_path / "kit", by_digest=True)
+
+
+def test_a_spoilt_file_of_the_kit_is_not_put(log_dir: Path, kit: Path) -> None:
+    first = state_of(log_dir)
+    min((kit / "0" / "t-0").glob("*.timeindex")).write_bytes(bytes(12))
+
+    assert "not as the kit says" in _apply(kit)[1]
+    assert state_of(log_dir) == first
+
+
+def test_a_kit_that_was_not_finished_is_no_kit(kit: Path) -> None:
+    (kit / "manifest.json").unlink()
+
+    with pytest.raises(UsageError, match="did not finish"):
+        _apply(kit)
+
+
+def test_what_a_broker_wrote_since_is_not_taken_back(log_dir: Path, kit: Path) -> None:
+    _apply(kit)
+    _last_log(log_dir).write_bytes(b"new records")
+    changed = {name: data for name, data in state_of(log_dir).items() if name != RECOVERY_POINT}
+
+    status, message = _roll_back(kit)
+
+    assert status == "refused"
+    assert "since" in message
+    after = state_of(log_dir)
+    assert {name: after[name] for name in changed} == changed
+    assert _points(log_dir)["t", 0] == 0  # from there the broker recovers, as without a kit
+
+
+def test_a_checkpoint_that_a_broker_wrote_since_stays(log_dir: Path, kit: Path) -> None:
+    _apply(kit)
+    (log_dir / RECOVERY_POINT).write_text("0\n1\nt 0 999\n")
+    changed = state_of(log_dir)
+
+    assert "a broker has run since" in _roll_back(kit)[1]
+    assert "a broker has run since" in _apply(kit)[1]
+    assert state_of(log_dir) == changed
+
+
+def test_a_kit_is_applied_to_a_copy_that_lies_elsewhere(log_dir: Path, kit: Path) -> None:
+    elsewhere = log_dir.parent / "restored"
+    shutil.copytree(log_dir, elsewhere)
+    first = state_of(log_dir)
+
+    assert _apply(kit, log_dirs=[str(elsewhere)])[0] == "done"
+
+    assert state_of(log_dir) == first
+    assert _points(elsewhere)["t", 0] > 0
+    with pytest.raises(UsageError, match="2 --log-dir given, the kit was made of 1"):
+        _apply(kit, log_dirs=[str(elsewhere), str(log_dir)])
+
+
+def _log_files(folder: Path) -> list[str]:
+    return [path.name for path in sorted(folder.glob("*.log")) if path.stat().st_size]
+
+
+def _loaded(referee: Referee, log_dir: Path, copy: Path) -> tuple[object, ...]:
+    """Load a log as a broker does after a crash; return its end, segments, snapshot and epochs."""
+    log = copy / "t-0"
+    shutil.copytree(log_dir / "t-0", log)
+    point = _points(log_dir)["t", 0]
+    loaded = referee.load_log(log, is_clean=False, recovery_point=point, now_ms=NOW_MS)
+    end = loaded["log_end_offset"]
+    snapshot = (log / f"{end:020d}.snapshot").read_bytes()
+    epochs = (log / "leader-epoch-checkpoint").read_bytes()
+    return end, _log_files(log), snapshot, epochs
+
+
+def test_a_full_disk_leaves_the_log_as_it_was_and_with_room_all_is_done(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
+        skip_but_in_ci("unshare (apt-get install util-linux) that may mount a disk of its own")
+    (tmp_path / "work").mkdir()
+
+    done = subprocess.run(
+        [*OWN_MOUNTS, sys.executable, full_disk_kit.__file__, log_dir, tmp_path / "work"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    *failed, applied, back = done.stdout.splitlines()
+    assert (applied.strip(), back) == ("done", "done")
+    assert failed
+    assert all("No space left on device" in line for line in failed)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_step_leaves_a_log_that_a_broker_loads_to_the_same_end(
+    referee: Referee, log_dir: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+
+    done = subprocess.run(
+        [sys.executable, killed_kit.__file__, log_dir, tmp_path / "work"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert min(map(int, done.stdout.split())) > 20
+    expected = _loaded(referee, log_dir, tmp_path / "without")
+    states = sorted((tmp_path / "work" / "states").iterdir())
+    for state in states:
+        assert _loaded(referee, state, tmp_path / f"of-{state.name}") == expected, state.name

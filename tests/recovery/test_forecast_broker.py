@@ -1,0 +1,66 @@
+"""What is forecast of a killed broker, against what a real one logs at its next start."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.recovery.decide.forecasts import DirForecast
+from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, forecast_sources
+from killed_broker import Load, Start, kill_under_load, start_copy, started
+
+pytestmark = pytest.mark.slow
+WRITTEN_BYTES = 40_000_000
+TORN = ("plain-0", 61)
+
+
+def _forecast(log_dir: Path, folder: Path, *, threads: int) -> Forecast:
+    return forecast_sources(
+        ForecastOptions(threads=(threads,), now_ms=0, sources=(str(log_dir),), calibrates_in=folder)
+    )
+
+
+def _without_kit(forecast: Forecast) -> DirForecast:
+    return next(row for row in forecast.rows if not row.with_kit)
+
+
+def _segments(log_dir: Path, forecast: Forecast) -> dict[tuple[str, int], int]:
+    """Return the segments that are recovered, with their bytes."""
+    return {
+        (log.folder, int(file.stem)): file.stat().st_size
+        for _, log in forecast.logs
+        for file in sorted((log_dir / log.folder).glob("*.log"))
+        if log.first_recovered_offset is not None and int(file.stem) >= log.first_recovered_offset
+    }
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Path:
+    """The log directory of a broker that was killed under load; one log has a torn tail."""
+    folder = tmp_path_factory.mktemp("killed")
+    log_dir = kill_under_load(folder, Load.draw(seed, WRITTEN_BYTES), seed=seed)
+    last = max((log_dir / TORN[0]).glob("*.log"))
+    with last.open("ab") as file:
+        file.write(last.read_bytes()[: TORN[1]] or bytes(TORN[1]))
+    return log_dir
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_broker_recovers_what_was_forecast_in_about_the_time(
+    killed: Path, tmp_path: Path, threads: int
+) -> None:
+    broker = start_copy(killed, tmp_path, num_recovery_threads_per_data_dir=threads)
+    os.sync()
+
+    forecast = _forecast(broker.log_dir, tmp_path, threads=threads)
+    segments, row = _segments(broker.log_dir, forecast), _without_kit(forecast)
+    start: Start = started(broker)
+
+    assert start.recovered == set(segments)
+    assert row.recovered_segments == len(segments)
+    assert row.recovered_bytes == sum(segments.values())
+    findings = [finding for _, log in forecast.logs for finding in log.findings]
+    assert start.cut == {(finding.folder, finding.base_offset) for finding in findings}
+    assert TORN[0] in {finding.folder for finding in findings}
+    # Machines that run tests are shared; docs/recovery.md has the figures of quiet ones.
+    assert 1 / 4 < row.seconds / (start.loaded_ms / 1000) < 4

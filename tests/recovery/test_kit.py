@@ -1,0 +1,143 @@
+"""What a kit holds of logs as crashes leave them; made in threads."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka_segments.cli import cli
+from kafka_segments.errors import UsageError
+from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.recovery.kit_listing import plan_kit
+from kafka_segments.recovery.kit_manifest import LogState
+from kafka_segments.recovery.kit_run import is_quicker_in_threads, make_kit, read_in_threads
+from kafka_segments.wire.checkpoints import RECOVERY_POINT
+from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
+
+CASE = "v2-txn-interleaved-multi-segment"
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.log"))
+
+
+def test_a_kit_has_the_index_files_that_a_load_makes(synthetic: Path, tmp_path: Path) -> None:
+    folder = crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+
+    log = made_kit(tmp_path / "logs", tmp_path / "kit")["t-0"]
+
+    expected = synthetic / CASE / "expected" / "loader-unclean"
+    made = {path.name: path.read_bytes() for path in (tmp_path / "kit" / "0" / "t-0").iterdir()}
+    assert sorted(made) == sorted(file.name for file in log.files)
+    for path in [*expected.rglob("*index"), *expected.rglob("*.snapshot")]:
+        assert made[path.name] == path.read_bytes(), path.name
+    assert log.recovery_point == 0
+    assert [segment.base_offset for segment in log.segments] == [
+        int(path.stem) for path in _segments(folder)
+    ]
+    assert made[f"{log.next_recovery_point:020d}.log"] == b""
+
+
+def test_reading_from_a_snapshot_on_ends_in_the_state_of_reading_all(
+    synthetic: Path, tmp_path: Path
+) -> None:
+    folder = crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+    whole = made_kit(tmp_path / "logs", tmp_path / "whole")["t-0"]
+    middle = whole.segments[len(whole.segments) // 2].base_offset
+    shutil.copy(tmp_path / "whole" / "0" / "t-0" / f"{middle:020d}.snapshot", folder)
+    shutil.copy(tmp_path / "whole" / "0" / "t-0" / "leader-epoch-checkpoint", folder)
+    (tmp_path / "logs" / RECOVERY_POINT).write_text(f"0\n1\nt 0 {middle}\n")
+
+    part = made_kit(tmp_path / "logs", tmp_path / "part")["t-0"]
+
+    assert [segment.base_offset for segment in part.segments] == [
+        segment.base_offset for segment in whole.segments if segment.base_offset >= middle
+    ]
+    assert set(part.files) < set(whole.files)
+    end = f"{whole.next_recovery_point:020d}.snapshot"
+    states = [decode_snapshot((tmp_path / kit / "0" / "t-0" / end).read_bytes()) for kit in
+              ("whole", "part")]  # fmt: skip
+    assert states[0] == states[1]
+    assert states[0].entries
+
+
+def test_damage_in_the_middle_is_left_to_the_broker(synthetic: Path, tmp_path: Path) -> None:
+    folder = crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+    segments = _segments(folder)
+
+    flip(segments[1], 200)
+    closed = made_kit(tmp_path / "logs", tmp_path / "closed")["t-0"]
+    flip(segments[1], 200)
+    flip(segments[-1], 200)
+    active = made_kit(tmp_path / "logs", tmp_path / "active")["t-0"]
+
+    assert (closed.state, active.state) == (LogState.REFUSED, LogState.REFUSED)
+    assert "later segments follow, which the broker would remove" in closed.message
+    assert "sound batches follow at byte" in active.message
+
+
+def test_a_segment_that_cannot_be_read_stops_its_log_alone(
+    synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+    shutil.copytree(tmp_path / "logs" / "t-0", tmp_path / "logs" / "u-0")
+    planned = plan_kit([str(tmp_path / "logs")], str(tmp_path / "kit"))
+    _segments(tmp_path / "logs" / "u-0")[1].unlink()
+
+    made = make_kit(planned, kit_options(tmp_path / "kit"), read_in_threads(2), made_ms=NOW_MS)
+    logs = {log.log: log for log in made}
+
+    assert logs["t-0"].state == LogState.READY
+    assert logs["u-0"].state == LogState.REFUSED
+    assert "No such file" in logs["u-0"].message
+
+
+def test_threads_read_what_they_have_read_before_spark_starts() -> None:
+    assert is_quicker_in_threads(10**9, 4)
+    assert not is_quicker_in_threads(10**12, 4)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [("logs/kit", "a broker does not start with it there"), ("full", "is not empty")],
+)
+def test_a_kit_needs_a_place_of_its_own(
+    synthetic: Path, tmp_path: Path, out: str, message: str
+) -> None:
+    crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+
+    with pytest.raises(UsageError, match=message):
+        made_kit(tmp_path / "logs", tmp_path / out)
+
+
+def test_a_partition_is_no_log_directory(synthetic: Path, tmp_path: Path) -> None:
+    crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+
+    with pytest.raises(UsageError, match=r"is no log directory: give the one in log\.dirs"):
+        made_kit(tmp_path / "logs" / "t-0", tmp_path / "kit")
+
+
+def test_the_commands_show_the_cut_before_it_is_done(synthetic: Path, tmp_path: Path) -> None:
+    crashed_log(tmp_path / "logs", synthetic / CASE / "t-0", torn=bytes(100))
+    logs, kit = str(tmp_path / "logs"), str(tmp_path / "kit")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, ["recovery", *arguments, "--output", "json"])
+        return done.exit_code, done.stdout
+
+    made = run("kit", "--source", logs, "--out", kit)
+    would = run("apply", kit)
+    done = run("apply", kit, "--execute")
+    back = run("rollback", kit, "--execute")
+
+    row = json.loads(made[1])
+    assert (made[0], row["cut_bytes"], row["cut_records"], row["state"]) == (1, 100, 0, "ready")
+    steps = [json.loads(text) for _, text in (would, done, back)]
+    assert [status for status, _ in (would, done, back)] == [0, 0, 0]
+    assert [step["status"] for step in steps] == ["would be done", "done", "done"]
+    assert steps[0]["cut_bytes"] == 100
+    assert steps[2]["recovery_point"] == 0

@@ -1,0 +1,105 @@
+"""A killed broker's disk: a start with a kit against a start without, side by side."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from crashed_broker import answers, crash, errors, read_all, recovered, started
+from kafka_broker import KafkaBroker
+from kafka_clients import WAIT_SECONDS, producer
+from kafka_segments.cli import cli
+
+pytestmark = [pytest.mark.slow, pytest.mark.referee]
+MEGABYTES = {"long": 26, "torn": 5, "zeros": 5, "flipped": 5, "bare": 5}
+TOPICS = list(MEGABYTES)
+
+
+def _logs(folder: Path, topic: str) -> list[Path]:
+    return sorted((folder / f"{topic}-0").glob("*.log"))
+
+
+def _damage(log_dir: Path) -> None:
+    """Leave what crashes leave: a torn tail, a page of zeros, a flipped bit, no snapshots."""
+    torn = _logs(log_dir, "torn")[-1]
+    with torn.open("ab") as stream:
+        first = torn.read_bytes()[:5000]
+        stream.write((10**6).to_bytes(8, "big") + first[8:])
+    with _logs(log_dir, "zeros")[-1].open("ab") as stream:
+        stream.write(bytes(4096))
+    middle = _logs(log_dir, "flipped")[2]
+    data = bytearray(middle.read_bytes())
+    data[len(data) // 2] ^= 1
+    middle.write_bytes(data)
+    for snapshot in (log_dir / "bare-0").glob("*.snapshot"):
+        snapshot.unlink()
+
+
+def _run(*arguments: str | Path) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, ["recovery", *map(str, arguments)])
+    return done.exit_code, done.output
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crashed")
+    _damage(crash(folder, MEGABYTES))
+    return folder / "logs"
+
+
+def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
+    disk: Path, tmp_path: Path
+) -> None:
+    plain, ours, kit = tmp_path / "plain", tmp_path / "ours", tmp_path / "kit"
+    for folder in (plain, ours):
+        shutil.copytree(disk, folder / "logs")
+    with started(plain) as broker:
+        without = answers(broker, TOPICS)
+        read_without = recovered(broker)
+
+    made = _run("kit", "--source", ours / "logs", "--out", kit)
+    applied = _run("apply", kit, "--execute")
+    with started(ours) as broker:
+        refused = _run("rollback", kit, "--execute")
+        with_kit = answers(broker, TOPICS)
+        read_with = recovered(broker)
+        counts = [_produced(broker)]
+        assert errors(broker) == []
+    assert made[0] == applied[0] == 1, (made, applied)
+    assert "flipped-0: refused; segment" in made[1]
+    assert "with a torn tail to cut off: 2" in made[1]
+    assert refused[1].count("its .lock is held: stop its broker first") == 5
+    for name, answer in without.items():
+        assert with_kit[name] == answer, name
+    assert len(read_without["long"]) >= 20
+    empty = {topic: [without_end] for topic, without_end in _ends(without).items()}
+    assert read_with == read_without | {
+        topic: bases for topic, bases in empty.items() if topic != "flipped"
+    } | {"__transaction_state": read_with["__transaction_state"]}
+
+    status, told = _run("rollback", kit, "--execute", "--output", "json")
+    assert (status, told.count('"status": "refused"')) == (1, len(TOPICS) + 1), told
+    for _ in ("after an unclean stop", "after a clean stop"):
+        with started(ours) as broker:
+            counts.append(_produced(broker))
+            assert errors(broker) == []
+            broker.stop_broker()
+    assert counts[1:] == [[count + 1 for count in before] for before in counts[:-1]]
+
+
+def _ends(found: dict[str, object]) -> dict[str, int]:
+    offsets = found["offsets"]
+    assert isinstance(offsets, dict)
+    return {topic: offsets[f"{topic}-0"][1][0] for topic in TOPICS}
+
+
+def _produced(broker: KafkaBroker) -> list[int]:
+    """Produce to each topic, in a transaction that ends the open one; return their records."""
+    sender = producer(broker.bootstrap, transactional_id="t0")
+    sender.init_transactions(WAIT_SECONDS)
+    sender.begin_transaction()
+    for topic in TOPICS:
+        sender.produce(topic, b"more", partition=0)
+    sender.commit_transaction(WAIT_SECONDS)
+    return [len(read_all(broker, topic, "read_uncommitted")) for topic in TOPICS]

@@ -1,0 +1,152 @@
+"""What a start does with one log, by the names and sizes of its files."""
+
+import pytest
+
+from kafka_segments.index.segment import Damage, DamageKind
+from kafka_segments.recovery.decide.cuts import DamagedSegment, decide_findings
+from kafka_segments.recovery.decide.starts import FoundLog, decide_start
+from kafka_segments.wire.names import FolderState, file_name
+
+_SUFFIXES = (".log", ".index", ".timeindex")
+
+
+def _log(*bases: int, without: tuple[str, ...] = (), topic: str = "t", **facts) -> FoundLog:
+    files = {file_name(base, suffix): 100 + base for base in bases for suffix in _SUFFIXES}
+    files |= {file_name(base, ".snapshot"): 10 for base in bases[1:]}
+    for name in without:
+        del files[name]
+    extra = facts.pop("extra", {})
+    state = facts.pop("state", FolderState.LIVE)
+    return FoundLog("/d", f"{topic}-0", topic, 0, state, {**files, **extra}, **facts)
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [(None, (0, 10, 20)), (0, (0, 10, 20)), (9, (0, 10, 20)), (10, (10, 20)), (25, (20,))],
+)
+def test_a_hard_stop_recovers_from_the_segment_with_the_recovery_point_on(point, expected) -> None:
+    start = decide_start(_log(0, 10, 20, recovery_point=point), is_clean=False)
+
+    assert start.unflushed == start.recovered == expected
+    assert start.bytes_of(start.recovered) == sum(100 + base for base in expected)
+
+
+def test_a_clean_stop_recovers_what_lacks_an_index_alone() -> None:
+    log = _log(0, 10, 20, without=("00000000000000000010.index",), recovery_point=25)
+
+    start = decide_start(log, is_clean=True)
+
+    assert (start.lacking, start.unflushed) == ((10,), ())
+
+
+def test_a_segment_without_index_is_recovered_twice_after_a_hard_stop() -> None:
+    log = _log(0, 10, without=("00000000000000000010.index",), recovery_point=10)
+
+    start = decide_start(log, is_clean=False)
+
+    assert (start.lacking, start.unflushed, start.recovered) == ((10,), (10,), (10,))
+
+
+def test_a_refused_transaction_index_counts_as_a_missing_one() -> None:
+    log = _log(0, 10, recovery_point=15, refused_txn_indexes=frozenset({0}))
+
+    assert decide_start(log, is_clean=True).lacking == (0,)
+
+
+def test_the_metadata_log_is_recovered_whole_at_every_start() -> None:
+    log = _log(0, 10, topic="__cluster_metadata", recovery_point=15)
+
+    assert decide_start(log, is_clean=True).recovered == (0, 10)
+    assert decide_start(log, is_clean=True, with_kit=True).recovered == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [(FolderState.DELETE, ()), (FolderState.STRAY, (10,)), (FolderState.FUTURE, (10,))],
+)
+def test_deleted_logs_alone_are_not_recovered(state, expected) -> None:
+    start = decide_start(_log(0, 10, state=state, recovery_point=12), is_clean=False)
+
+    assert start.recovered == expected
+
+
+def test_with_a_kit_the_last_segment_is_recovered_all_the_same() -> None:
+    log = _log(0, 10, 20, without=("00000000000000000010.index",))
+
+    start = decide_start(log, is_clean=False, with_kit=True)
+
+    assert (start.recovered, start.replayed) == ((20,), ())
+
+
+@pytest.mark.parametrize(
+    ("without", "start_offset", "expected"),
+    [
+        ((), None, ()),
+        (("00000000000000000020.snapshot",), None, (10,)),
+        (("00000000000000000010.snapshot", "00000000000000000020.snapshot"), None, (0, 10)),
+        (("00000000000000000020.snapshot",), 12, (10,)),
+        (("00000000000000000010.snapshot", "00000000000000000020.snapshot"), 12, (10,)),
+    ],
+)
+def test_batches_are_read_from_the_newest_snapshot_or_the_log_start_on(
+    without, start_offset, expected
+) -> None:
+    log = _log(0, 10, 20, without=without, recovery_point=20, log_start_offset=start_offset)
+
+    assert decide_start(log, is_clean=False).replayed == expected
+
+
+def test_leftovers_are_no_segments_and_finished_swaps_are() -> None:
+    swapped = "00000000000000000000.log.swap"
+    leftovers = {swapped: 50, "00000000000000000010.log.deleted": 9}
+    log = _log(0, 10, 20, extra=leftovers, swap_end_offsets={0: 20})
+
+    start = decide_start(log, is_clean=False)
+
+    assert start.sizes == {0: 50, 20: 120}
+    assert start.left_behind == tuple(sorted(leftovers))
+
+
+def test_index_files_at_full_size_are_told_but_for_the_last_segment() -> None:
+    full = {file_name(base, ".index"): 10_485_760 for base in (0, 10)}
+
+    start = decide_start(_log(0, 10, extra=full), is_clean=False)
+
+    assert start.full_indexes == ("00000000000000000000.index",)
+
+
+def _cut(position: int, kind: DamageKind = DamageKind.CORRUPT_BATCH) -> DamagedSegment:
+    return DamagedSegment(Damage(kind, position, "why"), 7, 3)
+
+
+def test_a_cut_takes_all_later_segments_with_it() -> None:
+    start = decide_start(_log(0, 10, 20, recovery_point=5), is_clean=False)
+
+    [finding], left = decide_findings(start, {10: _cut(103), 20: _cut(1)})
+
+    assert (finding.base_offset, finding.consequence, finding.position) == (10, "cut", 103)
+    assert (finding.lost_bytes, finding.lost_records, finding.lost_segments) == (7 + 120, 3, 1)
+    assert left.recovered == (0, 10)
+
+
+def test_a_cut_in_the_first_pass_leaves_later_segments() -> None:
+    log = _log(0, 10, without=("00000000000000000000.index",), recovery_point=12)
+    start = decide_start(log, is_clean=True)
+
+    [finding], left = decide_findings(start, {0: _cut(50)})
+
+    assert (finding.lost_bytes, finding.lost_segments) == (7, 0)
+    assert left.recovered == (0,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "consequence"),
+    [(DamageKind.OFFSET_OVERFLOW, "split"), (DamageKind.INDEX_FULL, "refused")],
+)
+def test_what_is_no_cut_loses_nothing(kind, consequence) -> None:
+    start = decide_start(_log(0, 10), is_clean=False)
+
+    [finding], left = decide_findings(start, {0: _cut(50, kind)})
+
+    assert (finding.consequence, finding.lost_bytes, finding.lost_records) == (consequence, 0, 0)
+    assert left.recovered == (0, 10)

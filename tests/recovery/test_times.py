@@ -1,0 +1,102 @@
+"""The model of a start's time."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_segments.recovery.decide.times import Costs, DirWork, Work, makespan, seconds_of_start
+
+_FREE = Costs(
+    batch_us=0,
+    byte_ns=0,
+    replayed_batch_us=0,
+    log_ms=0,
+    open_ms=0,
+    segment_ms={1: 0.0},
+    warm_up_ms=0,
+    cores=64,
+)
+
+
+def _seconds(costs: Costs, *logs: Work, threads: int = 1) -> float:
+    return seconds_of_start([DirWork("d", logs)], costs, threads=threads)["d"]
+
+
+def test_a_thread_that_is_free_takes_the_next_log_in_order() -> None:
+    assert makespan([3, 1, 1, 4], threads=2) == 6
+    assert makespan([4, 3, 1, 1], threads=2) == 5
+    assert makespan([], threads=2) == 0
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=1, max_size=30), st.integers(1, 40))
+def test_more_threads_never_take_less_than_the_largest_log(jobs, threads) -> None:
+    taken = makespan(jobs, threads=threads)
+
+    assert max(jobs) <= taken <= sum(jobs) * (1 + 1e-9)
+    assert taken >= sum(jobs) / threads * (1 - 1e-9)
+
+
+def test_a_large_log_is_not_shared_out() -> None:
+    costs = Costs(**{**vars(_FREE), "batch_us": 1.0})
+    large, small = Work(recovered_batches=9e6), Work(recovered_batches=1e6)
+
+    assert _seconds(costs, large, small, small, threads=1) == pytest.approx(11)
+    assert _seconds(costs, large, small, small, threads=8) == pytest.approx(9)
+    assert _seconds(costs, small, small, large, threads=2) == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("cost", "work", "seconds"),
+    [
+        ({"batch_us": 2.0}, Work(recovered_batches=1e6), 2),
+        ({"byte_ns": 0.5}, Work(recovered_bytes=2_000_000_000), 1),
+        ({"replayed_batch_us": 3.0}, Work(replayed_batches=1e6), 3),
+        ({"segment_ms": {1: 2.0}}, Work(recovered_segments=400, twice_segments=100), 1),
+        ({"batch_us": 1.0}, Work(recovered_batches=1e6, twice_batches=1e6), 2),
+        ({"open_ms": 2.0}, Work(segments=500), 1),
+        ({"segment_ms": {1: 4.0}}, Work(recovered_segments=250), 1),
+        ({"log_ms": 7.0}, Work(), 0.007),
+        ({"warm_up_ms": 9.0}, Work(), 0.009),
+        ({"read_bytes_per_s": 1e9}, Work(recovered_bytes=10**9, replayed_bytes=10**9), 2),
+    ],
+)
+def test_each_part_of_the_work_has_its_cost(cost, work, seconds) -> None:
+    assert _seconds(Costs(**{**vars(_FREE), **cost}), work) == pytest.approx(seconds)
+
+
+def test_what_the_disk_forces_is_shared_by_the_threads_and_cores_are_too() -> None:
+    four = [Work(recovered_batches=1e6, recovered_segments=100)] * 4
+    disk = Costs(**{**vars(_FREE), "segment_ms": {1: 10.0, 4: 40.0}})
+    cpu = Costs(**{**vars(_FREE), "batch_us": 1.0, "cores": 2})
+
+    assert _seconds(disk, *four, threads=1) == pytest.approx(4)
+    assert _seconds(disk, *four, threads=4) == pytest.approx(4)
+    assert _seconds(cpu, *four, threads=1) == pytest.approx(4)
+    assert _seconds(cpu, *four, threads=2) == pytest.approx(2)
+    assert _seconds(cpu, *four, threads=4) == pytest.approx(2)
+
+
+def test_costs_of_a_segment_lie_between_the_numbers_of_threads_that_were_measured() -> None:
+    costs = Costs(segment_ms={1: 2.0, 4: 8.0})
+
+    assert [costs.segment_ms_at(threads) for threads in (1, 2.5, 4, 8)] == [2, 5, 8, 16]
+
+
+def test_directories_are_loaded_at_once_and_share_the_cores() -> None:
+    logs = [Work(recovered_batches=1e6)] * 2
+    dirs = [DirWork("a", logs), DirWork("b", logs), DirWork("c", [])]
+    costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "cores": 2})
+
+    assert seconds_of_start(dirs, costs, threads=1) == pytest.approx({"a": 2, "b": 2, "c": 0})
+    assert seconds_of_start(dirs, costs, threads=2) == pytest.approx({"a": 2, "b": 2, "c": 0})
+
+
+def test_the_order_of_the_logs_matters() -> None:
+    costs = Costs(**{**vars(_FREE), "batch_us": 1.0})
+    works = [Work(recovered_batches=1e6 * size) for size in (1, 1, 2, 4)]
+
+    taken = {round(_seconds(costs, *order, threads=2), 6) for order in permutations(works)}
+
+    assert taken == {4, 5, 6}

@@ -1,0 +1,58 @@
+"""Log directories as crashes leave them, and kits made of them in threads of this process."""
+
+import os
+import shutil
+from pathlib import Path
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.recovery.kit_fold import FoldSettings
+from kafka_segments.recovery.kit_listing import plan_kit
+from kafka_segments.recovery.kit_manifest import LogKit
+from kafka_segments.recovery.kit_run import KitOptions, make_kit, read_in_threads
+from kafka_segments.wire.checkpoints import RECOVERY_POINT
+
+NOW_MS = 1_700_003_600_000
+EXPIRATION_MS = 86_400_000
+
+
+def kit_options(out: Path, *, has_digests: bool = False) -> KitOptions:
+    """Return the options of a kit by Kafka's defaults."""
+    settings = FoldSettings(RecoveryOptions(is_load=True), NOW_MS, EXPIRATION_MS)
+    return KitOptions(str(out), settings, has_digests)
+
+
+def made_kit(log_dir: Path, out: Path, *, has_digests: bool = False) -> dict[str, LogKit]:
+    """Make a kit of a log directory; return what it says of each log by its name."""
+    work = plan_kit([str(log_dir)], str(out))
+    options = kit_options(out, has_digests=has_digests)
+    logs = make_kit(work, options, read_in_threads(2), made_ms=NOW_MS)
+    return {log.log: log for log in logs}
+
+
+def crashed_log(
+    log_dir: Path, segments: Path, *, recovery_point: int = 0, torn: bytes = b""
+) -> Path:
+    """Put a log into a log directory, without sound index files; return its folder.
+
+    ``segments``: the folder that its .log files come from. ``torn`` is appended to the last one.
+    """
+    folder = log_dir / segments.name
+    folder.mkdir(parents=True)
+    for log in sorted(segments.glob("*.log")):
+        shutil.copy2(log, folder)
+        (folder / log.name).with_suffix(".index").write_bytes(bytes(80))
+        (folder / log.name).with_suffix(".timeindex").write_bytes(bytes(12))
+    with max(folder.glob("*.log")).open("ab") as stream:
+        stream.write(torn)
+    topic, _, partition = segments.name.rpartition("-")
+    lines = ["0", "2", "other 1 7", f"{topic} {partition} {recovery_point}", ""]
+    (log_dir / RECOVERY_POINT).write_text("\n".join(lines))
+    return folder
+
+
+def flip(log: Path, at: int) -> None:
+    """Flip a bit of a segment; its mtime stays."""
+    stat, data = log.stat(), bytearray(log.read_bytes())
+    data[at] ^= 1
+    log.write_bytes(data)
+    os.utime(log, ns=(stat.st_atime_ns, stat.st_mtime_ns))
