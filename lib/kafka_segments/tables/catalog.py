@@ -122,6 +122,7 @@ MIGRATION_PLANS = _newest("migration_plans", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_PROOFS = _newest("migration_proofs", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_EVENTS = _newest("migration_events", ("run_id", *LOG_KEYS))
 INTERNAL_RECORDS = _newest("internal_records", (*LOG_KEYS, "file", "row"))
+REMOTE_SEGMENTS = _newest("remote_segments", ("cluster", "topic", "partition", "segment_id"))
 
 
 def _history(name: str, *keys: str) -> Table:
