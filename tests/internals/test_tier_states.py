@@ -3,17 +3,20 @@
 import base64
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cluster_disks import internal_files
 from kafka_referee import Answer, Referee
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.internals.decide_lineage import is_within_lineage
 from kafka_segments.internals.decide_tier import fold_states, records_that_count
 from kafka_segments.internals.tasks import decode_row
+from plain_decoder import plain_records
 from remote_records import COPIED, COPYING, DELETED, DELETING, added, partition_deleted, updated
 
 pytestmark = pytest.mark.spark
@@ -194,3 +197,29 @@ def test_the_key_of_a_record_whose_key_says_nothing_is_kept() -> None:
     assert decode_row(REMOTE_LOG_TOPIC, b"k", value, False, None).key == b"k"
     assert decode_row(REMOTE_LOG_TOPIC, b"k", None, False, None).is_tombstone
     assert decode_row(REMOTE_LOG_TOPIC, None, value, False, None).key is None
+
+
+def test_what_a_cluster_that_lived_announced_are_the_objects_of_its_tier(
+    spark: SparkSession, cluster: Path
+) -> None:
+    disks = cluster / "disks"
+    rows = []
+    for topic, file in internal_files(disks):
+        if topic != REMOTE_LOG_TOPIC:
+            continue
+        node, partition = int(file.parts[-4][-1]), int(file.parent.name[-1])
+        for record in plain_records(file.read_bytes()):
+            found = decode_internal(topic, record.key, record.value)
+            value = (found.kind, found.value_json(), record.value is None, record.key)
+            rows.append(("c", node, str(file.parents[1]), topic, partition, record.offset, *value))
+
+    states = _states(spark, rows)
+
+    there = {line.split("/")[1] for line in (disks / "objects").read_text().splitlines()}
+    by_state: dict[str | None, set[str]] = {}
+    for name, row in states.items():
+        by_state.setdefault(row["state"], set()).add(name)
+    assert by_state["COPY_SEGMENT_FINISHED"] <= there
+    assert there.isdisjoint(by_state["DELETE_SEGMENT_FINISHED"])
+    assert there <= set(states)
+    assert {row["refused_updates"] for row in states.values()} == {0}

@@ -65,6 +65,8 @@ def _fields(
         is_nullable = field.is_nullable_in(version)
         if field.tag is None:
             parts.append(_value(field.kind, version, is_flexible, is_nullable, value))
+        elif value != default and is_nullable and isinstance(field.kind, Struct):
+            tagged[field.tag] = _tagged_struct(field.kind, version, is_flexible, value)
         elif value != default:
             tagged[field.tag] = _value(field.kind, version, is_flexible, is_nullable, value)
     if is_flexible:
@@ -74,6 +76,11 @@ def _fields(
         for tag, data in sorted(tagged.items()):
             parts += [write_unsigned_varint(tag), write_unsigned_varint(len(data)), data]
     return b"".join(parts)
+
+
+def _tagged_struct(kind: Struct, version: int, is_flexible: bool, value: Any) -> bytes:
+    """Write a struct that may be null as a tagged field: its mark is 0 or 1, elsewhere -1 or 1."""
+    return b"\0" if value is None else b"\1" + _fields(kind.fields, version, is_flexible, value)
 
 
 def _value(kind: Kind, version: int, is_flexible: bool, is_nullable: bool, value: Any) -> bytes:
