@@ -6,6 +6,7 @@ once, into ``build/referee``, and again when they or the JARs change.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -26,6 +27,10 @@ CLASSES = REPOSITORY / "build" / "referee"
 
 DEFAULT_NOW_MS = 1_700_003_600_000
 QUIET = ("-Dlog4j2.level=OFF", "-Dlog4j2.StatusLogger.level=OFF")
+
+
+def _base64(values: Iterable[bytes]) -> list[str]:
+    return [base64.b64encode(value).decode() for value in values]
 
 
 class RefereeError(Exception):
@@ -179,6 +184,24 @@ class Referee:
         answer = self._ask("announce", uploads=list(uploads), epoch=epoch, offset=offset)
         taken: str | None = answer["taken"]
         return taken
+
+    def read_remote(self, values: Iterable[bytes], *, partitions: int) -> list[Answer]:
+        """Read values of ``__remote_log_metadata``, a topic of so many partitions."""
+        answer = self._ask("read_remote", values=_base64(values), partitions=partitions)
+        records: list[Answer] = answer["records"]
+        return records
+
+    def remote_states(self, values: Iterable[bytes]) -> Answer:
+        """Let a broker handle such values in turn; ``segments``: those it then knows, by id.
+
+        ``refused``: how many values of each segment changed nothing.
+        """
+        return self._ask("remote_states", values=_base64(values))
+
+    def remote_within(self, cases: Sequence[Answer]) -> list[bool]:
+        """Say whether segments lie within lineages; a case has epochs, end, lineage, log_end."""
+        within: list[bool] = self._ask("remote_within", cases=list(cases))["within"]
+        return within
 
     def append(
         self,

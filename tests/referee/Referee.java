@@ -108,6 +108,10 @@ public final class Referee {
             case "draw_messages" -> Messages.draw(
                 required(request, "seed").asLong(), integer(request, "rounds"));
             case "read_messages" -> Messages.read(required(request, "messages"));
+            case "read_remote" -> RemoteMetadata.read(
+                required(request, "values"), integer(request, "partitions"));
+            case "remote_states" -> RemoteMetadata.states(required(request, "values"));
+            case "remote_within" -> RemoteMetadata.within(required(request, "cases"));
             default -> BrokerCommands.run(command, request);
         };
     }

@@ -228,6 +228,12 @@ def _sound(case: str) -> Rows:
                 "decided_at": MOMENT,
             }
         ],
+        "remote_segments": [
+            {
+                **{"cluster": case, "topic": "orders", "partition": 0, "segment_id": "x"},
+                **{"refused_updates": 0, "findings": [], "checked_ms": NOW_MS},
+            }
+        ],
         "index_audits": [
             {
                 **keys[0],

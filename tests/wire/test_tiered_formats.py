@@ -15,6 +15,7 @@ from kafka_segments.wire.chunk_index import decode_chunk_sizes, parse_chunk_size
 from kafka_segments.wire.segment_manifest import RemoteSegment, SegmentManifest, parse_manifest
 from kafka_segments.wire.tiered_names import (
     parse_name_with_id,
+    parse_object_name,
     parse_tiered_folder,
     parse_tiered_name,
     tiered_log_of,
@@ -180,7 +181,20 @@ def test_a_manifest_says_how_a_log_is_stored_and_what_is_in_it(tmp_path: Path) -
         max_timestamp_ms=9000,
         event_timestamp_ms=1_700_000_000_000,
         leader_epochs=[(3, 1000), (12, 1004)],
+        broker_id=2,
     )
+
+
+def test_the_id_in_an_objects_name_may_be_written_as_a_uuid() -> None:
+    offset, uuid = f"{7:020d}", "12345678-9abc-4def-8123-456789abcdef"
+
+    assert parse_object_name(f"{offset}-{uuid}.log") == (7, "EjRWeJq8Te-BI0VniavN7w", ".log")
+    assert parse_object_name(f"{offset}-{SEGMENT_ID}.leader_epoch_checkpoint") == (
+        *(7, SEGMENT_ID),
+        ".leader_epoch_checkpoint",
+    )
+    for name in (f"{offset}.log", f"{offset}-{uuid}", f"{2**63}-{uuid}.log", f"{offset}-x.log"):
+        assert parse_object_name(name) is None
 
 
 @pytest.mark.parametrize("kind", ["fixed", "variable"])

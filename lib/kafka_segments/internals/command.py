@@ -19,6 +19,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
 from kafka_segments.errors import UsageError
+from kafka_segments.internals.command_tier import tier
 from kafka_segments.search.command_options import log_options
 from kafka_segments.wire.moments import parse_point
 
@@ -52,6 +53,9 @@ def internals() -> None:
 
     Without a subcommand it reads: `internals read --help` has the options.
     """
+
+
+internals.add_command(tier)
 
 
 @internals.command(cls=Command)

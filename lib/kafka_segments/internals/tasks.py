@@ -121,7 +121,7 @@ def decode_row(
         key_json=record.key_json(),
         value_json=record.value_json(),
         is_tombstone=value is None and not is_control,
-        key=None if is_decoded else key,
+        key=None if is_decoded and record.key is not None else key,
         value=None if is_decoded else value,
         problem=record.problem,
     )

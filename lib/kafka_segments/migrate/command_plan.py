@@ -19,10 +19,12 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.wire.moments import moment_text
 
 if TYPE_CHECKING:
     from kafka_segments.migrate.planned_segment import MigrationRules
     from kafka_segments.migrate.run_plan import MigrationOptions
+    from kafka_segments.tables.metadata_topics import MetadataTopics
 
 _RULES = ("kafka", "mtime-next", "mtime-first")
 
@@ -63,7 +65,8 @@ _RULES = ("kafka", "mtime-next", "mtime-first")
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="What kafka-topics --describe prints of the new cluster: logs without partition.metadata"
-    " get one with their topic's id.",
+    " get one with their topic's id. Default: as the metadata in the warehouse says, if `internals`"
+    " has read it.",
 )
 @click.option(
     "--damaged",
@@ -112,13 +115,17 @@ def _asked(
     from kafka_segments.migrate.run_plan import MigrationOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
+    now, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
+    held = _of_metadata(root, now) if topic_ids is None else None
+    ids = {} if held is None else held.ids
     return MigrationOptions(
         sources=tuple(map(absolute_uri, sources)),
-        warehouse=absolute_uri(warehouse),
+        warehouse=root,
         rules=_rules(**options),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now,
         plan_id=plan_id,
-        topic_ids={} if topic_ids is None else _read_topic_ids(topic_ids),
+        topic_ids=ids if topic_ids is None else _read_topic_ids(topic_ids),
+        replicas={} if held is None else held.replicas,
         stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
         cluster=cluster,
         broker_id=broker_id,
@@ -158,6 +165,25 @@ def _rules(
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
         cut_damaged=damaged == "cut",
     )
+
+
+def _of_metadata(warehouse: str, now_ms: int) -> "MetadataTopics | None":
+    """Return the topics of the metadata log at a moment, and say on stderr where they are from."""
+    from kafka_segments.tables.metadata_configs import NoMetadataConfigsError  # noqa: PLC0415
+    from kafka_segments.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415
+
+    try:
+        held = read_metadata_topics(warehouse, at_ms=now_ms)
+    except NoMetadataConfigsError as error:
+        click.echo(f"{warehouse}: {error}: topic ids are not taken from there", err=True)
+        return None
+    if held is not None:
+        click.echo(
+            f"ids and replicas of {len(held.ids)} topics taken from the metadata log of cluster"
+            f" {held.cluster}, {moment_text(now_ms)}",
+            err=True,
+        )
+    return held
 
 
 def _read_topic_ids(file: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.migrate.decide.assignment import with_assignment
 from kafka_segments.migrate.decide.listing import (
     segments_of_listing,
     staged_root,
@@ -38,7 +39,8 @@ _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 class MigrationOptions:
     """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
 
-    ``topic_ids``: ids of topics, for logs without one. ``stage_dir`` None: the name of each log
+    ``topic_ids``: ids of topics, for logs without one. ``replicas``: brokers that have replicas, by
+    topic and partition. ``stage_dir`` None: the name of each log
     directory with ``.migration`` behind it.
 
     Raises:
@@ -52,6 +54,7 @@ class MigrationOptions:
     plan_id: str | None = None
     stage_dir: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    replicas: Mapping[tuple[str, int], Sequence[int]] = field(default_factory=dict)
     cluster: str | None = None
     broker_id: int | None = None
 
@@ -117,6 +120,7 @@ def _planned(
     return (
         surveyed.transform(with_listing_problems)
         .transform(decide_migration)
+        .transform(with_assignment(_assigned(spark, options)))
         .transform(with_whole_logs)
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("root", staged_root(options.stage_dir, plan_id))
@@ -124,6 +128,11 @@ def _planned(
         .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
         .select(*MIGRATION_PLANS.schema.fieldNames())
     )
+
+
+def _assigned(spark: SparkSession, options: MigrationOptions) -> DataFrame:
+    rows = [(*partition, list(brokers)) for partition, brokers in options.replicas.items()]
+    return spark.createDataFrame(rows, "topic string, partition int, assigned_replicas array<int>")
 
 
 def _name_unseen(listed: DataFrame) -> None:

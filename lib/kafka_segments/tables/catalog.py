@@ -123,6 +123,7 @@ MIGRATION_PROOFS = _newest("migration_proofs", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_EVENTS = _newest("migration_events", ("run_id", *LOG_KEYS))
 RECOVERY_FORECASTS = _newest("recovery_forecasts", ("run_id", *LOG_KEYS[:3], "threads", "with_kit"))
 INTERNAL_RECORDS = _newest("internal_records", (*LOG_KEYS, "file", "row"))
+REMOTE_SEGMENTS = _newest("remote_segments", ("cluster", "topic", "partition", "segment_id"))
 
 
 def _history(name: str, *keys: str) -> Table:

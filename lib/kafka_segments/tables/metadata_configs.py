@@ -1,6 +1,6 @@
 """The configs that a cluster's metadata log had at a moment, out of the tables, without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kafka_segments.storage.delta_rows import read_small_table
@@ -55,6 +55,23 @@ def read_metadata_configs(warehouse: str, *, at_ms: int) -> MetadataConfigs | No
         NoMetadataConfigsError: several clusters have metadata there, the history begins later, or
             the table is too large to be read without Spark.
     """
+    cluster = cluster_with_metadata(warehouse, at_ms=at_ms)
+    if cluster is None:
+        return None
+    held = (
+        HeldConfig(**{name: row[name] for name in HeldConfig._fields})
+        for row in rows_held(warehouse, METADATA_CONFIGS.name, _CONFIG, at_ms=at_ms)
+        if row["resource_type"] in _WITH_SETTINGS
+    )
+    return MetadataConfigs(cluster, tuple(sorted(held)))
+
+
+def cluster_with_metadata(warehouse: str, *, at_ms: int) -> str | None:
+    """Return the cluster whose metadata a warehouse has; None: it has none.
+
+    Raises:
+        NoMetadataConfigsError: several clusters have metadata there, or the history begins later.
+    """
     features = _rows(warehouse, METADATA_FEATURES.name, _HELD)
     begins: dict[str, int] = {}
     for row in features or []:
@@ -71,17 +88,23 @@ def read_metadata_configs(warehouse: str, *, at_ms: int) -> MetadataConfigs | No
             f"the history of its metadata begins at {moment_text(begin_ms)}, after"
             f" {moment_text(at_ms)}"
         )
-    rows = _rows(warehouse, METADATA_CONFIGS.name, (*_CONFIG, *_HELD))
+    return cluster
+
+
+def rows_held(
+    warehouse: str, table: str, columns: Sequence[str], *, at_ms: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a metadata table that held at a moment.
+
+    Raises:
+        NoMetadataConfigsError: the table is too large to be read without Spark.
+    """
+    rows = _rows(warehouse, table, (*columns, *_HELD))
     if rows is None:
-        raise NoMetadataConfigsError(f"its table {METADATA_CONFIGS.name} is too large to be read")
-    held = (
-        HeldConfig(**{name: row[name] for name in HeldConfig._fields})
-        for row in rows
-        if row["resource_type"] in _WITH_SETTINGS
-        and row["from_ms"] <= at_ms
-        and (row["until_ms"] is None or row["until_ms"] > at_ms)
-    )
-    return MetadataConfigs(cluster, tuple(sorted(held)))
+        raise NoMetadataConfigsError(f"its table {table} is too large to be read")
+    for row in rows:
+        if row["from_ms"] <= at_ms and (row["until_ms"] is None or row["until_ms"] > at_ms):
+            yield row
 
 
 def _rows(warehouse: str, table: str, columns: Sequence[str]) -> list[dict[str, Any]] | None:

@@ -1,7 +1,11 @@
 """What is said where a table, or the plan that a verb is to carry out, is not there."""
 
 _MAKES_PLANS = {"migration_plans": "migrate plan", "retention_plans": "retention plan"}
-_OF_INTERNALS = ("internal_records", "metadata_")
+_MADE_BY = {
+    "internal_records": "internals --source",
+    "metadata_": "internals --source",
+    "remote_segments": "internals tier",
+}
 _WITHOUT_PLAN = {
     "migration_plans": "run `kafka-segments migrate plan`",
     "retention_plans": "see table retention_plans",
@@ -12,7 +16,7 @@ def missing_table(warehouse: str, name: str) -> str:
     """Say that a table is missing, and which verb makes it."""
     if name in _MAKES_PLANS:
         return f"{warehouse} has no plans: run `kafka-segments {_MAKES_PLANS[name]}`"
-    made_by = "internals --source" if name.startswith(_OF_INTERNALS) else "build"
+    made_by = next((verb for start, verb in _MADE_BY.items() if name.startswith(start)), "build")
     return f"{warehouse} has no table {name}: run `kafka-segments {made_by}`"
 
 

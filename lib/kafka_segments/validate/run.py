@@ -144,6 +144,7 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.RECOVERY_FORECASTS: last_run,
         tables.INTERNAL_RECORDS: measure_internal_records,
         **{table: measure_history(table.keys) for table in tables.METADATA_TABLES},
+        tables.REMOTE_SEGMENTS: lambda rows: rows,
     }
     return {
         table.name: root.read(table).transform(measure)

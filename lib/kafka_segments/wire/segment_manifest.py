@@ -52,6 +52,7 @@ class RemoteSegment(NamedTuple):
     max_timestamp_ms: int
     event_timestamp_ms: int
     leader_epochs: list[EpochStart]
+    broker_id: int = -1
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ class _Reader:
             max_timestamp_ms=self.integer(found, "maxTimestampMs", least=-1, most=_INT64),
             event_timestamp_ms=self.integer(found, "eventTimestampMs", least=-1, most=_INT64),
             leader_epochs=self._epochs(self.child(found, "segmentLeaderEpochs")),
+            broker_id=self.integer(found, "brokerId", least=-1) if "brokerId" in found else -1,
         )
 
     def _epochs(self, found: dict[str, Any]) -> list[EpochStart]:

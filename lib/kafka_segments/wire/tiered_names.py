@@ -9,6 +9,7 @@ below ``<topic>-<partition>``.
 """
 
 import re
+from base64 import urlsafe_b64encode
 from typing import NamedTuple
 
 from kafka_segments.wire.names import parse_segment_name
@@ -20,8 +21,13 @@ _OBJECT = re.compile(rf"([0-9]{{20}})-({_ID})(\.[a-z-]+)", re.ASCII)
 _WITH_UUID = re.compile(
     r"([0-9]{20})-(?:[A-Za-z0-9_-]{22}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.log", re.ASCII
 )
+_OF_ANY_PLUGIN = re.compile(
+    rf"([0-9]{{20}})-({_ID}|[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(\.[A-Za-z_-]+)",
+    re.ASCII,
+)
 _TOPIC_FOLDER = re.compile(rf"(.+)-({_ID})", re.ASCII | re.DOTALL)
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+_UUID_CHARACTERS = 36
 _MAX_INT64 = 2**63 - 1
 _MAX_INT32 = 2**31 - 1
 
@@ -85,3 +91,18 @@ def parse_name_with_id(name: str) -> int | None:
     if match is None:
         return parse_segment_name(name)
     return int(match[1]) if int(match[1]) <= _MAX_INT64 else None
+
+
+def parse_object_name(name: str) -> TieredName | None:
+    """Return what the name of an object says whose segment id may also be written as a UUID.
+
+    The id is then in Kafka's form, 22 characters. None: the name has no id.
+    """
+    match = _OF_ANY_PLUGIN.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_INT64:
+        return None
+    segment_id = match[2]
+    if len(segment_id) == _UUID_CHARACTERS:
+        number = bytes.fromhex(segment_id.replace("-", ""))
+        segment_id = urlsafe_b64encode(number).decode("ascii").rstrip("=")
+    return TieredName(int(match[1]), segment_id, match[3])

@@ -245,4 +245,5 @@ SUITES = (
         (Check("internal_records_readable", "has_problem", _WARNING, "a record was decoded"),),
     ),
     *(Suite(table.name, table.keys, _HISTORY_CHECKS) for table in tables.METADATA_TABLES),
+    Suite("remote_segments", tables.REMOTE_SEGMENTS.keys),
 )

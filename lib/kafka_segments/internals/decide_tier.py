@@ -1,0 +1,351 @@
+"""Decide over tiered storage: the states of remote segments, held against their objects."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.generated import remote_log
+from kafka_segments.generated.records import REMOTE_LOG_TOPIC
+from kafka_segments.internals.decide_lineage import epochs_with_records
+from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+
+STATES = (
+    *("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"),
+    *("DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED"),
+)
+COPYING, COPIED, DELETING, DELETED = range(4)
+PARTITION_STATES = (
+    *("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED"),
+)
+ORPHAN = "orphan"
+_ADDED = remote_log.REMOTE_LOG_SEGMENT_METADATA_RECORD.name
+_UPDATED = remote_log.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD.name
+_PARTITION_DELETED = remote_log.REMOTE_PARTITION_DELETE_METADATA_RECORD.name
+_OF_PARTITION = "struct<name: string, id: string, partition: int>"
+_VALUE = (
+    f"remoteLogSegmentId struct<topicIdPartition: {_OF_PARTITION}, id: string>,"
+    f" topicIdPartition {_OF_PARTITION}, startOffset long, endOffset long, brokerId int,"
+    " maxTimestampMs long, eventTimestampMs long, segmentSizeInBytes long,"
+    " segmentLeaderEpochs array<struct<leaderEpoch: int, offset: long>>,"
+    " remoteLogSegmentState int, remotePartitionDeleteState int"
+)
+_KEYS = ("cluster", "topic", "topic_id", "partition", "segment_id")
+_SAID = (
+    "start_offset: long, end_offset: long, max_timestamp_ms: long, size_bytes: long,"
+    " leader_epochs: array<struct<epoch: int, start_offset: long>>"
+)
+_NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said: struct<{_SAID}>>"
+
+
+def records_that_count(records: DataFrame) -> DataFrame:
+    """Return the records of remote segments that stand, of the replica that reaches furthest.
+
+    A record whose key has a later tombstone does not stand.
+
+    Needs: rows of ``internal_records``.
+    Gives: cluster, offset, kind, topic, topic_id, partition, segment_id (null: of a partition),
+        value.
+    """
+    of_log = Window.partitionBy(*LOG_KEYS)
+    of_replicas = Window.partitionBy("cluster", "partition")
+    of_key = Window.partitionBy("cluster", "partition", "key")
+    is_deleted = F.max(F.when(F.col("is_tombstone"), F.col("offset"))).over(of_key)
+    of_partition = F.coalesce(
+        "_value.remoteLogSegmentId.topicIdPartition", "_value.topicIdPartition"
+    )
+    return (
+        records.where((F.col("topic") == REMOTE_LOG_TOPIC) & F.col("offset").isNotNull())
+        .withColumn("_replica", F.struct(F.max("offset").over(of_log), "broker_id", "log_dir"))
+        .withColumn("_furthest", F.max("_replica").over(of_replicas))
+        .where(F.col("_replica") == F.col("_furthest"))
+        .withColumn("_deleted", F.when(F.col("key").isNotNull(), is_deleted))
+        .where("kind IS NOT NULL AND value_json IS NOT NULL")
+        .where("_deleted IS NULL OR offset > _deleted")
+        .withColumn("_value", F.from_json("value_json", _VALUE))
+        .select(
+            "cluster",
+            "offset",
+            "kind",
+            of_partition["name"].alias("topic"),
+            of_partition["id"].alias("topic_id"),
+            of_partition["partition"].alias("partition"),
+            F.col("_value.remoteLogSegmentId.id").alias("segment_id"),
+            F.col("_value").alias("value"),
+        )
+    )
+
+
+def fold_states(records: DataFrame) -> DataFrame:
+    """Fold the records of each remote segment into its state, as Kafka's cache does.
+
+    1. A segment begins with a record in state COPY_SEGMENT_STARTED; the same once more takes its
+       place. Another state at the beginning is refused.
+    2. An update is taken where it repeats the state, or leads from COPY_SEGMENT_STARTED to
+       COPY_SEGMENT_FINISHED or DELETE_SEGMENT_STARTED, from COPY_SEGMENT_FINISHED to
+       DELETE_SEGMENT_STARTED, or from there to DELETE_SEGMENT_FINISHED. Others are refused.
+    3. A segment that is DELETE_SEGMENT_FINISHED is forgotten: it can begin anew.
+
+    Needs: rows of ``records_that_count``.
+    Gives: cluster, topic, topic_id, partition, segment_id, state, state_ms, state_broker_id,
+        refused_updates, partition_state, start_offset, end_offset, max_timestamp_ms, size_bytes,
+        leader_epochs.
+    Source: RemoteLogMetadataCache, RemoteLogSegmentState.isValidTransition,
+        RemotePartitionMetadataStore.
+    """
+    partitions = (
+        records.where(F.col("kind") == _PARTITION_DELETED)
+        .groupBy("cluster", "topic_id", "partition")
+        .agg(F.max_by("value.remotePartitionDeleteState", "offset").alias("_partition_state"))
+    )
+    events = F.sort_array(F.collect_list(_event()))
+    folded = F.aggregate(events, F.lit(None).cast(_NOTHING_YET), _next)
+    return (
+        records.where(F.col("kind").isin(_ADDED, _UPDATED) & F.col("segment_id").isNotNull())
+        .groupBy(*_KEYS)
+        .agg(folded.alias("_last"))
+        .join(partitions, ["cluster", "topic_id", "partition"], how="left")
+        .select(
+            *_KEYS,
+            _named("_last.state", STATES).alias("state"),
+            F.col("_last.ms").alias("state_ms"),
+            F.col("_last.broker_id").alias("state_broker_id"),
+            F.col("_last.refused").alias("refused_updates"),
+            _named("_partition_state", PARTITION_STATES).alias("partition_state"),
+            "_last.said.*",
+        )
+    )
+
+
+def _named(number: str, names: tuple[str, ...]) -> Column:
+    return F.get(F.array(*map(F.lit, names)), F.col(number))
+
+
+def _event() -> Column:
+    """Return what a record says of a segment, by its offset first."""
+    epochs = F.transform(
+        "value.segmentLeaderEpochs",
+        lambda entry: F.struct(
+            entry["leaderEpoch"].alias("epoch"), entry["offset"].alias("start_offset")
+        ),
+    )
+    said = F.struct(
+        F.col("value.startOffset").alias("start_offset"),
+        F.col("value.endOffset").alias("end_offset"),
+        F.col("value.maxTimestampMs").alias("max_timestamp_ms"),
+        F.col("value.segmentSizeInBytes").alias("size_bytes"),
+        epochs.alias("leader_epochs"),
+    )
+    return F.struct(
+        "offset",
+        (F.col("kind") == _ADDED).alias("is_added"),
+        F.col("value.remoteLogSegmentState").alias("state"),
+        F.col("value.eventTimestampMs").alias("ms"),
+        F.col("value.brokerId").alias("broker_id"),
+        said.alias("said"),
+    )
+
+
+def _next(before: Column, event: Column) -> Column:
+    state = before["state"]
+    is_known = F.coalesce(state != DELETED, F.lit(False))
+    begins = (event["state"] == COPYING) & (~is_known | (state == COPYING))
+    follows = (
+        (event["state"] == state)
+        | ((state == COPYING) & event["state"].isin(COPIED, DELETING))
+        | ((state == COPIED) & (event["state"] == DELETING))
+        | ((state == DELETING) & (event["state"] == DELETED))
+    )
+    updates = is_known & (event["state"] != COPYING) & follows
+    is_taken = F.coalesce(F.when(event["is_added"], begins).otherwise(updates), F.lit(False))
+    refused = F.coalesce(before["refused"], F.lit(0)) + F.when(is_taken, 0).otherwise(1)
+    return F.struct(
+        F.when(is_taken, event["state"]).otherwise(state).alias("state"),
+        F.when(is_taken, event["ms"]).otherwise(before["ms"]).alias("ms"),
+        F.when(is_taken, event["broker_id"]).otherwise(before["broker_id"]).alias("broker_id"),
+        refused.alias("refused"),
+        F.when(is_taken & event["is_added"], event["said"]).otherwise(before["said"]).alias("said"),
+    ).cast(_NOTHING_YET)
+
+
+def hold_against_objects(objects: DataFrame, *, cluster: str) -> Transform:
+    """Add the objects of each remote segment, and those that no record claims.
+
+    Needs: rows of ``fold_states``; ``objects``: rows of ``list_objects``. ``cluster``: of objects
+        that none claims.
+    Gives: the same, objects, stored_bytes (0: there are none), last_modified_ms, path, missing
+        (of the objects that make a segment whole), found (what its object says), problem.
+    """
+    ours = objects.select(
+        "segment_id",
+        *(F.col(name).alias(f"_{name}") for name in ("topic", "topic_id", "partition")),
+        *("objects", "stored_bytes", "last_modified_ms", "path", "missing", "found", "problem"),
+    )
+    is_orphan = F.col("state").isNull() & F.col("refused_updates").isNull()
+
+    def or_found(name: str) -> Column:
+        return F.when(is_orphan, F.col(f"found.{name}")).otherwise(F.col(name)).alias(name)
+
+    def transform(claimed: DataFrame) -> DataFrame:
+        return claimed.join(ours, ["segment_id"], how="full").select(
+            F.coalesce("cluster", F.lit(cluster)).alias("cluster"),
+            *(F.coalesce(name, f"_{name}").alias(name) for name in ("topic", "topic_id")),
+            F.coalesce("partition", "_partition").alias("partition"),
+            *("segment_id", "state", "state_ms", "state_broker_id", "partition_state"),
+            F.coalesce("refused_updates", F.lit(0)).alias("refused_updates"),
+            *map(or_found, ("start_offset", "end_offset", "max_timestamp_ms")),
+            *map(or_found, ("leader_epochs", "size_bytes")),
+            "path",
+            F.coalesce("objects", F.lit(0)).cast("int").alias("objects"),
+            F.coalesce("stored_bytes", F.lit(0)).cast("long").alias("stored_bytes"),
+            *("last_modified_ms", "missing", "found", "problem"),
+            is_orphan.alias("is_unclaimed"),
+            _differences().alias("differences"),
+        )
+
+    return transform
+
+
+def _differences() -> Column:
+    """Say in words where an object says otherwise than the records of its segment."""
+    end, is_of_headers = F.col("found.end_offset"), F.col("found.source") == "headers"
+    ends_otherwise = F.when(is_of_headers, end > F.col("end_offset")).otherwise(
+        end != F.col("end_offset")
+    )
+    told = {
+        "topic id": _difference(F.col("topic_id"), F.col("_topic_id")),
+        "partition": _difference(F.col("partition"), F.col("_partition")),
+        "start offset": _difference(F.col("start_offset"), F.col("found.start_offset")),
+        "end offset": F.when(ends_otherwise, _both(F.col("end_offset"), end)),
+        "greatest timestamp": _difference(
+            F.col("max_timestamp_ms"),
+            F.when(F.col("found.max_timestamp_ms") >= 0, F.col("found.max_timestamp_ms")),
+        ),
+        "bytes": _difference(F.col("size_bytes"), F.col("found.size_bytes")),
+        "leader epochs": _difference(
+            epochs_with_records("leader_epochs"), epochs_with_records("found.leader_epochs")
+        ),
+    }
+    named = [F.concat(F.lit(f"{name} "), text) for name, text in told.items()]
+    return F.filter(F.array(*named), lambda text: text.isNotNull())
+
+
+def _difference(announced: Column, found: Column) -> Column:
+    return F.when(announced != found, _both(announced, found))
+
+
+def _both(announced: Column, found: Column) -> Column:
+    return F.concat(_text(announced), F.lit(", its object says "), _text(found))
+
+
+def _text(value: Column) -> Column:
+    named = F.to_json(F.struct(value.alias("v")))  # {"v":…}
+    return named.substr(F.lit(6), F.length(named) - 6)
+
+
+def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform:
+    """Decide what is wrong with each remote segment.
+
+    1. ``copy_unfinished``, ``delete_unfinished``: the copy or the deletion began ``grace_ms`` or
+       longer ago, and nothing says that it ended.
+    2. ``partition_delete_unfinished``: the deletion of its partition began and did not end.
+    3. ``orphan``: it has objects, and no record claims them, or the last says that they are gone.
+    4. ``missing``: the copy is finished, and its log is not in the tier; ``incomplete``: another
+       object of it is not.
+    5. ``disagrees``: its object says otherwise than the records; ``unreadable``: it cannot be read.
+    6. ``lost_leadership``: its leader epochs are not in the partition's lineage, so no broker
+       serves it, and none deletes it by retention.
+    7. ``refused_updates``: Kafka passes over some of its records.
+
+    Without ``is_listed`` nothing is said of objects.
+
+    Needs: the columns of ``hold_against_objects``, is_in_lineage (null: not known).
+    Gives: the same, findings (array), detail (what differs; null: nothing).
+    """
+    is_gone = (F.col("state") == STATES[DELETED]) | (
+        F.col("partition_state") == PARTITION_STATES[-1]
+    )
+    is_gone = F.coalesce(is_gone, F.lit(False))
+    is_old = minus(F.lit(now_ms), "state_ms") >= grace_ms
+    is_copied = (F.col("state") == STATES[COPIED]) & ~is_gone
+    has_log = ~F.array_contains("missing", ".log")
+    is_there = is_copied & F.coalesce(has_log, F.lit(False))
+    objects = {
+        ORPHAN: (F.col("objects") > 0) & (F.col("is_unclaimed") | is_gone),
+        "missing": is_copied & ~F.coalesce(has_log, F.lit(False)),
+        "incomplete": is_there & (F.size("missing") > 0),
+        "disagrees": is_there & (F.size("differences") > 0),
+        "unreadable": is_there & F.col("problem").isNotNull(),
+    }
+    kinds = {
+        "copy_unfinished": (F.col("state") == STATES[COPYING]) & is_old & ~is_gone,
+        "delete_unfinished": (F.col("state") == STATES[DELETING]) & is_old & ~is_gone,
+        "partition_delete_unfinished": F.col("partition_state").isin(*PARTITION_STATES[:-1])
+        & ~is_gone,
+        **(objects if is_listed else {}),
+        "lost_leadership": is_copied & ~F.col("is_in_lineage"),
+        "refused_updates": (F.col("refused_updates") > 0) & ~is_gone,
+    }
+    named = [F.when(F.coalesce(holds, F.lit(False)), kind) for kind, holds in kinds.items()]
+    findings = F.filter(F.array(*named), lambda kind: kind.isNotNull())
+    lacks = F.transform("missing", lambda suffix: F.concat(F.lit("no "), suffix))
+    nothing = F.array().cast("array<string>")
+    parts = F.concat(
+        F.when(is_there, F.coalesce("differences", nothing)).otherwise(nothing),
+        F.when(F.col("objects") > 0, F.coalesce(lacks, nothing)).otherwise(nothing),
+        F.filter(F.array("problem"), lambda text: text.isNotNull()),
+        F.when(F.col("refused_updates") > 0, F.array(_refused())).otherwise(nothing),
+    )
+    detail = F.concat_ws("; ", parts)
+
+    def transform(held: DataFrame) -> DataFrame:
+        return held.withColumns({"findings": findings, "detail": F.when(detail != "", detail)})
+
+    return transform
+
+
+def _refused() -> Column:
+    return F.concat(F.col("refused_updates").cast("string"), F.lit(" updates that Kafka refuses"))
+
+
+def not_copied(local: DataFrame) -> Transform:
+    """Find the offsets of local logs that no finished copy has, in partitions that have any.
+
+    Needs: remote segments with state, findings; ``local``: cluster, topic, partition,
+        log_start_offset, log_end_offset.
+    Gives: cluster, topic, partition, from_offset, to_offset (both inclusive).
+    """
+    keys = ("cluster", "topic", "partition")
+    in_order = Window.partitionBy(*keys).orderBy("start_offset", "end_offset")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    reach = F.greatest("log_start_offset", F.max("_next").over(before))
+
+    def transform(held: DataFrame) -> DataFrame:
+        is_there = (F.col("state") == STATES[COPIED]) & ~F.array_contains("findings", "missing")
+        tiered = held.where(F.col("state").isNotNull()).select(*keys).distinct()
+        logs = local.join(tiered, list(keys), how="left_semi")
+        copies = held.where(is_there).select(
+            *keys, "start_offset", "end_offset", (F.col("end_offset") + 1).alias("_next")
+        )
+        ends = logs.select(
+            *keys,
+            F.col("log_end_offset").alias("start_offset"),
+            F.lit(None).cast("long").alias("end_offset"),
+            F.lit(None).cast("long").alias("_next"),
+        )
+        ranges = copies.unionByName(ends).join(logs, list(keys), how="inner")
+        gaps = ranges.select(
+            *keys,
+            reach.alias("from_offset"),
+            (F.least("start_offset", "log_end_offset") - 1).alias("to_offset"),
+        )
+        return gaps.where("from_offset <= to_offset").distinct()
+
+    return transform
+
+
+def sum_findings(held: DataFrame) -> DataFrame:
+    """Count the segments and bytes of each finding."""
+    found = held.select(F.explode("findings").alias("finding"), "stored_bytes")
+    return found.groupBy("finding").agg(
+        F.count("*").alias("segments"), F.coalesce(F.sum("stored_bytes"), F.lit(0)).alias("bytes")
+    )

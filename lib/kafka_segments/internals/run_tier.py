@@ -1,0 +1,244 @@
+"""Tiered storage: hold what the cluster announced against the objects, and the local logs."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.errors import UsageError
+from kafka_segments.generated.records import REMOTE_LOG_TOPIC
+from kafka_segments.internals.decide_lineage import is_within_lineage
+from kafka_segments.internals.decide_tier import (
+    decide_findings,
+    fold_states,
+    hold_against_objects,
+    not_copied,
+    records_that_count,
+)
+from kafka_segments.internals.rebuilt_tier import rebuilt_lines
+from kafka_segments.internals.tasks_tier import NAMES, list_objects
+from kafka_segments.search.decide.logs import choose_replica, describe_logs
+from kafka_segments.sources import kinds
+from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.packing import Load
+from kafka_segments.spark.row_stream import stream_rows
+from kafka_segments.storage.durable_files import durable_file
+from kafka_segments.tables import catalog
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.statements import sql_text
+
+_OF_PARTITION = ["cluster", "topic", "partition"]
+_PLAIN_LOG = "(^|/)[0-9]{20}[.]log$"  # a name with an id is of the tier
+
+
+@dataclass(frozen=True)
+class TierOptions:
+    """What is held against what.
+
+    Attributes:
+        warehouse: the tables, an absolute URI.
+        sources: folders of the tier, absolute URIs; empty: its objects are not looked at.
+        check: how far objects are read: NAMES, MANIFESTS or HEADERS.
+        now_ms: the run's clock.
+        grace_ms: a copy or deletion that began later may still be under way.
+        topics: only these; empty: all.
+        cluster: only this cluster's; None: the only one.
+        follow_links: symbolic links below the sources are followed.
+        is_dry: the table is not written.
+    """
+
+    warehouse: str
+    sources: tuple[str, ...]
+    check: str
+    now_ms: int
+    grace_ms: int
+    topics: tuple[str, ...] = ()
+    cluster: str | None = None
+    follow_links: bool = False
+    is_dry: bool = False
+
+
+class Tier(NamedTuple):
+    """What was found.
+
+    Attributes:
+        segments: the columns of ``remote_segments``.
+        not_copied: the columns of ``not_copied``; None: the tables have no local logs.
+        objects: the columns of ``list_objects``, of segments that no record claims.
+        unseen: how many folders or links nobody looked into.
+    """
+
+    segments: DataFrame
+    not_copied: DataFrame | None
+    objects: DataFrame
+    unseen: int
+
+
+def run_tier(
+    spark: SparkSession, options: TierOptions, caches: ExitStack, *, needs_records: bool = True
+) -> Tier:
+    """Decide of each remote segment what is wrong; write ``remote_segments``.
+
+    Raises:
+        UsageError: there are no records of remote segments and ``needs_records``, or records of
+            several clusters and none is chosen.
+    """
+    tables = Warehouse(spark, options.warehouse)
+    claimed = _claimed(tables, options, needs_records=needs_records).persist()
+    caches.callback(claimed.unpersist)
+    cluster = _cluster(claimed, options)
+    objects, unseen = _objects(spark, options, caches)
+    local = _local_logs(tables)
+    held = claimed.transform(hold_against_objects(objects, cluster=cluster))
+    held = _with_lineage(held, local).transform(
+        decide_findings(
+            now_ms=options.now_ms, grace_ms=options.grace_ms, is_listed=bool(options.sources)
+        )
+    )
+    checked = held.withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
+    rows = checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames())
+    if not options.sources:
+        unknown = {"objects": F.lit(None).cast("int"), "stored_bytes": F.lit(None).cast("long")}
+        rows = rows.withColumns(unknown)
+    rows = rows.persist()
+    caches.callback(rows.unpersist)
+    if not options.is_dry:
+        tables.create(catalog.REMOTE_SEGMENTS)
+        of_run = f"cluster = {sql_text(cluster)}"
+        if options.topics:
+            of_run += f" AND topic IN ({', '.join(map(sql_text, options.topics))})"
+        tables.fill(catalog.REMOTE_SEGMENTS, rows, where=of_run)
+    unclaimed = objects.join(claimed.select("segment_id"), ["segment_id"], how="left_anti")
+    gaps = None if local is None else rows.transform(not_copied(local))
+    return Tier(rows, gaps, unclaimed, unseen)
+
+
+def rebuildable(objects: DataFrame) -> DataFrame:
+    """Keep the segments that are whole, and whose objects say all that is announced.
+
+    In the order in which they are to be announced: of two that begin at the same offset in the
+    same epoch, a broker takes the last.
+    """
+    says_enough = (
+        F.col("topic_id").isNotNull()
+        & (F.size("missing") == 0)
+        & F.col("problem").isNull()
+        & F.col("found.end_offset").isNotNull()
+        & (F.col("found.size_bytes") >= 0)
+        & (F.size("found.leader_epochs") > 0)
+    )
+    announced = F.coalesce("found.event_ms", "last_modified_ms")
+    order = ("topic", "topic_id", "partition", announced, "base_offset", "segment_id")
+    return objects.where(says_enough).orderBy(*order)
+
+
+def write_rebuilt(segments: DataFrame, target: Path, *, partitions: int) -> None:
+    """Write the records that announce segments, a line each; the file appears whole."""
+    rows = (row.asDict(recursive=True) for row in stream_rows(segments))
+    with durable_file(target, size_bytes=None) as file:
+        for line in rebuilt_lines(rows, partitions=partitions):
+            file.write(f"{line}\n".encode())
+
+
+def partitions_of_topic(spark: SparkSession, warehouse: str) -> int:
+    """Return how many partitions ``__remote_log_metadata`` has, by the metadata.
+
+    Raises:
+        UsageError: the tables do not say it.
+    """
+    tables = Warehouse(spark, warehouse)
+    if tables.version(catalog.METADATA_PARTITIONS) is not None:
+        held = tables.read(catalog.METADATA_PARTITIONS).where("until_offset IS NULL")
+        partitions = held.where(F.col("topic") == REMOTE_LOG_TOPIC).count()
+        if partitions:
+            return partitions
+    raise UsageError(
+        f"{warehouse} does not say how many partitions {REMOTE_LOG_TOPIC} has: give"
+        " --metadata-partitions (remote.log.metadata.topic.num.partitions, 50 by default)"
+    )
+
+
+def _claimed(tables: Warehouse, options: TierOptions, *, needs_records: bool) -> DataFrame:
+    if not needs_records and tables.version(catalog.INTERNAL_RECORDS) is None:
+        records = tables.spark.createDataFrame([], catalog.INTERNAL_RECORDS.schema)
+    else:
+        records = tables.read(catalog.INTERNAL_RECORDS)
+    records = records.where(F.col("topic") == REMOTE_LOG_TOPIC)
+    if options.cluster is not None:
+        records = records.where(F.col("cluster") == options.cluster)
+    if needs_records and records.isEmpty():
+        raise UsageError(
+            f"{options.warehouse} has no records of {REMOTE_LOG_TOPIC}: run `kafka-segments"
+            " internals --source` on the log directories of the brokers that have it; if they are"
+            " lost, --rebuild makes them of the objects"
+        )
+    claimed = records.transform(records_that_count).transform(fold_states)
+    return claimed.where(F.col("topic").isin(*options.topics)) if options.topics else claimed
+
+
+def _cluster(claimed: DataFrame, options: TierOptions) -> str:
+    if options.cluster is not None:
+        return options.cluster
+    clusters = [row["cluster"] for row in claimed.select("cluster").distinct().take(2)]
+    if len(clusters) > 1:
+        raise UsageError("the tables have records of several clusters: choose one with --cluster")
+    return clusters[0] if clusters else ""
+
+
+def _objects(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
+    listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
+    folders = listed.where(F.col("kind") == kinds.LOG)
+    if options.topics:
+        folders = folders.where(F.col("topic").isin(*options.topics))
+    check = options.check if options.sources else NAMES
+    objects = list_objects(folders, check=check, follow_links=options.follow_links)
+    objects = _with_topic_ids(objects, Warehouse(spark, options.warehouse)).persist()
+    caches.callback(objects.unpersist)
+    return objects, sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
+
+
+def _with_topic_ids(objects: DataFrame, tables: Warehouse) -> DataFrame:
+    """Fill in the topic ids that no folder says, by the metadata as it holds."""
+    if tables.version(catalog.METADATA_TOPICS) is None:
+        return objects
+    held = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")
+    ids = held.groupBy("topic").agg(F.min("topic_id").alias("_id"), F.count("*").alias("_ids"))
+    one = F.broadcast(ids.where("_ids = 1").drop("_ids"))  # more: several clusters have the topic
+    joined = objects.join(one, ["topic"], how="left")
+    filled = joined.withColumn("topic_id", F.coalesce("topic_id", "_id"))
+    return filled.select(*objects.columns)
+
+
+def _local_logs(tables: Warehouse) -> DataFrame | None:
+    """Describe the replica of each partition on brokers' disks that reaches furthest."""
+    if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
+        return None
+    segments = tables.read(catalog.SEGMENTS).where(F.col("vanished_at").isNull())
+    logs = tables.read(catalog.LOGS)
+    ids = logs.select(*LOG_KEYS, F.col("topic_id").alias("local_topic_id"))
+    described = (
+        segments.where(F.col("path").rlike(_PLAIN_LOG))
+        .transform(describe_logs(logs))
+        .transform(choose_replica())
+        .join(ids, list(LOG_KEYS), how="left")
+    )
+    return described.select(
+        *_OF_PARTITION,
+        "local_topic_id",
+        "log_start_offset",
+        "log_end_offset",
+        F.col("leader_epochs").alias("lineage"),
+    )
+
+
+def _with_lineage(held: DataFrame, local: DataFrame | None) -> DataFrame:
+    if local is None:
+        return held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
+    lineage = local.drop("log_start_offset")
+    is_same = F.coalesce(F.col("local_topic_id") == F.col("topic_id"), F.lit(True))
+    joined = held.join(lineage, _OF_PARTITION, how="left")
+    return joined.withColumn("is_in_lineage", F.when(is_same, is_within_lineage()))

@@ -1,0 +1,117 @@
+"""A plan takes topic ids and replicas from the cluster's own metadata."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+import metadata_logs as made
+from kafka_segments.cli import cli
+from kafka_segments.migrate.decide.assignment import with_assignment
+from kafka_segments.tables.metadata_topics import read_metadata_topics
+from strategies import v2_batch
+
+pytestmark = pytest.mark.spark
+
+RECORDS = [
+    made.feature("metadata.version", 25),
+    made.topic("orders", 7),
+    made.partition(7, 0),
+    made.topic("gone", 8),
+    made.remove_topic(8),
+]
+
+
+def _run(*arguments: object) -> Any:
+    done = CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("metadata")
+    disk = made.log_dir(folder / "controller", {f"{0:020d}.log": made.log_bytes(RECORDS)})
+    _run("internals", "--source", disk, "--warehouse", folder / "warehouse")
+    return folder / "warehouse"
+
+
+def _old_logs(folder: Path, *, broker_id: int) -> Path:
+    (folder / "orders-0").mkdir(parents=True)
+    (folder / "orders-0" / f"{0:020d}.log").write_bytes(v2_batch(0, [(1, None, b"x")]))
+    (folder / "meta.properties").write_text(f"version=0\nbroker.id={broker_id}\n")
+    (folder / ".kafka_cleanshutdown").touch()
+    return folder
+
+
+def _plan(logs: Path, warehouse: Path, *options: object) -> tuple[dict[str, Any], str]:
+    done = _run(
+        *("migrate", "plan", "--source", logs, "--warehouse", warehouse, "--dry-run"),
+        *("--output", "json", *options),
+    )
+    (row,) = [json.loads(line) for line in done.stdout.splitlines()]
+    return row, done.stderr
+
+
+def test_ids_and_replicas_are_those_of_the_metadata_at_the_moment(
+    warehouse: Path, tmp_path: Path
+) -> None:
+    logs = _old_logs(tmp_path / "logs", broker_id=9)
+    now_ms = made.START_MS + 60_000
+
+    row, said = _plan(logs, warehouse, "--now-ms", now_ms)
+
+    assert row["topic_id"] == made.uuid_text(7)
+    assert row["hazards"] == [
+        "the metadata has its replicas on brokers 1, 2: a KRaft broker with another id renames the"
+        " folder to -stray"
+    ]
+    assert (
+        "ids and replicas of 1 topics taken from the metadata log of cluster"
+        f" {made.CLUSTER}, 2023-11-14 22:14:20.000 UTC"
+    ) in said
+
+
+def test_given_ids_win_and_before_the_history_nothing_is_taken(
+    warehouse: Path, tmp_path: Path
+) -> None:
+    logs = _old_logs(tmp_path / "logs", broker_id=9)
+    ids = tmp_path / "ids.txt"
+    ids.write_text(f"Topic: orders TopicId: {made.uuid_text(3)}\n")
+
+    given, said = _plan(logs, warehouse, "--topic-ids", ids)
+    early, why = _plan(logs, warehouse, "--now-ms", made.START_MS - 1)
+
+    assert (given["topic_id"], given["hazards"]) == (made.uuid_text(3), [])
+    assert "metadata log" not in said
+    assert early["topic_id"] is None
+    assert "the history of its metadata begins at" in why
+
+
+def test_what_held_is_read_without_spark(warehouse: Path, tmp_path: Path) -> None:
+    between = read_metadata_topics(str(warehouse), at_ms=made.START_MS + 3_000)
+    after = read_metadata_topics(str(warehouse), at_ms=made.START_MS + 60_000)
+
+    assert between is not None
+    assert after is not None
+    assert set(between.ids) == {"orders", "gone"}
+    assert after == (made.CLUSTER, {"orders": made.uuid_text(7)}, {("orders", 0): (1, 2)})
+    assert read_metadata_topics(str(tmp_path), at_ms=0) is None
+
+
+def test_a_broker_without_an_id_or_an_unknown_topic_is_no_hazard(spark: SparkSession) -> None:
+    rows = [("orders", 0, 1, []), ("orders", 0, 3, ["x"]), ("orders", 0, -1, []), ("b", 0, 3, [])]
+    segments = spark.createDataFrame(
+        rows, "topic string, partition int, broker_id int, hazards array<string>"
+    )
+    assigned = spark.createDataFrame(
+        [("orders", 0, [1, 2])], "topic string, partition int, assigned_replicas array<int>"
+    )
+
+    found = segments.transform(with_assignment(assigned)).orderBy("topic", "broker_id").collect()
+
+    assert [len(row["hazards"]) for row in found] == [0, 0, 0, 2]
+    assert found[3]["hazards"][0] == "x"
