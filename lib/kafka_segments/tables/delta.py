@@ -12,10 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
+from kafka_segments.spark.held import in_one_task
+from kafka_segments.spark.local_rows import arrow_rows, local_rows
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.at_once import append_at_once, read_at_once
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.missing import missing_table
@@ -66,11 +70,18 @@ class Warehouse:
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table.
 
+        Where a verb works on few rows, those of a small table are read at once.
+
         Raises:
             UsageError: the table does not exist.
         """
         if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
+        if has_few_rows(self.spark):
+            rows = read_at_once(self.spark, join_uri(self.root, table.name))
+            if rows is not None:
+                return in_one_task(rows)
+            expect_many_rows(self.spark)
         return self.spark.read.format("delta").load(self.uri(table))
 
     def read_published(self, table: Table) -> DataFrame:
@@ -107,8 +118,11 @@ class Warehouse:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
-        columns = table.schema.fieldNames()
-        rows.select(*columns).write.format("delta").mode("append").save(self.uri(table))
+        rows = rows.select(*table.schema.fieldNames())
+        uri = join_uri(self.root, table.name)
+        if has_few_rows(self.spark) and append_at_once(uri, rows.toArrow()):
+            return
+        rows.write.format("delta").mode("append").save(self.uri(table))
 
     def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
         """Append the rows of a run to a table, made if need be; return them as they are kept.
@@ -116,6 +130,13 @@ class Warehouse:
         To read them costs less than to work them out once more.
         """
         self.create(table)
+        if has_few_rows(self.spark):
+            rows = rows.select(*table.schema.fieldNames())
+            values = rows.toArrow()
+            kept = in_one_task(arrow_rows(self.spark, values, rows.schema))
+            if not append_at_once(join_uri(self.root, table.name), values):
+                self.append(table, kept)
+            return kept
         self.append(table, rows)
         return self.read(table).where(F.col("run_id") == run_id)
 
@@ -128,7 +149,7 @@ class Warehouse:
         """
         columns = StructType([field for field in table.schema if field.name not in stamp])
         values = [tuple(row[name] for name in columns.fieldNames()) for row in rows]
-        frame = self.spark.createDataFrame(values, columns)
+        frame = local_rows(self.spark, values, columns)
         self.append(table, frame.withColumns(dict(stamp)))
 
     def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
