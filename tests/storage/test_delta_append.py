@@ -50,8 +50,8 @@ def test_the_statistics_are_of_the_columns_that_the_table_names(table: str) -> N
     lines = Path(table, "_delta_log", f"{1:020d}.json").read_text("utf-8").splitlines()
     assert json.loads(json.loads(lines[1])["add"]["stats"]) == {
         "numRecords": 2,
-        "minValues": {"id": 1, "name": "b"},
-        "maxValues": {"id": 3, "name": "é"},
+        "minValues": {"id": 1, "name": "b", "long": "x" * 32},
+        "maxValues": {"id": 3, "name": "é", "long": "y"},
         "nullCount": {"id": 0, "name": 0, "none": 2, "long": 0},
     }
 

@@ -7,9 +7,10 @@ import io
 import json
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -25,25 +26,34 @@ _MOST_TRIES = 20
 _CHECKPOINT_EVERY = 10  # Delta writes one after its own commits with such a version
 _LAST_WITHOUT_FEATURES = 3
 # What these ask of a writer is nothing where rows are appended, or is looked for below.
-_FEATURES = {"appendOnly", "invariants", "changeDataFeed", "checkConstraints"}
+_FEATURES = {
+    *("appendOnly", "invariants", "changeDataFeed", "checkConstraints"),
+    *("clustering", "domainMetadata"),  # statistics of the columns clustered by: of all its keys
+}
 _CONSTRAINT = "delta.constraints."
 _OF_A_COLUMN = '"delta.'  # invariants, generated values, identities: in a column's metadata
 _MEASURED = "delta.dataSkippingStatsColumns"
 # Delta cuts longer texts off in its statistics.
 _LONGEST_TEXT = 32
+_GREATEST_SIGN = "\U0010ffff"
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def append_rows(uri: str, rows: pa.Table) -> bool:
+def append_rows(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
     """Append few rows by one file and one commit; ``rows`` has the table's columns and types.
 
-    False: nothing is written, Delta is to do it. The table has something that is asked of a
-    writer's rows, such as constraints, or the commit is one after which Delta writes a checkpoint.
+    ``constraints``: those that all rows are known to meet, conditions by name.
+
+    False: nothing is written, Delta is to do it. The table has something else that is asked of a
+    writer's rows, or the commit is one after which Delta writes a checkpoint.
 
     Raises:
         OSError: the disk refused; the table is as it was.
     """
     before = read_metadata(uri)
-    if before is None or not _is_plain(before) or not (before.version + 1) % _CHECKPOINT_EVERY:
+    if before is None or not _is_plain(before, constraints):
+        return False
+    if not (before.version + 1) % _CHECKPOINT_EVERY:
         return False
     if not len(rows):
         return True
@@ -59,8 +69,9 @@ def append_rows(uri: str, rows: pa.Table) -> bool:
     return is_written
 
 
-def _is_plain(table: TableMetadata) -> bool:
-    """Tell whether any row may be appended as it is."""
+def _is_plain(table: TableMetadata, constraints: Mapping[str, str]) -> bool:
+    """Tell whether any row that meets the constraints may be appended as it is."""
+    met = {f"{_CONSTRAINT}{name}": condition for name, condition in constraints.items()}
     protocol = table.protocol
     features = {*(protocol.get("writerFeatures") or ()), *(protocol.get("readerFeatures") or ())}
     return (
@@ -68,7 +79,11 @@ def _is_plain(table: TableMetadata) -> bool:
         and (bool(features) or protocol["minWriterVersion"] <= _LAST_WITHOUT_FEATURES)
         and features <= _FEATURES
         and not table.metadata.get("partitionColumns")
-        and not any(key.startswith(_CONSTRAINT) for key in table.properties)
+        and all(
+            met.get(key) == condition
+            for key, condition in table.properties.items()
+            if key.startswith(_CONSTRAINT)
+        )
         and _OF_A_COLUMN not in table.schema
     )
 
@@ -103,14 +118,17 @@ def _statistics(rows: pa.Table, columns: Iterable[str]) -> dict[str, Any]:
         is_text = pa.types.is_string(rows[name].type)
         if is_text or pa.types.is_integer(rows[name].type):
             bounds = pc.min_max(rows[name]).as_py()
-            if (
-                is_text
-                and max(map(len, (bounds["min"] or "", bounds["max"] or ""))) > _LONGEST_TEXT
-            ):
-                continue
             if bounds["min"] is not None:
                 least[name], most[name] = bounds["min"], bounds["max"]
+            if bounds["min"] is not None and is_text:
+                least[name] = least[name][:_LONGEST_TEXT]
+                most[name] = _not_less(most[name])
     return {"numRecords": len(rows), "minValues": least, "maxValues": most, "nullCount": nulls}
+
+
+def _not_less(text: str) -> str:
+    """Cut a text off after 32 characters; what comes of it is not less than the text."""
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + _GREATEST_SIGN
 
 
 def _commit(uri: str, before: TableMetadata, add: dict[str, Any]) -> bool:

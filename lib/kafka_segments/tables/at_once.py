@@ -4,6 +4,8 @@ Delta plans a read or a write of few rows for longer than either takes.
 """
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +18,7 @@ from kafka_segments.storage.delta_metadata import read_metadata
 from kafka_segments.storage.delta_rows import SmallTable, read_small_files
 from kafka_segments.storage.stores import store_of
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 MOST_BYTES = 4 * 1024 * 1024
 MOST_FILES = 500
 MOST_BYTES_READ = 16 * 1024 * 1024
@@ -39,8 +42,10 @@ def read_at_once(spark: SparkSession, uri: str) -> DataFrame | None:
     return arrow_rows(spark, rows, columns)
 
 
-def append_at_once(uri: str, rows: pa.Table) -> bool:
+def append_at_once(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
     """Append few rows to a table on this machine by one file; they may have more columns.
+
+    ``constraints``: those that all rows are known to meet, conditions by name.
 
     False: nothing is written, and Delta is to do it or to say why not.
     """
@@ -51,7 +56,7 @@ def append_at_once(uri: str, rows: pa.Table) -> bool:
         return False
     schema = arrow_schema(StructType.fromJson(json.loads(found.schema)))
     try:
-        return append_rows(uri, rows.select(schema.names).cast(schema))
+        return append_rows(uri, rows.select(schema.names).cast(schema), constraints=constraints)
     except (pa.ArrowException, KeyError, ValueError):  # another type, or null where none may be
         return False
 
