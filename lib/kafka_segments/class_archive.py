@@ -19,6 +19,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.spark.archive import (
@@ -30,6 +31,8 @@ from kafka_segments.spark.archive import (
 )
 from kafka_segments.spark.jars import jars_of
 from kafka_segments.spark.session import spark_session
+from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.tables.delta import Warehouse
 
 _MOST_SECONDS = 600
 _END_SECONDS = 120
@@ -69,10 +72,11 @@ def _write(root: Path, written: Path) -> None:
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
-            spark_session("class archive", root=root, dump_classes=written),
+            spark_session("class archive", root=root, dump_classes=written) as spark,
         ):
             gateway = SparkContext._gateway
             _run_verbs(Path(folder))
+            _read_as_large(spark, Path(folder))
     finally:
         gateway = gateway or SparkContext._gateway
         if gateway is not None:
@@ -98,13 +102,16 @@ def _run_verbs(folder: Path) -> None:
     log.parent.mkdir(parents=True)
     log.write_bytes(_LOG)
     warehouse = ["--warehouse", str(folder / "warehouse")]
-    build = ["build", "--source", str(folder / "logs"), "--index-dir", str(folder / "indexes")]
+    source = ["--source", str(folder / "logs")]
+    build = ["build", *source, "--index-dir", str(folder / "indexes")]
     for verb in (
         build,
         [*build, "--full"],
         ["sql", "SELECT topic, count(*) FROM segments GROUP BY topic"],
         ["retention"],
         ["search", "--time", "now"],
+        ["roll"],
+        ["audit", *source],
     ):
         with (
             contextlib.redirect_stdout(io.StringIO()),
@@ -112,6 +119,12 @@ def _run_verbs(folder: Path) -> None:
             contextlib.suppress(SystemExit),
         ):
             cli.main([*verb, *warehouse], standalone_mode=False)
+
+
+def _read_as_large(spark: SparkSession, folder: Path) -> None:
+    """Read a table as one is read that is not small: by Delta, in a query that is compiled."""
+    segments = Warehouse(spark, str(folder / "warehouse")).read(SEGMENTS)
+    segments.groupBy("topic").count().orderBy("topic").collect()
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
 from kafka_segments.report.forecast import forecast_disk
-from kafka_segments.report.report import render_report
+from kafka_segments.report.report import print_report, render_report
 from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
 from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
@@ -320,3 +320,21 @@ def test_a_browser_draws_every_chart_without_an_error_in_its_width(
         "overhang": 0,
     }
     assert "CONSOLE" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "printed"),
+    [
+        pytest.param("table", "{page} ({size} bytes)\n", id="for a person"),
+        pytest.param("json", '{{"page": "{page}", "size_bytes": {size}}}\n', id="a line of JSON"),
+        pytest.param("csv", "page,size_bytes\n{page},{size}\n", id="CSV"),
+    ],
+)
+def test_where_the_page_is_comes_in_the_form_asked_for(
+    data: ReportData, output: str, printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+
+    print_report(data, str(page), output)
+
+    assert capsys.readouterr().out == printed.format(page=page, size=page.stat().st_size)

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.sql import run as queries
 from kafka_segments.sql.decide import Statement
 from kafka_segments.sql.report import print_sql
-from kafka_segments.sql.run import run_query
+from kafka_segments.sql.run import SqlOptions, run_query, run_sql
 from kafka_segments.tables.views import register_views, with_timestamps
 
 PAGE_TEXT = PAGE.read_text("utf-8")
@@ -50,6 +51,17 @@ def test_a_query_gives_the_output_that_the_page_shows(
         new = f"{question.query}```\n\n```\n{answer}```\n"
         PAGE.write_text(PAGE.read_text("utf-8").replace(old, new), "utf-8")
         return
+    assert answer == question.output
+
+
+@pytest.mark.parametrize("question", questions(PAGE_TEXT)[::3], ids=lambda asked: asked.title)
+def test_over_small_tables_that_are_read_at_once_it_gives_the_same(
+    question: Question, spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with few_rows(spark, runs_any_query=True):
+        print_sql(run_sql(spark, SqlOptions(warehouse, question.query, NOW_MS)), "table")
+
+    answer = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
     assert answer == question.output
 
 

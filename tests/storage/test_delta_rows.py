@@ -1,5 +1,6 @@
 """Rows of Delta tables read without Spark, held against what another engine reads."""
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kafka_segments.storage.delta_rows import read_small_table
+from kafka_segments.storage.delta_rows import read_small_files, read_small_table
 
 LARGE = 1 << 30
 
@@ -53,6 +54,35 @@ def test_a_checkpoint_stands_for_the_commits_before_it(table: str) -> None:
         table, pa.table({"id": [30], "name": ["z"]}), mode="append", schema_mode="merge"
     )
     assert _rows(table) == [*(before or []), {"id": 30, "name": "z", "late": None}]
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_whole_files_are_read_as_they_are_beside_the_schema_of_the_table(
+    table: str, has_checkpoint: bool
+) -> None:
+    if has_checkpoint:
+        DeltaTable(table).create_checkpoint()
+        Path(table, "_delta_log", f"{0:020d}.json").unlink()
+
+    found = read_small_files(table, most_bytes=LARGE, most_files=3)
+
+    assert found is not None
+    fields = json.loads(found.schema)["fields"]
+    assert [field["name"] for field in fields] == ["id", "name", "late"]
+    assert sorted(file.column_names for file in found.files) == [
+        *([["id", "name"]] * 2),
+        ["id", "name", "late"],
+    ]
+    ids = [number for file in found.files for number in file["id"].to_pylist()]
+    assert sorted(ids) == [row["id"] for row in _rows(table) or []]
+
+
+def test_a_table_of_many_files_or_with_a_long_log_is_left_to_spark(table: str) -> None:
+    log_bytes = sum(file.stat().st_size for file in Path(table, "_delta_log").iterdir())
+
+    assert read_small_files(table, most_bytes=LARGE, most_files=2) is None
+    assert read_small_files(table, most_bytes=log_bytes, most_files=3) is not None
+    assert read_small_files(table, most_bytes=log_bytes - 1, most_files=3) is None
 
 
 def test_no_table_a_gap_and_a_large_table_are_left_to_spark(table: str, tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def _audit(
     from kafka_segments.audit.run import AuditOptions, run_audit  # noqa: PLC0415
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -79,7 +80,11 @@ def _audit(
         broker_id=broker_id,
         follow_links=follow_links,
     )
-    with spark_session("kafka-segments audit", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments audit", root=ROOT) as spark,
+        few_rows(spark),
+        ExitStack() as caches,
+    ):
         with progress(spark) as work:
             audits = run_audit(spark, asked, caches, dry_run=dry_run, tell=work.reads)
             has_findings = not audits.where("is_finding").isEmpty()

@@ -18,7 +18,9 @@ from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
-from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
+from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows
+from kafka_segments.spark.held import held
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
@@ -78,6 +80,8 @@ def run_audit(
         SourceError: a source that cannot be listed.
     """
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
+    if sum(of_kind.segments for of_kind in loads.values()) > MOST_ROWS:
+        expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
@@ -86,14 +90,9 @@ def run_audit(
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
     segments = listed.transform(identify).transform(choose_segments)
-    judged = (
-        segments.transform(pack_segments(load, tasks=tasks))
-        .transform(audit_segments(scope))
-        .persist()
-    )
-    caches.callback(judged.unpersist)
+    judged = held(segments.transform(audit_segments(scope, load, tasks=tasks)), caches)
     folders = listed.transform(choose_folders).transform(identify)
-    rows = (
+    rows = held(
         judged.where("unfolded IS NULL")
         .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
@@ -101,10 +100,9 @@ def run_audit(
         .withColumn("kafka_version", F.lit(".".join(map(str, options.version))))
         .withColumn("run_id", F.lit(uuid.uuid4().hex))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
-        .select(*schema(_SCHEMA).fieldNames())
-        .persist()
+        .select(*schema(_SCHEMA).fieldNames()),
+        caches,
     )
-    caches.callback(rows.unpersist)
     if options.warehouse is not None and not dry_run:
         warehouse = Warehouse(spark, options.warehouse)
         warehouse.create(INDEX_AUDITS)

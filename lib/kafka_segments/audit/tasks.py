@@ -21,6 +21,8 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import DamageKind, SegmentRecovery
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.spark.few_rows import MOST_HERE, map_few
+from kafka_segments.spark.packing import Load, pack_segments
 from kafka_segments.storage.files import (
     OpenSegment,
     Place,
@@ -40,6 +42,9 @@ SEGMENT_COLUMNS = (
     "is_clean",
     "is_recovered",
 )
+
+
+_MOST_BYTES_HERE = 64 * 1024 * 1024  # one process reads them sooner than others are started
 
 
 class AuditScope(NamedTuple):
@@ -179,8 +184,12 @@ def _is_unread(recovery: SegmentRecovery) -> bool:
     return recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
 
 
-def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
-    """Judge the index files beside every segment.
+def audit_segments(
+    scope: AuditScope, load: Load, *, tasks: int
+) -> Callable[[DataFrame], DataFrame]:
+    """Judge the index files beside every segment, in tasks of about as many bytes each.
+
+    ``load`` is how many segments there are, and their bytes. Few are judged in the driver.
 
     Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, name,
         base_offset, size_bytes, is_active, is_clean, is_recovered.
@@ -193,4 +202,10 @@ def audit_segments(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
         rows = (row for batch in batches for s in batch.to_pylist() for row in auditor.audit(s))
         yield from to_batches(rows, to_arrow_schema(AUDITED))
 
-    return lambda segments: segments.select(*SEGMENT_COLUMNS).mapInArrow(on_task, AUDITED)
+    def transform(segments: DataFrame) -> DataFrame:
+        given = segments.select(*SEGMENT_COLUMNS)
+        if load.segments <= MOST_HERE and load.bytes <= _MOST_BYTES_HERE:
+            return map_few(given, on_task, AUDITED)
+        return given.transform(pack_segments(load, tasks=tasks)).mapInArrow(on_task, AUDITED)
+
+    return transform

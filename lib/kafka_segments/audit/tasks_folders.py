@@ -15,6 +15,7 @@ from kafka_segments.audit.tasks import AuditScope
 from kafka_segments.audit.tasks_uploads import lone_objects
 from kafka_segments.errors import SourceError
 from kafka_segments.sources.source_folder import entries_of
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import Place, first_line, place, read_if_there
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.links import OddFile, look_at
@@ -43,7 +44,7 @@ def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
         rows = (row for batch in batches for log in batch.to_pylist() for row in rows_of(log))
         yield from to_batches(rows, to_arrow_schema(AUDITED))
 
-    return lambda logs: logs.select(*LOG_COLUMNS, "reason").mapInArrow(on_task, AUDITED)
+    return lambda logs: map_few(logs.select(*LOG_COLUMNS, "reason"), on_task, AUDITED)
 
 
 def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:

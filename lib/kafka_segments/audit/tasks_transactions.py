@@ -18,6 +18,7 @@ from kafka_segments.audit.rows import AUDITED, Row, audit_row, to_batches
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.segment import SegmentSummary
 from kafka_segments.index.segment_fold import SegmentFold
+from kafka_segments.spark.few_rows import map_few
 
 _LOG = ("source", "relative_path")
 
@@ -74,11 +75,7 @@ def fold_transactions(version: Version) -> Callable[[DataFrame], DataFrame]:
         yield from to_batches(rows_of(batches), to_arrow_schema(AUDITED))
 
     def transform(audited: DataFrame) -> DataFrame:
-        return (
-            audited.where("unfolded IS NOT NULL")
-            .repartition(*_LOG)
-            .sortWithinPartitions(*_LOG, "base_offset")
-            .mapInArrow(on_task, AUDITED)
-        )
+        unfolded = audited.where("unfolded IS NOT NULL").repartition(*_LOG)
+        return map_few(unfolded.sortWithinPartitions(*_LOG, "base_offset"), on_task, AUDITED)
 
     return transform

@@ -84,6 +84,7 @@ def _build(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -114,7 +115,7 @@ def _build(
     if planned is not None:
         report.summary(planned, build_options, dry_run=True)
         return FINDINGS if planned.findings else DONE
-    with spark_session("kafka-segments build", root=ROOT) as spark:
+    with spark_session("kafka-segments build", root=ROOT) as spark, few_rows(spark):
         with progress(spark) as work:
             job = Build(spark, build_options, work.reads)
             summary = job.plan_only() if dry_run else job.run()

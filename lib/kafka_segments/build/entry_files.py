@@ -19,7 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.index.segment import Entries
-from kafka_segments.storage.files import place
+from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.held import in_one_task
+from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.storage.files import Place, place
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
 from kafka_segments.storage.uris import join_uri
@@ -45,11 +48,20 @@ def make_folders(folder: str) -> None:
 
 def read_entries(spark: SparkSession, folder: str, table: Table, parts: Sequence[str]) -> DataFrame:
     """Return the entries that tasks left in some parts, as rows of one of ``INDEX_TABLES``."""
+    if has_few_rows(spark):
+        files = [_read_file(place(entry_file(folder, table, part))) for part in parts]
+        together = pa.concat_tables(files) if files else arrow_schema(table.schema).empty_table()
+        return in_one_task(arrow_rows(spark, together, table.schema))
     folder = hadoop_uri(folder)
     paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in parts]
     if not paths:
         return spark.createDataFrame([], table.schema)
     return spark.read.schema(table.schema).parquet(*paths)
+
+
+def _read_file(file: Place) -> pa.Table:
+    with file.filesystem.open_input_file(file.path) as stream:
+        return pq.read_table(stream)
 
 
 class EntryFiles:

@@ -1,5 +1,6 @@
 """The first step of a build: list the sources and hold them against table ``segments``."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -12,11 +13,16 @@ from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below, with_broker
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.few_rows import expect_many_rows
+from kafka_segments.spark.held import held, held_if_few
 from kafka_segments.spark.packing import Load
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.upgrades import with_new_columns
+
+_MOST_OF_FEW = Load(10_000, 512 * 1024 * 1024)
+"""Rows of a listing, and bytes in its segments, up to which a build works on few rows."""
 
 
 class BuildWork(NamedTuple):
@@ -71,17 +77,20 @@ def plan_build(
     listed, listed_loads = list_sources(
         warehouse.spark, options.sources, caches, follow_links=options.follow_links
     )
+    if not _is_little(listed_loads):
+        expect_many_rows(warehouse.spark)
     if kinds.UNLISTED in listed_loads:
         _refuse_missing_sources(listed)
     known = _known(warehouse, options)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    found = listed.where(F.col("kind") == kinds.SEGMENT).transform(identify)
+    listed = held_if_few(listed.transform(identify))
+    found = listed.where(F.col("kind") == kinds.SEGMENT)
     if known is not None:
         work = _held_against(known, found, listed, options, now=now, caches=caches)
         if work is not None:
-            return work._replace(listed=listed.transform(identify), listed_loads=listed_loads)
+            return work._replace(listed_loads=listed_loads)
     return BuildWork(
-        listed=listed.transform(identify),
+        listed=listed,
         listed_loads=listed_loads,
         known=None,
         planned=found.transform(_plan_scan(None, options)),
@@ -100,8 +109,8 @@ def _held_against(
 ) -> BuildWork | None:
     """Return what is new, changed or gone since the table's rows; None if it has no rows."""
     unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
-    planned = _kept(found.transform(_plan_scan(known, options)), caches)
-    vanished = _kept(known.transform(decide.vanished(found, unseen, now=now)), caches)
+    planned = held(found.transform(_plan_scan(known, options)), caches)
+    vanished = held(known.transform(decide.vanished(found, unseen, now=now)), caches)
     counted = {row["plan"]: row for row in decide.count_work(planned, vanished, known).collect()}
     if decide.KNOWN not in counted:
         return None
@@ -120,6 +129,12 @@ def _held_against(
         vanished=vanished,
         vanished_count=count(decide.GONE, "segments"),
     )
+
+
+def _is_little(listed: Mapping[str, Load]) -> bool:
+    rows = sum(load.segments for load in listed.values())
+    of_segments = listed.get(kinds.SEGMENT, Load())
+    return rows <= _MOST_OF_FEW.segments and of_segments.bytes <= _MOST_OF_FEW.bytes
 
 
 def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:
@@ -143,9 +158,3 @@ def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
         return None
     rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
     return rows.where(lies_below(F.col("path"), options.sources))
-
-
-def _kept(frame: DataFrame, caches: ExitStack) -> DataFrame:
-    kept = frame.persist()
-    caches.callback(kept.unpersist)
-    return kept

@@ -21,6 +21,8 @@ from kafka_segments.build.summary import BuildSummary, Totals, run_values, summa
 from kafka_segments.build.tasks import scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
+from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.files import place
@@ -71,6 +73,8 @@ class Build:
             self._note("list")
             if self._options.in_place:
                 check_in_place(work.listed)
+            tables = BuildTables(self._warehouse, self._options, self._run_id, work)
+            tables.make(pool)
             scanned = self._scan(work, caches) if work.to_scan else None
             totals = totals_of(scanned)
             self._note("read")
@@ -81,7 +85,7 @@ class Build:
                 totals = totals if folded is None else totals_of(scanned)
             if folded is not None:
                 self._note("fold")
-            self._write(work, scanned, folded, totals, pool)
+            self._write(tables, scanned, folded, totals, pool)
             self._note("tables")
             summary = self._summary(work, totals)
             self._append_run(summary)
@@ -117,10 +121,11 @@ class Build:
         tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
         self._tell(work.load, tasks)
         to_scan = work.planned.where(F.col("plan") == SCAN)
-        packed = to_scan.transform(pack_segments(work.load, tasks=tasks))
-        scanned = packed.transform(scan_segments(self._scan_options())).persist()
-        caches.callback(scanned.unpersist)
-        return scanned
+        is_here = has_few_rows(self._spark) and work.load.is_little
+        if not is_here:
+            to_scan = to_scan.transform(pack_segments(work.load, tasks=tasks))
+        scan = scan_segments(self._scan_options(), is_here=is_here)
+        return held(to_scan.transform(scan), caches)
 
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(
@@ -148,7 +153,7 @@ class Build:
 
     def _write(
         self,
-        work: BuildWork,
+        tables: BuildTables,
         scanned: DataFrame | None,
         folded: FoldedLogs | None,
         totals: Totals,
@@ -161,9 +166,7 @@ class Build:
                 table.name: read_entries(self._spark, folder, table, parts)
                 for table in INDEX_TABLES
             }
-        BuildTables(self._warehouse, self._options, self._run_id, work).write(
-            scanned, folded, entries, pool
-        )
+        tables.write(scanned, folded, entries, pool)
 
     def _summary(self, work: BuildWork, totals: Totals) -> BuildSummary:
         return summarize(

@@ -15,6 +15,7 @@ from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.build.segment_values import SCANNED_COLUMNS, scanned_values
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.segments.format_files import Around
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.nested import to_nested
 
@@ -35,8 +36,10 @@ CARRIED = (
 """The columns that a scan needs; all of them are in its rows again."""
 
 
-def scan_segments(options: ScanOptions) -> Transform:
+def scan_segments(options: ScanOptions, *, is_here: bool = False) -> Transform:
     """Recover every segment of a DataFrame and publish its index files.
+
+    ``is_here``: they are so few and small that the driver reads them sooner than tasks begin to.
 
     Needs: ``CARRIED``, as ``plan_scan`` gives them.
     Gives: the same, with size and mtime of the log that was read, and ``SCANNED_COLUMNS``.
@@ -49,7 +52,8 @@ def scan_segments(options: ScanOptions) -> Transform:
         def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             arrow_schema = to_arrow_schema(row_type)
             scanner = SegmentScanner(options)
-            gc.freeze()  # Spark collects after each task: what is imported need not be searched
+            if not is_here:
+                gc.freeze()  # Spark collects after each task: what is imported is not searched
             with _entry_files(options.entries) as entries:
                 for batch in batches:
                     for first in range(0, batch.num_rows, _ROWS_A_BATCH):
@@ -57,6 +61,8 @@ def scan_segments(options: ScanOptions) -> Transform:
                         scanned = [_scan(scanner, entries, row) for row in rows.to_pylist()]
                         yield _to_batch(rows, scanned, arrow_schema)
 
+        if is_here:
+            return map_few(carried, on_task, row_type)
         return carried.mapInArrow(on_task, row_type)
 
     return transform

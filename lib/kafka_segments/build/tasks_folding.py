@@ -17,6 +17,7 @@ from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOption
 from kafka_segments.index.log import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.segment import DamageKind, SegmentSummary
+from kafka_segments.spark.few_rows import has_few_rows, map_few
 from kafka_segments.storage.index_files import IndexPublisher
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
@@ -51,10 +52,8 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
         fits = F.lit(True)
         if options.mode != RecoveryMode.SEGMENT:
             fits = ~F.col("damage.kind").eqNullSafe(DamageKind.OFFSET_OVERFLOW.value)
-        ordered = (
-            segments.select(*FOLDED)
-            .repartition(*LOG_KEYS)
-            .sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
+        ordered = _by_log(segments.select(*FOLDED)).sortWithinPartitions(
+            *LOG_KEYS, fits, "base_offset"
         )
         row_type = StructType(
             [
@@ -81,9 +80,16 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
             if log is not None:
                 yield _rows(log.finish(), arrow_schema)
 
-        return ordered.mapInArrow(on_task, row_type)
+        return map_few(ordered, on_task, row_type)
 
     return transform
+
+
+def _by_log(segments: DataFrame) -> DataFrame:
+    """Bring the segments of each log to one task."""
+    if has_few_rows(segments.sparkSession):
+        return segments.coalesce(1)
+    return segments.repartition(*LOG_KEYS)
 
 
 def _rows(

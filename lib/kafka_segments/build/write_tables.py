@@ -17,6 +17,7 @@ from kafka_segments.build.planning import BuildWork
 from kafka_segments.build.tasks_removal import remove_index_files
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.sources import kinds
+from kafka_segments.spark.held import in_one_task
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
@@ -45,6 +46,13 @@ class BuildTables:
         self._run_id = run_id
         self._work = work
         self._now = F.timestamp_millis(F.lit(options.now_ms))
+        self._made: list[Future[None]] = []
+
+    def make(self, pool: ThreadPoolExecutor) -> None:
+        """Begin to make the tables that there are not yet, while segments are read."""
+        for table in BUILD_TABLES:
+            if self._warehouse.version(table) is None:
+                self._made.append(pool.submit(self._warehouse.create, table))
 
     def write(
         self,
@@ -82,6 +90,7 @@ class BuildTables:
             OFFSET_INDEX: is_scanned,
             TIME_INDEX: is_scanned,
         }
+        _wait_for(self._made)
         _wait_for(
             [
                 pool.submit(self._warehouse.create, table, is_written=is_written.get(table, True))
@@ -103,7 +112,7 @@ class BuildTables:
             changed.append(self._work.vanished)
         if not changed:
             return
-        segments = reduce(DataFrame.unionByName, changed)
+        segments = in_one_task(reduce(DataFrame.unionByName, changed))
         if self._work.known is None:
             self._warehouse.fill(SEGMENTS, segments, where=self._scope("path"))
         else:

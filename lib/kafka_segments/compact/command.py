@@ -1,6 +1,7 @@
 """``compact``: trim, thin and clean index files and tables."""
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,12 +71,18 @@ def _compact(
     from kafka_segments.compact import report  # noqa: PLC0415
     from kafka_segments.compact.run import run_compaction  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_little, holds_much  # noqa: PLC0415
 
     options = _options(**given)
     if undo is not None:
         return _undo(options, undo)
-    with spark_session("kafka-segments compact", root=ROOT) as spark:
+    is_long = holds_much(options.warehouse)
+    with (
+        spark_session("kafka-segments compact", root=ROOT, is_long=is_long) as spark,
+        few_rows(spark) if holds_little(options.warehouse) else nullcontext(),
+    ):
         with progress(spark):
             done = run_compaction(spark, options)
         report.print_changes(done, output)

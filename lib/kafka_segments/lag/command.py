@@ -37,7 +37,6 @@ def _lag(
     warehouse: str,
     **choice: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.lag.offsets_there import refuse_without_offsets  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -45,6 +44,7 @@ def _lag(
     now = clock() if now_ms is None else now_ms
     at_ms = None if at is None else parse_point("--at", at, now_ms=now)
     refuse_without_offsets(root, cluster=choice["cluster"])
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.lag.report import print_lag  # noqa: PLC0415
     from kafka_segments.lag.run import LagOptions, run_lag  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415

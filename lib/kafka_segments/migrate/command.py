@@ -61,14 +61,21 @@ def _inventory(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     asked = InventoryOptions(
         retention=retention_options(**options),
         gone_settings=_gone_settings(options["server_properties"], options["topic_configs"]),
         decompresses=not headers_only,
     )
-    with spark_session("kafka-segments migrate inventory", root=ROOT) as spark, progress(spark):
+    name, is_long = "kafka-segments migrate inventory", holds_much(asked.retention.warehouse)
+    with (
+        spark_session(name, root=ROOT, is_long=is_long) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         found = run_inventory(spark, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
     return FINDINGS if has_obstacles else DONE

@@ -19,6 +19,7 @@ from kafka_segments.migrate.tasks_inventory import count_formats
 from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
+from kafka_segments.spark.held import held, in_one_task
 from kafka_segments.spark.packing import Load, count_tasks
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import (
@@ -54,7 +55,7 @@ class InventoryOptions:
 
 @dataclass(frozen=True)
 class Inventory:
-    """Rows of ``migration_inventory`` and ``migration_obstacles``; both are persisted."""
+    """Rows of ``migration_inventory`` and ``migration_obstacles``, computed once."""
 
     segments: DataFrame
     obstacles: DataFrame
@@ -71,16 +72,17 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
     """
     tables = Warehouse(spark, options.retention.warehouse)
     run_id = uuid.uuid4().hex
-    segments = _segments(spark, tables, options).transform(_stamped(run_id, options)).persist()
+    stamped = _stamped(run_id, options)
+    segments = held(_segments(spark, tables, options).transform(stamped))
     found = obstacles.obstacles_of_segments(segments)
     for more in (
-        obstacles.obstacles_of_logs(tables.read(LOGS)),
-        obstacles.obstacles_of_log_dirs(tables.read(LOG_DIRS)),
-        obstacles.obstacles_of_files(tables.read(UNRECOGNIZED_FILES)),
+        obstacles.obstacles_of_logs(in_one_task(tables.read(LOGS))),
+        obstacles.obstacles_of_log_dirs(in_one_task(tables.read(LOG_DIRS))),
+        obstacles.obstacles_of_files(in_one_task(tables.read(UNRECOGNIZED_FILES))),
         obstacles.obstacles_of_settings(_settings(spark, options.gone_settings)),
     ):
         found = found.unionByName(more)
-    found = found.transform(_stamped(run_id, options)).persist()
+    found = held(found.transform(stamped))
     if not dry_run:
         with ThreadPoolExecutor(2) as pool:
             kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)
@@ -90,14 +92,16 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
 
 def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions) -> DataFrame:
     retention = options.retention
-    decided = segments_to_decide(spark, retention).transform(
+    decided = in_one_task(segments_to_decide(spark, retention)).transform(
         decide_retention(now_ms=retention.now_ms, rules=retention.rules)
     )
-    there = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    there = in_one_task(tables.read(SEGMENTS)).where(F.col("vanished_at").isNull())
     return (
         there.transform(lambda rows: _with_formats(rows, decompresses=options.decompresses))
         .transform(lambda rows: with_segment_files(rows, only_found=True))
-        .join(decided.select(*SEGMENT_KEYS, *_DECIDED), list(SEGMENT_KEYS), how="inner")
+        .join(
+            in_one_task(decided).select(*SEGMENT_KEYS, *_DECIDED), list(SEGMENT_KEYS), how="inner"
+        )
         .transform(take_inventory)
     )
 
@@ -109,8 +113,9 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
     if count == 0:
         return segments.transform(with_formats(None, decompresses=decompresses))
     cores = default_parallelism(segments.sparkSession)
-    tasks = count_tasks(Load(count, size_bytes or 0), cores=cores)
-    counted = count_formats(asked.repartition(tasks), decompresses=decompresses)
+    load = Load(count, size_bytes or 0)
+    tasks = count_tasks(load, cores=cores)
+    counted = count_formats(asked, load, tasks=tasks, decompresses=decompresses)
     return segments.transform(with_formats(counted, decompresses=decompresses))
 
 

@@ -10,14 +10,16 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.migrate.format_counter import FormatCounter
+from kafka_segments.spark.few_rows import has_few_rows, map_few
+from kafka_segments.spark.packing import Load
 from kafka_segments.storage.files import first_line, open_segment, place
 from kafka_segments.tables.schemas import schema
 
 _ROWS_A_BATCH = 1_000
 
 
-def count_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
-    """Count formats from the files of segments.
+def count_formats(segments: DataFrame, load: Load, *, tasks: int, decompresses: bool) -> DataFrame:
+    """Count formats from the files of segments, which are as many and as large as ``load`` says.
 
     Needs: path, valid_bytes.
     Gives: path, formats (null: the file cannot be read), uncounted (string: why not).
@@ -40,7 +42,10 @@ def count_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
                 rows = [_count(counter, row["path"], row["valid_bytes"]) for row in asked]
                 yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
-    return segments.select("path", "valid_bytes").mapInArrow(on_task, row_type)
+    asked = segments.select("path", "valid_bytes")
+    if load.is_little and has_few_rows(asked.sparkSession):
+        return map_few(asked, on_task, row_type)
+    return asked.repartition(tasks).mapInArrow(on_task, row_type)
 
 
 def _count(counter: FormatCounter, path: str, valid_bytes: int) -> dict[str, Any]:

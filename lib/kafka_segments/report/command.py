@@ -4,7 +4,15 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, clock, now_ms_option, run, verbose_option
+from kafka_segments.console.options import (
+    DONE,
+    ROOT,
+    clock,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+)
 from kafka_segments.console.strict_options import Command
 
 
@@ -12,6 +20,7 @@ from kafka_segments.console.strict_options import Command
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
 @now_ms_option
+@output_option()
 @verbose_option
 def report(**options: Any) -> None:
     """Write one self-contained HTML page: spans, disk, damage, timestamps, indexes, retention.
@@ -22,16 +31,23 @@ def report(**options: Any) -> None:
     run(lambda: _report(**options), verbose=options["verbose"])
 
 
-def _report(*, warehouse: str, out: str, now_ms: int | None, **_: Any) -> int:
+def _report(*, warehouse: str, out: str, now_ms: int | None, output: str, **_: Any) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.report.report import print_report  # noqa: PLC0415
     from kafka_segments.report.run import ReportOptions, run_report  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     target = absolute_uri(out)
     asked = ReportOptions(absolute_uri(warehouse), clock() if now_ms is None else now_ms)
-    with spark_session("kafka-segments report", root=ROOT) as spark, progress(spark):
+    is_long = holds_much(asked.warehouse)
+    with (
+        spark_session("kafka-segments report", root=ROOT, is_long=is_long) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         data = run_report(spark, asked)
-    print_report(data, target)
+    print_report(data, target, output)
     return DONE

@@ -1,12 +1,13 @@
 """What ``report`` writes: one HTML page with its data, its style and its script."""
 
 import sys
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from kafka_segments.console.output import size_text, utc
+from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.report import view
 from kafka_segments.report.lanes import lanes_of_page
 from kafka_segments.report.run import ReportData
@@ -15,11 +16,22 @@ from kafka_segments.storage.files import place
 from kafka_segments.storage.publishing import publish
 
 
-def print_report(data: ReportData, target: str) -> None:
+@dataclass(frozen=True)
+class WrittenPage:
+    """A page that was written: its URI and its size."""
+
+    page: str
+    size_bytes: int
+
+
+def print_report(data: ReportData, target: str, output: str = "table") -> None:
     """Write the page to a URI, and say so; a page that is there is replaced."""
     page = render_report(data).encode("utf-8")
     publish(place(target), page)
-    sys.stdout.write(f"{target} ({len(page)} bytes)\n")
+    if output == "table":
+        sys.stdout.write(f"{target} ({len(page)} bytes)\n")
+    else:
+        list(print_records([WrittenPage(target, len(page))], WrittenPage, output, str))
 
 
 def render_report(data: ReportData) -> str:

@@ -1,6 +1,7 @@
 """Report: gather what one page shows of a warehouse, in sums and bounded samples."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import sub
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from kafka_segments.report import decide
 from kafka_segments.report.decide import DAY_MS
 from kafka_segments.spark.collected import collect_together
+from kafka_segments.spark.held import held
 from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
@@ -147,14 +149,12 @@ class _Report:
         history = published(self._warehouse, SEGMENTS.name)
         written = history.transform(decide.with_written_ms(now_ms=options.now_ms))
         self._history = written.select(*_SHOWN)
-        self._segments = self._history.where(F.col("vanished_at").isNull())
 
     def gather(self) -> ReportData:
-        self._history.persist()
-        try:
+        with ExitStack() as caches:
+            self._history = held(self._history, caches)
+            self._segments = self._history.where(F.col("vanished_at").isNull())
             return self._gather()
-        finally:
-            self._history.unpersist()
 
     def _gather(self) -> ReportData:
         logs = self._segments.transform(decide.summarize_logs(now_ms=self._now_ms))

@@ -61,11 +61,16 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     from kafka_segments.retention.report import print_retention, print_what_if  # noqa: PLC0415
     from kafka_segments.retention.run import run_retention, run_what_if  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
-    with spark_session("kafka-segments retention", root=ROOT) as spark, progress(spark):
+    with (
+        spark_session("kafka-segments retention", root=ROOT) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         if grid:
             print_what_if(run_what_if(spark, asked, grid), output)
         else:
@@ -74,17 +79,22 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 
 
 def _explain(*, log: str, output: str, **options: Any) -> int:
+    folder = log_of(log)
     from kafka_segments.console.output import print_rows, progress  # noqa: PLC0415
     from kafka_segments.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,
         print_explain,
     )
     from kafka_segments.retention.run import run_explain  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
-    folder = log_of(log)
     asked = retention_options(**options)
-    with spark_session("kafka-segments retention explain", root=ROOT) as spark, progress(spark):
+    with (
+        spark_session("kafka-segments retention explain", root=ROOT) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)
         if output != "table":
             print_rows(decided, output)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kafka_segments.retention.decide.decisions import (
     decide_retention,
@@ -15,11 +16,20 @@ from kafka_segments.retention.decide.decisions import (
 )
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
+from kafka_segments.spark.held import held_if_few
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.checkpoints import PartitionOffset
+
+_REMOTE = (
+    StructType()
+    .add("topic", StringType())
+    .add("partition", IntegerType())
+    .add("highest_remote_offset", LongType())
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ def run_what_if(
     compare = compare_retention(
         now_ms=options.now_ms,
         rules=options.rules,
-        changes=spark.createDataFrame(rows, columns),
+        changes=local_rows(spark, rows, columns),
         keys=keys,
     )
     return segments_to_decide(spark, options).transform(compare)
@@ -91,6 +101,7 @@ def run_explain(
     of_log = segments_to_decide(spark, options).where(
         (F.col("topic") == topic) & (F.col("partition") == partition)
     )
+    of_log = held_if_few(of_log)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
     return of_log.transform(decide).transform(with_known_of_log(of_log))
 
@@ -102,10 +113,7 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
         UsageError: the warehouse has no segments.
     """
     tables = Warehouse(spark, options.warehouse)
-    remote = spark.createDataFrame(
-        [tuple(found) for found in options.remote_offsets],
-        "topic string, partition int, highest_remote_offset long",
-    )
+    remote = local_rows(spark, options.remote_offsets, _REMOTE)
     return (
         tables.read(SEGMENTS)
         .transform(with_log_state(tables.read(LOGS), remote))

@@ -83,6 +83,7 @@ def _roll(
     from kafka_segments.roll.decide.rules import RollRules  # noqa: PLC0415
     from kafka_segments.roll.report import print_roll, print_what_if  # noqa: PLC0415
     from kafka_segments.roll.run import RollOptions, run_roll, run_what_if  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -102,7 +103,7 @@ def _roll(
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)
-    with spark_session("kafka-segments roll", root=ROOT) as spark, progress(spark):
+    with spark_session("kafka-segments roll", root=ROOT) as spark, few_rows(spark), progress(spark):
         if grid:
             print_what_if(run_what_if(spark, asked, grid), output, asked.configs)
         else:

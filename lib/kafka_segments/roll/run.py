@@ -12,7 +12,6 @@ from kafka_segments.roll.decide.recut import compare_cuts
 from kafka_segments.roll.decide.rolls import decide_rolls
 from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.roll.tasks import with_index_entries
-from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
@@ -63,7 +62,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         .where("is_active")
         .transform(with_topic_configs(spark, options.configs))
         .transform(with_built_interval)
-        .transform(with_index_entries(tasks=default_parallelism(spark)))
+        .transform(with_index_entries())
         .transform(append)
         .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
         .withColumn("run_id", F.lit(run_id))

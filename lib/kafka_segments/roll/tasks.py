@@ -1,20 +1,26 @@
 """Count the index entries of active segments, in the executors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
-_COUNTS = "index_entries long, time_index_entries long, index_source string"
+_COUNTS = (
+    StructField("index_entries", LongType()),
+    StructField("time_index_entries", LongType()),
+    StructField("index_source", StringType()),
+)
 _BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entries")
 _INTERVALS = ("built_interval_bytes", "index_interval_bytes")
 
 
-def with_index_entries(*, tasks: int) -> Transform:
+def with_index_entries() -> Transform:
     """Replace the entries that a build counted by those that a broker would have.
 
     Needs: the key of a segment, path, size_bytes, index_entries, time_index_entries,
@@ -24,16 +30,15 @@ def with_index_entries(*, tasks: int) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         asked = segments.select(*dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS)))
-        keys = asked.select(*SEGMENT_KEYS).schema
-        columns = ", ".join(f"{key.name} {key.dataType.simpleString()}" for key in keys)
-        counted = asked.repartition(tasks).mapInArrow(_count, f"{columns}, {_COUNTS}")
+        keys = [StructField(key, asked.schema[key].dataType) for key in SEGMENT_KEYS]
+        counted = map_few(asked, _count, StructType([*keys, *_COUNTS]), spread=True)
         kept = segments.drop("index_entries", "time_index_entries")
         return kept.join(counted, list(SEGMENT_KEYS), how="inner")
 
     return transform
 
 
-def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         counts = [_counted(row) for row in batch.to_pylist()]
         columns = {

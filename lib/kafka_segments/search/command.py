@@ -116,33 +116,38 @@ def _offsets(
     warehouse: str,
     **choice: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
-    from kafka_segments.search.report import print_search  # noqa: PLC0415
-    from kafka_segments.search.run import SearchOptions, run_search  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-
     del verbose
     now = clock() if now_ms is None else now_ms
     moments = tuple((text, parse_moment(text, now_ms=now)) for text in times)
-    asked = SearchOptions(
-        warehouse=absolute_uri(warehouse),
-        choice=LogChoice(**choice),
-        kafka_version=parse_version(kafka_version, oldest=_OLDEST),
-        moments=moments,
-        questions=None if questions is None else absolute_uri(questions),
-        has_checkpointed_end=high_watermark == "checkpoint",
-        is_read_committed=isolation_level == _READ_COMMITTED,
-    )
+    version = parse_version(kafka_version, oldest=_OLDEST)
     _refuse_contradictions(moments, questions, output)
-    if asked.is_read_committed and asked.has_checkpointed_end:
+    is_checkpointed = high_watermark == "checkpoint"
+    is_committed = isolation_level == _READ_COMMITTED
+    if is_committed and is_checkpointed:
         raise UsageError(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.report import print_search  # noqa: PLC0415
+    from kafka_segments.search.run import SearchOptions, run_search  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    asked = SearchOptions(
+        warehouse=absolute_uri(warehouse),
+        choice=LogChoice(**choice),
+        kafka_version=version,
+        moments=moments,
+        questions=None if questions is None else absolute_uri(questions),
+        has_checkpointed_end=is_checkpointed,
+        is_read_committed=is_committed,
+    )
     with (
         spark_session("kafka-segments search", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.search.decide.locate import (
     choose_by_max_timestamp,
@@ -20,9 +21,13 @@ from kafka_segments.search.decide.logs import (
     with_visible_end,
 )
 from kafka_segments.search.tasks import find_first_records
+from kafka_segments.spark.held import held
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+
+_ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
 
 @dataclass(frozen=True)
@@ -93,10 +98,8 @@ class LogTables:
         )
 
     def keep(self, rows: DataFrame) -> DataFrame:
-        """Cache rows that several steps read, until ``caches`` closes."""
-        kept = rows.persist()
-        self.caches.callback(kept.unpersist)
-        return kept
+        """Keep rows that several steps read, until ``caches`` closes."""
+        return held(rows, self.caches)
 
     def _read(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(self._choice.condition())
@@ -112,9 +115,7 @@ class LogTables:
 
     def ask_all(self, moments: Sequence[tuple[str, int]]) -> DataFrame:
         """Return a question for every log and every moment, a pair (text, target_ms)."""
-        asked = self._spark.createDataFrame(
-            list(dict.fromkeys(moments)), "question string, target_ms long"
-        )
+        asked = local_rows(self._spark, dict.fromkeys(moments), _ASKED)
         return self.logs.crossJoin(asked.hint("broadcast"))
 
     def ask_from_file(self, path: str) -> DataFrame:

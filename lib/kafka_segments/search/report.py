@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -10,6 +11,7 @@ from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
 from kafka_segments.search.decide.logs import choose_replica
+from kafka_segments.spark.held import held
 from kafka_segments.spark.row_stream import stream_rows
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")
@@ -18,15 +20,13 @@ _NAMES = ("topic-partition", "asked", "asked (UTC)", "Kafka's>", "true>", "its t
 
 def print_search(answers: DataFrame, output: str) -> int:
     """Print answers; return how many are not the true ones, or not known."""
-    answers = answers.persist()
-    try:
+    with ExitStack() as caches:
+        answers = held(answers, caches)
         if output == RESET_OFFSETS:
             _print_reset_offsets(answers)
         else:
             print_result(answers.orderBy(*_ORDER), output, names=_NAMES, cells=_cells)
         return _print_counts(answers)
-    finally:
-        answers.unpersist()
 
 
 def _print_counts(answers: DataFrame) -> int:

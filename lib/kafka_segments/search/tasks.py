@@ -11,6 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.search.first_record import FirstRecordFinder
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
 from kafka_segments.wire.codecs import DecompressionError
 
@@ -125,4 +126,4 @@ def find_first_records(located: DataFrame) -> DataFrame:
             reads.close()
 
     ordered = located.sortWithinPartitions("path", "start_position", "least_timestamp_ms")
-    return ordered.mapInArrow(on_task, row_type)
+    return map_few(ordered, on_task, row_type)

@@ -1,17 +1,28 @@
 """List the files of segments in the executors, one folder at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.set_aside import files_of_segments
 
-_FILES = "array<struct<name: string, size_bytes: bigint, mtime_ns: bigint>>"
+_FILE = pa.struct([("name", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())])
+_LISTED = pa.schema(
+    [
+        ("folder", pa.string()),
+        ("base_offset", pa.int64()),
+        ("files", pa.list_(_FILE)),
+        ("unlisted", pa.string()),
+        ("digests", pa.map_(pa.string(), pa.string())),
+    ]
+)
 _ROWS = 1000
 
 
@@ -26,15 +37,15 @@ def with_segment_files(
         links that lead nowhere are left out, as a broker finds no file there.
     """
     folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
-    listed = (
-        segments.groupBy(folder.alias("folder"))
-        .agg(F.sort_array(F.collect_list("base_offset")).alias("base_offsets"))
-        .mapInArrow(
-            partial(_list, has_digests=has_digests, only_found=only_found),
-            f"folder string, base_offset bigint, files {_FILES}, unlisted string,"
-            " digests map<string, string>",
-        )
+    folders = segments.groupBy(folder.alias("folder")).agg(
+        F.sort_array(F.collect_list("base_offset")).alias("base_offsets")
     )
+    on_task = partial(_list, has_digests=has_digests, only_found=only_found)
+    row_type = from_arrow_schema(_LISTED)
+    if has_digests:
+        listed = folders.mapInArrow(on_task, row_type)
+    else:
+        listed = map_few(folders, on_task, row_type)
     keys = ["_folder", "base_offset"]
     return (
         segments.withColumn("_folder", folder)
@@ -44,28 +55,8 @@ def with_segment_files(
 
 
 def _list(
-    batches: Iterator[pa.RecordBatch], *, has_digests: bool, only_found: bool
+    batches: Iterable[pa.RecordBatch], *, has_digests: bool, only_found: bool
 ) -> Iterator[pa.RecordBatch]:
-    schema = pa.schema(
-        [
-            ("folder", pa.string()),
-            ("base_offset", pa.int64()),
-            (
-                "files",
-                pa.list_(
-                    pa.struct(
-                        [
-                            ("name", pa.string()),
-                            ("size_bytes", pa.int64()),
-                            ("mtime_ns", pa.int64()),
-                        ]
-                    )
-                ),
-            ),
-            ("unlisted", pa.string()),
-            ("digests", pa.map_(pa.string(), pa.string())),
-        ]
-    )
     for batch in batches:
         for group in batch.to_pylist():
             rows = list(
@@ -77,7 +68,7 @@ def _list(
                 )
             )
             for start in range(0, len(rows), _ROWS):
-                yield pa.RecordBatch.from_pylist(rows[start : start + _ROWS], schema)
+                yield pa.RecordBatch.from_pylist(rows[start : start + _ROWS], _LISTED)
 
 
 def _rows_of(

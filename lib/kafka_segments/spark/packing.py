@@ -11,7 +11,9 @@ OPEN_COST_BYTES = 1024 * 1024
 
 _TASK_BYTES = 1024**3
 _TASKS_A_CORE = 4
+_LEAST_TASK_BYTES = 16 * 1024**2  # less than two tasks a core have
 _MOST_TASKS = 20_000
+_LITTLE_BYTES = 128 * 1024**2
 
 
 class Load(NamedTuple):
@@ -25,6 +27,11 @@ class Load(NamedTuple):
         """Bytes, with the cost of opening each segment."""
         return self.bytes + self.segments * OPEN_COST_BYTES
 
+    @property
+    def is_little(self) -> bool:
+        """So little that the driver reads it sooner than processes for it have started."""
+        return self.weight <= _LITTLE_BYTES
+
 
 TellLoad = Callable[[Load, int], None]
 """Is told how much is read, and by how many tasks of about as many bytes each."""
@@ -35,8 +42,9 @@ def tell_nobody(load: Load, tasks: int) -> None:
 
 
 def count_tasks(load: Load, *, cores: int) -> int:
-    """Choose the number of tasks: some per core, more where a task would exceed 1 GiB."""
-    wanted = max(_TASKS_A_CORE * cores, -(-load.weight // _TASK_BYTES))
+    """Choose the number of tasks: two to four a core, more where a task would exceed 1 GiB."""
+    some = min(_TASKS_A_CORE * cores, max(2 * cores, load.weight // _LEAST_TASK_BYTES))
+    wanted = max(some, -(-load.weight // _TASK_BYTES))
     return max(1, min(wanted, load.segments, _MOST_TASKS))
 
 

@@ -39,6 +39,7 @@ def sql(**options: Any) -> None:
 
 def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.sql.report import print_sql  # noqa: PLC0415
     from kafka_segments.sql.run import SqlOptions, confined, run_sql  # noqa: PLC0415
@@ -48,7 +49,11 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
         logging.getLogger("SQLQueryContextLogger").disabled = True
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
     asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
-    with spark_session("kafka-segments sql", root=ROOT) as spark, progress(spark):
+    with (
+        spark_session("kafka-segments sql", root=ROOT) as spark,
+        few_rows(spark, runs_any_query=True),
+        progress(spark),
+    ):
         rows = run_sql(spark, asked)
         with confined(spark):
             print_sql(rows, output)

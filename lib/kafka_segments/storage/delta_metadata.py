@@ -133,7 +133,7 @@ def change_metadata(
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     name = f"{before.version + 1:020d}.json"
     try:
-        _publish_once(place(join_uri(uri, "_delta_log", name)), text.encode("utf-8"))
+        publish_once(place(join_uri(uri, "_delta_log", name)), text.encode("utf-8"))
     except FileExistsError:
         raise UsageError(
             f"{uri}: another run committed version {before.version + 1} while the table was brought"
@@ -156,7 +156,7 @@ def _check_protocol(uri: str, protocol: Mapping[str, Any]) -> None:
         )
 
 
-def _publish_once(target: Place, data: bytes) -> None:
+def publish_once(target: Place, data: bytes) -> None:
     """Write a file that appears whole, and replaces none.
 
     A store other than a local disk is asked before the file is written, as Delta's own writer does.

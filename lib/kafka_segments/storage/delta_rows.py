@@ -18,6 +18,9 @@ from kafka_segments.storage.files import Place, list_folder, place, read_whole
 
 _MOST_LOG_BYTES = 64 * 1024 * 1024
 _ACTIONS = ("add", "remove", "protocol", "metaData")
+_IN_CHECKPOINT = ("add", "protocol", "metaData")
+# Spark writes timestamps as Parquet's INT96, in which Arrow reads ns.
+_UNIT = "us"
 
 
 class _Log(NamedTuple):
@@ -25,6 +28,47 @@ class _Log(NamedTuple):
 
     checkpoint: str | None
     commits: list[str]
+
+
+class _Snapshot(NamedTuple):
+    """What the log says of the last version: its files, as ``add`` actions, and its schema."""
+
+    added: list[dict[str, Any]]
+    schema: str
+
+
+class SmallTable(NamedTuple):
+    """A version of a small table: its schema as JSON, and what each file holds, all columns."""
+
+    schema: str
+    files: list[pa.Table]
+
+
+def read_small_files(uri: str, *, most_bytes: int, most_files: int) -> SmallTable | None:
+    """Read all columns of the last version of the table at a URI.
+
+    None: there is no table, it has more files or bytes, its log has more bytes, or only Spark can
+    tell.
+    """
+    table = place(uri)
+    try:
+        found = _snapshot(table.child("_delta_log"), most_log_bytes=most_bytes)
+        if found is None or not _is_small(found, most_bytes) or len(found.added) > most_files:
+            return None
+        files = [_whole_file(table.child(unquote(add["path"]))) for add in found.added]
+    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+        return None
+    return SmallTable(found.schema, files)
+
+
+def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
+    size_bytes: int = sum(add["size"] for add in snapshot.added)
+    return size_bytes <= most_bytes
+
+
+def _whole_file(file: Place) -> pa.Table:
+    with file.filesystem.open_input_file(file.path) as stream:
+        return parquet.read_table(stream, coerce_int96_timestamp_unit=_UNIT)
 
 
 def read_small_table(
@@ -41,12 +85,12 @@ def read_small_table(
     """
     table = place(uri)
     try:
-        added = _files(table.child("_delta_log"))
-        if added is None or sum(add["size"] for add in added) > most_bytes:
+        found = _snapshot(table.child("_delta_log"), most_log_bytes=_MOST_LOG_BYTES)
+        if found is None or not _is_small(found, most_bytes):
             return None
         return [
             row
-            for add in added
+            for add in found.added
             for row in _read_file(table.child(unquote(add["path"])), columns, where)
         ]
     except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
@@ -69,12 +113,12 @@ def _read_file(
             yield {**row, **missing}
 
 
-def _files(log: Place) -> list[dict[str, Any]] | None:
-    """Give the ``add`` actions of the files that the last version has."""
-    names = _last_version(log)
+def _snapshot(log: Place, *, most_log_bytes: int) -> _Snapshot | None:
+    names = _last_version(log, most_log_bytes)
     if names is None:
         return None
     added: dict[str, dict[str, Any]] = {}
+    schema = None
     for kind, action in _actions(log, names):
         if kind == "add":
             if action.get("partitionValues") or action.get("deletionVector"):
@@ -84,11 +128,16 @@ def _files(log: Place) -> list[dict[str, Any]] | None:
             added.pop(action["path"], None)
         elif kind == "protocol" and action["minReaderVersion"] > 1:
             return None
-    return list(added.values())
+        elif kind == "metaData":
+            schema = action["schemaString"]
+    return None if schema is None else _Snapshot(list(added.values()), schema)
 
 
-def _last_version(log: Place) -> _Log | None:
-    """Find the last checkpoint and the commits after it; None: there is a gap, or no table."""
+def _last_version(log: Place, most_bytes: int) -> _Log | None:
+    """Find the last checkpoint and the commits after it.
+
+    None: there is a gap or no table, or they have more bytes.
+    """
     entries = list_folder(log)
     commits = sorted(int(found[1]) for entry in entries if (found := COMMIT.fullmatch(entry.name)))
     checkpoints = [
@@ -104,7 +153,7 @@ def _last_version(log: Place) -> _Log | None:
     checkpoint = f"{first - 1:020d}.checkpoint.parquet" if first else None
     names = _Log(checkpoint, [f"{version:020d}.json" for version in after])
     read_bytes = sum(sizes[name] for name in (*names.commits, checkpoint) if name)
-    return names if read_bytes <= _MOST_LOG_BYTES else None
+    return names if read_bytes <= most_bytes else None
 
 
 def _actions(log: Place, names: _Log) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -123,5 +172,5 @@ def _read_checkpoint(file: Place) -> Iterator[dict[str, Any]]:
     with file.filesystem.open_input_file(file.path) as stream:
         there = set(parquet.read_schema(stream).names)
         stream.seek(0)
-        wanted = [kind for kind in ("add", "protocol") if kind in there]
+        wanted = [kind for kind in _IN_CHECKPOINT if kind in there]
         yield from parquet.read_table(stream, columns=wanted).to_pylist()

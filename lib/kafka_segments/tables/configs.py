@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from kafka_segments.settings import TopicConfig
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.topic_configs import TopicConfigs
 
 _TYPES: dict[type, T.DataType] = {int: T.LongType(), str: T.StringType(), bool: T.BooleanType()}
@@ -43,4 +44,4 @@ def _table(
     fields = [T.StructField(key, kind)]
     fields += [T.StructField(f"_{key}_{name}", column) for name, column in KEYS.items()]
     rows = [(name, *(values.get(column) for column in KEYS)) for name, values in levels.items()]
-    return spark.createDataFrame(rows, T.StructType(fields))
+    return local_rows(spark, rows, T.StructType(fields))

@@ -3,6 +3,7 @@
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -12,15 +13,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
+from kafka_segments.spark.held import in_one_task
+from kafka_segments.spark.local_rows import arrow_rows, local_rows
+from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.folder_lock import creation_lock
-from kafka_segments.storage.stores import hadoop_uri
+from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables.at_once import append_at_once, read_at_once
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.missing import missing_table
 from kafka_segments.tables.statements import create_statement, delta_table, merge_statement
-from kafka_segments.tables.upgrades import bring_up_to_date
+from kafka_segments.tables.upgrades import bring_up_to_date, made_schema
 
 _LOG = logging.getLogger(__name__)
 _MOST_TRIES = 5
@@ -66,11 +72,18 @@ class Warehouse:
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table.
 
+        Where a verb works on few rows, those of a small table are read at once.
+
         Raises:
             UsageError: the table does not exist.
         """
         if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
+        if has_few_rows(self.spark):
+            rows = read_at_once(self.spark, join_uri(self.root, table.name))
+            if rows is not None:
+                return in_one_task(rows)
+            expect_many_rows(self.spark)
         return self.spark.read.format("delta").load(self.uri(table))
 
     def read_published(self, table: Table) -> DataFrame:
@@ -100,15 +113,34 @@ class Warehouse:
             with creation_lock(self.root, table.name):
                 if self.version(table) is None:
                     remove_log_without_commit(join_uri(self.root, table.name))
-                    self.spark.sql(create_statement(table, self.uri(table)))
+                    self._make(table)
                     return
         by_spark = self.uri(table)
         bring_up_to_date(self.spark, self.root, table, by_spark=by_spark, is_written=is_written)
 
+    def _make(self, table: Table) -> None:
+        """Make a table; where a verb works on few rows, as Delta would and without it."""
+        if has_few_rows(self.spark) and store_of(self.root).is_local:
+            create_table(
+                join_uri(self.root, table.name),
+                schema=made_schema(table.schema).json(),
+                properties=table.properties(),
+                clustered_by=table.clustered_by,
+            )
+            return
+        self.spark.sql(create_statement(table, self.uri(table)))
+
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
-        columns = table.schema.fieldNames()
-        rows.select(*columns).write.format("delta").mode("append").save(self.uri(table))
+        rows = rows.select(*table.schema.fieldNames())
+        uri = join_uri(self.root, table.name)
+        if has_few_rows(self.spark):
+            found = rows.toArrow()
+            held = arrow_rows(self.spark, found, rows.schema)
+            if append_at_once(uri, found, constraints=_met(table, held)):
+                return
+            rows = in_one_task(held)
+        rows.write.format("delta").mode("append").save(self.uri(table))
 
     def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
         """Append the rows of a run to a table, made if need be; return them as they are kept.
@@ -116,6 +148,13 @@ class Warehouse:
         To read them costs less than to work them out once more.
         """
         self.create(table)
+        if has_few_rows(self.spark):
+            rows = rows.select(*table.schema.fieldNames())
+            values = rows.toArrow()
+            kept = in_one_task(arrow_rows(self.spark, values, rows.schema))
+            if not append_at_once(join_uri(self.root, table.name), values):
+                self.append(table, kept)
+            return kept
         self.append(table, rows)
         return self.read(table).where(F.col("run_id") == run_id)
 
@@ -128,7 +167,7 @@ class Warehouse:
         """
         columns = StructType([field for field in table.schema if field.name not in stamp])
         values = [tuple(row[name] for name in columns.fieldNames()) for row in rows]
-        frame = self.spark.createDataFrame(values, columns)
+        frame = local_rows(self.spark, values, columns)
         self.append(table, frame.withColumns(dict(stamp)))
 
     def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
@@ -199,6 +238,15 @@ class Warehouse:
                 _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
             else:
                 return
+
+
+def _met(table: Table, rows: DataFrame) -> dict[str, str]:
+    """Return the constraints of a table, by name, if all rows meet all of them; else none."""
+    holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
+    hold_all = reduce(Column.__and__, holds, F.lit(True))
+    if not table.constraints or not rows.where(~hold_all).isEmpty():
+        return {}
+    return dict(table.constraints)
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -1,7 +1,9 @@
 """``validate``: expectations over the tables, Data Docs."""
 
 import os
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import click
@@ -36,6 +38,11 @@ def validate(**options: Any) -> None:
     run(lambda: _validate(**options), verbose=options["verbose"])
 
 
+def _import_meanwhile(module: str) -> None:
+    """Begin to import a module that takes seconds, while Spark starts."""
+    Thread(target=import_module, args=(module,), daemon=True).start()
+
+
 def _validate(
     *,
     warehouse: str,
@@ -50,16 +57,23 @@ def _validate(
 ) -> int:
     Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
     from kafka_segments.storage.publishing import publish  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
     from kafka_segments.validate import report  # noqa: PLC0415
     from kafka_segments.validate.decide.checks import Severity  # noqa: PLC0415
     from kafka_segments.validate.page import PAGE, render_validation  # noqa: PLC0415
     from kafka_segments.validate.run import run_validation  # noqa: PLC0415
 
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
-    with spark_session("kafka-segments validate", root=ROOT) as spark:
+    _import_meanwhile("kafka_segments.validate.checkpoint")
+    is_long = holds_much(root)
+    with (
+        spark_session("kafka-segments validate", root=ROOT, is_long=is_long) as spark,
+        few_rows(spark),
+    ):
         with progress(spark):
             validation = run_validation(
                 spark,

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.held import held, in_one_task
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
@@ -95,8 +96,7 @@ def run_validation(
     with ExitStack() as caches:
         failing = None
         if any(failed.intersection(quarantining(suite)) for suite in suites):
-            failing = failing_segments(measured, suites).persist()
-            caches.callback(failing.unpersist)
+            failing = held(failing_segments(measured, suites), caches)
         quarantined = 0 if failing is None else failing.count()
         if not dry_run:
             stamp = {"run_id": F.lit(run_id), "decided_at": F.timestamp_millis(F.lit(now_ms))}
@@ -120,7 +120,8 @@ def _docs_folder(warehouse: str, docs_folder: str | None, *, dry_run: bool) -> s
 
 def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
     """Return the measured rows of every existing table, by its name."""
-    segments, logs = root.read(tables.SEGMENTS), root.read(tables.LOGS)
+    segments = in_one_task(root.read(tables.SEGMENTS))
+    logs = in_one_task(root.read(tables.LOGS))
     found = segments.where(F.col("vanished_at").isNull())
     measures = {
         tables.SEGMENTS: lambda _: found.transform(measure_segments(logs, now_ms=now_ms)),
@@ -137,7 +138,7 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.MIGRATION_OBSTACLES: last_run,
         tables.MIGRATION_PLANS: measure_plans,
         tables.MIGRATION_PROOFS: lambda rows: rows.transform(
-            measure_proofs(root.read(tables.MIGRATION_PLANS))
+            measure_proofs(in_one_task(root.read(tables.MIGRATION_PLANS)))
         ),
         tables.MIGRATION_EVENTS: measure_events,
         tables.INDEX_AUDITS: last_run,
@@ -147,7 +148,7 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.REMOTE_SEGMENTS: lambda rows: rows,
     }
     return {
-        table.name: root.read(table).transform(measure)
+        table.name: in_one_task(root.read(table)).transform(measure)
         for table, measure in measures.items()
         if root.version(table) is not None
     }
@@ -158,7 +159,7 @@ def _results(
 ) -> list[CheckResult]:
     """Count what fails, by one query over all tables; ask Great Expectations of the counts."""
     counts = [measured[suite.table].transform(count_failures(suite)) for suite in suites]
-    together = reduce(DataFrame.unionByName, counts)
+    together = in_one_task(reduce(DataFrame.unionByName, counts))
     with ThreadPoolExecutor(1) as pool:  # Spark counts while Python imports a large library
         library = pool.submit(import_module, "kafka_segments.validate.checkpoint")
         counted = {row["table"]: _counts(row) for row in together.collect()}

@@ -8,6 +8,7 @@ from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.windows import whole_log
 
+_HASH = "_hash"
 _COUNTS = ("size_bytes", "valid_bytes", "truncated_bytes", "batch_count", "record_count")
 
 
@@ -21,11 +22,12 @@ def measure_segments(logs: DataFrame, *, now_ms: int) -> Transform:
         list(LOG_KEYS)
     )
     before = _earlier_segments()
-    same_key = whole_log(SEGMENT_KEYS)
+    same_key = whole_log((_HASH, *SEGMENT_KEYS))
 
     def transform(segments: DataFrame) -> DataFrame:
         return (
-            segments.withColumns(
+            segments.withColumn(_HASH, _hash_of(LOG_KEYS))
+            .withColumns(
                 {
                     "_end_before": F.max("next_offset").over(before),
                     "_max_before": F.max("max_timestamp_ms").over(before),
@@ -41,7 +43,7 @@ def measure_segments(logs: DataFrame, *, now_ms: int) -> Transform:
 
 
 def _earlier_segments() -> WindowSpec:
-    ordered = Window.partitionBy(*LOG_KEYS).orderBy("base_offset")
+    ordered = Window.partitionBy(_HASH, *LOG_KEYS).orderBy("base_offset")
     return ordered.rangeBetween(Window.unboundedPreceding, -1)
 
 
@@ -144,49 +146,51 @@ def _measure_entries(
 
     ``may_repeat``: the second column may stay the same from one entry to the next.
     """
-    in_order = Window.partitionBy("_hash", *SEGMENT_KEYS).orderBy(first, second)
+    in_order = Window.partitionBy(_HASH, *SEGMENT_KEYS).orderBy(first, second)
     one_before = in_order.rowsBetween(-1, -1)
-    facts = segments.select(
-        _hash_of_key().alias("_hash"),
-        *SEGMENT_KEYS,
-        "next_offset",
-        "valid_bytes",
-        "max_timestamp_ms",
-        F.coalesce(expected, F.lit(0)).alias("_expected"),
-    ).dropDuplicates(["_hash", *SEGMENT_KEYS])
+    known = {
+        "next_offset": F.col("next_offset"),
+        "valid_bytes": F.col("valid_bytes"),
+        "max_timestamp_ms": F.col("max_timestamp_ms"),
+        "_expected": F.coalesce(expected, F.lit(0)),
+    }
+    facts = segments.select(*SEGMENT_KEYS, *(value.alias(name) for name, value in known.items()))
     goes_back = F.col(second) < F.col("_second_before")
     if not may_repeat:
         goes_back = F.col(second) <= F.col("_second_before")
     is_double = F.col(first) == F.col("_first_before")
+    has_entries = F.count(first) > 0
 
     def transform(entries: DataFrame) -> DataFrame:
+        # A segment's own row comes first among its entries: a join would sort both once more.
+        together = entries.select(*SEGMENT_KEYS, first, second).unionByName(
+            facts, allowMissingColumns=True
+        )
         folded = (
-            entries.withColumn("_hash", _hash_of_key())
+            together.withColumn(_HASH, _hash_of(SEGMENT_KEYS))
             .withColumns(
                 {
                     "_first_before": F.max(first).over(one_before),
                     "_second_before": F.max(second).over(one_before),
                 }
             )
-            .groupBy("_hash", *SEGMENT_KEYS)
+            .groupBy(_HASH, *SEGMENT_KEYS)
             .agg(
-                F.count("*").alias("_found"),
-                F.count_if(is_double).alias("duplicate_entries"),
-                F.count_if(goes_back & ~is_double).alias("entries_out_of_order"),
+                F.count(first).alias("_found"),
+                F.when(has_entries, F.count_if(is_double)).alias("duplicate_entries"),
+                F.when(has_entries, F.count_if(goes_back & ~is_double)).alias(
+                    "entries_out_of_order"
+                ),
                 F.min(first).alias("_least"),
                 F.max(first).alias("_most"),
                 F.min(second).alias("_other_least"),
                 F.max(second).alias("_other_most"),
+                *(F.max(name).alias(name) for name in known),
             )
         )
-        missing = (
-            F.col("_expected")
-            - F.coalesce("_found", F.lit(0))
-            + F.coalesce("duplicate_entries", F.lit(0))
-        )
+        missing = F.col("_expected") - F.col("_found") + F.coalesce("duplicate_entries", F.lit(0))
         return (
-            folded.join(facts, ["_hash", *SEGMENT_KEYS], how="full")
-            .withColumn("entries_missing", missing)
+            folded.withColumn("entries_missing", missing)
             .withColumn("entries_outside", is_outside.cast("int"))
             .withColumn("is_orphan", F.col("_expected").isNull().cast("int"))
         )
@@ -194,6 +198,6 @@ def _measure_entries(
     return transform
 
 
-def _hash_of_key() -> Column:
+def _hash_of(keys: tuple[str, ...]) -> Column:
     """Return a number by which Spark sorts keys first: their first strings are mostly the same."""
-    return F.xxhash64(*SEGMENT_KEYS)
+    return F.xxhash64(*keys)

@@ -1,0 +1,88 @@
+"""Sessions of verbs that work on few rows: plans are run as they are, and not compiled.
+
+Spark makes a Java program of each query, which costs a cold JVM more than few rows do. So do
+processes of Python that are started for them, and frames that are cached.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from kafka_segments.spark.connect import is_connect
+from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.spark.parallelism import default_parallelism
+
+MOST_ROWS = 50_000
+"""What is read at once has no more rows."""
+MOST_HERE = 256
+"""What is worked on in the driver has no more rows: above that, processes at once are quicker."""
+
+_FEW_ROWS = "spark.kafkaSegments.fewRows"
+_FEW = {_FEW_ROWS: "true", "spark.sql.codegen.wholeStage": "false"}
+_INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@contextmanager
+def few_rows(spark: SparkSession, *, runs_any_query: bool = False) -> Iterator[None]:
+    """Take all that is read meanwhile for few rows, until ``expect_many_rows`` says otherwise.
+
+    What a verb reads is small where the tables that it reads are. Before and after it the session
+    is as it was. A server of Spark Connect compiles, as others use it too.
+
+    ``runs_any_query``: single expressions are compiled all the same. Spark tests little of what it
+    can do without, and some of it, such as listing tables, fails then.
+    """
+    if is_connect(spark):
+        yield
+        return
+    settings = _FEW if runs_any_query else _FEW | _INTERPRETED
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        _restore(spark, before)
+
+
+def has_few_rows(spark: SparkSession) -> bool:
+    """Tell whether a verb takes all that it reads for few rows."""
+    return not is_connect(spark) and spark.conf.get(_FEW_ROWS, None) == "true"
+
+
+def expect_many_rows(spark: SparkSession) -> None:
+    """Compile the plans of the queries that come, as Spark does by itself."""
+    _restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
+
+
+def map_few(
+    rows: DataFrame,
+    on_task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    columns: StructType,
+    *,
+    spread: bool = False,
+) -> DataFrame:
+    """Map rows as ``DataFrame.mapInArrow`` does; few ones at once, in the driver.
+
+    ``spread``: others are shared out to as many tasks as the session runs at once.
+    """
+    spark = rows.sparkSession
+    if has_few_rows(spark) and (spark.sparkContext.master or "").startswith("local"):
+        found = rows.toArrow()
+        if len(found) <= MOST_HERE:
+            done = list(on_task(found.to_batches()))
+            made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
+            return arrow_rows(spark, made, columns)
+    shared = rows.repartition(default_parallelism(spark)) if spread else rows
+    return shared.mapInArrow(on_task, columns)
+
+
+def _restore(spark: SparkSession, before: dict[str, str | None]) -> None:
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)

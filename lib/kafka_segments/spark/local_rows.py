@@ -1,0 +1,37 @@
+"""Rows that Python has already, as DataFrames that no task of Python has to make."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kafka_segments.spark.connect import is_connect
+
+
+def local_rows(
+    spark: SparkSession, rows: Iterable[Sequence[Any]], columns: StructType
+) -> DataFrame:
+    """Return few rows, given as values in the order of ``columns``, as a DataFrame.
+
+    ``SparkSession.createDataFrame`` of the same values has Python workers hand them to the JVM,
+    in a job each time that they are read.
+    """
+    given = [tuple(row) for row in rows]
+    if is_connect(spark):  # its client takes no empty table of Arrow
+        return spark.createDataFrame(given, columns)
+    names = columns.fieldNames()
+    values = [dict(zip(names, row, strict=True)) for row in given]
+    return arrow_rows(spark, pa.Table.from_pylist(values, schema=arrow_schema(columns)), columns)
+
+
+def arrow_schema(columns: StructType) -> pa.Schema:
+    """Return the schema by which Arrow holds rows of ``columns``."""
+    return to_arrow_schema(columns, timezone="UTC")
+
+
+def arrow_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
+    """Return rows of Arrow as a DataFrame; their schema is ``arrow_schema`` of ``columns``."""
+    return spark.createDataFrame(rows, columns)

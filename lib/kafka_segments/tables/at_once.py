@@ -1,0 +1,80 @@
+"""Small tables on this machine, read and added to at once.
+
+Delta plans a read or a write of few rows for longer than either takes.
+"""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from kafka_segments.spark.few_rows import MOST_ROWS
+from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.storage.delta_append import append_rows
+from kafka_segments.storage.delta_metadata import read_metadata
+from kafka_segments.storage.delta_rows import SmallTable, read_small_files
+from kafka_segments.storage.stores import store_of
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+MOST_BYTES = 4 * 1024 * 1024
+MOST_FILES = 500
+MOST_BYTES_READ = 16 * 1024 * 1024
+
+
+def read_at_once(spark: SparkSession, uri: str) -> DataFrame | None:
+    """Return the rows of the last version of a small table on this machine, as Delta gives them.
+
+    They are those of now: what is written later does not come in.
+    None: the table is not small or lies in a store, or only Delta can tell what it holds.
+    """
+    if not store_of(uri).is_local:
+        return None
+    found = read_small_files(uri, most_bytes=MOST_BYTES, most_files=MOST_FILES)
+    if found is None:
+        return None
+    columns = StructType.fromJson(json.loads(found.schema))
+    rows = _joined(found, arrow_schema(columns))
+    if rows is None or len(rows) > MOST_ROWS or rows.nbytes > MOST_BYTES_READ:
+        return None
+    return arrow_rows(spark, rows, columns)
+
+
+def append_at_once(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
+    """Append few rows to a table on this machine by one file; they may have more columns.
+
+    ``constraints``: those that all rows are known to meet, conditions by name.
+
+    False: nothing is written, and Delta is to do it or to say why not.
+    """
+    if not store_of(uri).is_local:
+        return False
+    found = read_metadata(uri)
+    if found is None:
+        return False
+    schema = arrow_schema(StructType.fromJson(json.loads(found.schema)))
+    try:
+        return append_rows(uri, rows.select(schema.names).cast(schema), constraints=constraints)
+    except (pa.ArrowException, KeyError, ValueError):  # another type, or null where none may be
+        return False
+
+
+def _joined(table: SmallTable, schema: pa.Schema) -> pa.Table | None:
+    """Join the rows of a table's files; a column that a file does not have is null."""
+    try:
+        files = [_with_schema(file, schema) for file in table.files]
+    except pa.ArrowException:
+        return None
+    return pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
+
+
+def _with_schema(file: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        file[field.name].cast(field.type)
+        if field.name in file.column_names
+        else pa.nulls(len(file), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

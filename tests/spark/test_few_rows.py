@@ -1,0 +1,72 @@
+"""Verbs that work on few rows: what a session is meanwhile, and where steps run."""
+
+import os
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from kafka_segments.spark import few_rows as rooms
+from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows, map_few
+from kafka_segments.spark.held import held
+
+COLUMNS = StructType([StructField("id", LongType()), StructField("process", LongType())])
+WHOLE_STAGE = "spark.sql.codegen.wholeStage"
+
+
+def _with_process(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        processes = pa.array([os.getpid()] * len(batch), pa.int64())
+        yield pa.RecordBatch.from_arrays([batch["id"], processes], ["id", "process"])
+
+
+def _processes(rows: DataFrame) -> set[int]:
+    found = map_few(rows, _with_process, COLUMNS, spread=True)
+    assert found.schema == COLUMNS
+    values = found.collect()
+    assert sorted(row["id"] for row in values) == [0, 1, 2]
+    return {row["process"] for row in values}
+
+
+def test_few_rows_are_mapped_in_the_driver_and_others_by_workers(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = spark.range(3)
+
+    assert os.getpid() not in _processes(rows)
+    with few_rows(spark):
+        assert _processes(rows) == {os.getpid()}
+        monkeypatch.setattr(rooms, "MOST_HERE", 2)
+        assert os.getpid() not in _processes(rows)
+
+
+def test_no_rows_are_mapped_to_none(spark: SparkSession) -> None:
+    with few_rows(spark):
+        assert map_few(spark.range(0), _with_process, COLUMNS).collect() == []
+
+
+def test_the_session_is_as_before_when_a_verb_has_failed(spark: SparkSession) -> None:
+    before = spark.conf.get(WHOLE_STAGE)
+
+    with pytest.raises(ZeroDivisionError), few_rows(spark):
+        assert has_few_rows(spark)
+        assert spark.conf.get(WHOLE_STAGE) == "false"
+        raise ZeroDivisionError
+
+    assert not has_few_rows(spark)
+    assert spark.conf.get(WHOLE_STAGE) == before
+
+
+def test_what_is_held_is_what_it_was_then_and_one_task_has_it(spark: SparkSession) -> None:
+    rows = spark.range(100).selectExpr("id", "uuid() AS drawn").repartition(4)
+
+    with few_rows(spark):
+        found = held(rows)
+        assert found.collect() == found.collect()
+        assert found.rdd.getNumPartitions() == 1
+        expect_many_rows(spark)
+        cached = held(rows)
+        assert cached.storageLevel.useMemory
+        cached.unpersist()

@@ -1,0 +1,31 @@
+"""Rows of Python handed to Spark: the same rows as by Spark's own way."""
+
+import datetime as dt
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from kafka_segments.spark.local_rows import local_rows
+
+COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
+MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456)
+ROWS = [("é", 1, 2**63 - 1, MOMENT, ["x", None], {"a": 1}), (None,) * 6]
+
+
+@pytest.mark.parametrize("rows", [ROWS, []])
+def test_they_are_those_that_spark_makes(spark: SparkSession, rows: list[tuple[object]]) -> None:
+    columns = StructType.fromDDL(COLUMNS)
+
+    found = local_rows(spark, rows, columns)
+
+    assert found.schema == columns
+    assert found.collect() == spark.createDataFrame(rows, columns).collect()
+    assert "LocalRelation" in found._jdf.queryExecution().analyzed().toString()
+
+
+def test_null_where_none_may_be_is_refused(spark: SparkSession) -> None:
+    columns = StructType([StructField("name", StringType(), nullable=False)])
+
+    with pytest.raises(ValueError, match="non-nullable"):
+        local_rows(spark, [(None,)], columns)

@@ -1,0 +1,127 @@
+"""Rows appended to a Delta table without Spark, held against what another engine reads."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from kafka_segments.storage import delta_append
+from kafka_segments.storage.delta_append import append_rows
+from kafka_segments.storage.delta_metadata import TableMetadata, publish_once, read_metadata
+
+MEASURED = {"delta.dataSkippingStatsColumns": "id,name,none,long"}
+ROWS = pa.table(
+    {
+        "id": pa.array([3, 1], pa.int64()),
+        "name": ["b", "é"],
+        "none": pa.array([None, None], pa.string()),
+        "long": ["x" * 40, "y"],
+        "list": [[1, None], None],
+    }
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "table")
+    write_deltalake(path, ROWS, configuration=MEASURED)
+    return path
+
+
+def _commits(table: str) -> list[str]:
+    return sorted(file.name for file in Path(table, "_delta_log").iterdir())
+
+
+def test_another_engine_reads_the_rows_that_were_there_and_those(table: str) -> None:
+    assert append_rows(table, ROWS)
+
+    found = DeltaTable(table)
+    assert found.version() == 1
+    assert pa.table(found.to_pyarrow_table()) == pa.concat_tables([ROWS, ROWS])
+    assert found.history(1)[0]["operation"] == "WRITE"
+    assert not list(Path(table).rglob(".*"))
+
+
+def test_the_statistics_are_of_the_columns_that_the_table_names(table: str) -> None:
+    append_rows(table, ROWS)
+
+    lines = Path(table, "_delta_log", f"{1:020d}.json").read_text("utf-8").splitlines()
+    assert json.loads(json.loads(lines[1])["add"]["stats"]) == {
+        "numRecords": 2,
+        "minValues": {"id": 1, "name": "b", "long": "x" * 32},
+        "maxValues": {"id": 3, "name": "é", "long": "y"},
+        "nullCount": {"id": 0, "name": 0, "none": 2, "long": 0},
+    }
+
+
+def test_no_rows_make_no_commit(table: str) -> None:
+    assert append_rows(table, ROWS.schema.empty_table())
+
+    assert len(_commits(table)) == 1
+
+
+def test_each_tenth_commit_is_left_to_delta_which_writes_a_checkpoint_then(table: str) -> None:
+    assert [append_rows(table, ROWS) for _ in range(10)] == [True] * 9 + [False]
+    assert len(_commits(table)) == 10
+    assert len(list(Path(table).glob("*.parquet"))) == 10
+
+
+@pytest.mark.parametrize("changes_schema", [False, True])
+def test_another_run_that_commits_first(
+    table: str, changes_schema: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = ROWS.append_column("late", pa.array([1, 2]))
+    others = [late if changes_schema else ROWS]
+
+    def publish(*given: object) -> None:
+        if others:
+            write_deltalake(table, others.pop(), mode="append", schema_mode="merge")
+        publish_once(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delta_append, "publish_once", publish)
+
+    assert append_rows(table, ROWS) is not changes_schema
+
+    found = DeltaTable(table)
+    assert found.version() == (1 if changes_schema else 2)
+    assert pa.table(found.to_pyarrow_table()).num_rows == (4 if changes_schema else 6)
+    assert len(list(Path(table).glob("*.parquet"))) == (2 if changes_schema else 3)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}},
+        {
+            "protocol": {
+                "minReaderVersion": 1,
+                "minWriterVersion": 7,
+                "writerFeatures": ["appendOnly", "rowTracking"],
+            }
+        },
+        {"metadata": {"partitionColumns": ["id"]}},
+        {"metadata": {"configuration": {"delta.constraints.id": "id > 0"}}},
+        {"metadata": {"schemaString": '{"metadata": {"delta.invariants": "id > 0"}}'}},
+    ],
+)
+def test_what_asks_more_of_a_writer_is_left_to_delta(
+    table: str, other: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_metadata(table)
+    assert before is not None
+    changed: TableMetadata = before._replace(
+        metadata=before.metadata | other.get("metadata", {}),
+        protocol=other.get("protocol", before.protocol),
+    )
+    monkeypatch.setattr(delta_append, "read_metadata", lambda _: changed)
+
+    assert not append_rows(table, ROWS)
+    assert len(_commits(table)) == 1
+
+
+def test_where_there_is_no_table_nothing_is_written(tmp_path: Path) -> None:
+    assert not append_rows(str(tmp_path / "nowhere"), ROWS)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,147 @@
+"""Small tables read at once, held against what Delta reads of them."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from kafka_segments.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.tables import at_once
+from kafka_segments.tables.at_once import read_at_once
+from kafka_segments.tables.catalog import LOG_DIRS, SEGMENTS, Table
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.upgrades import with_new_columns
+from kafka_segments.tables.views import table_names
+from ready_builds import ReadyBuild
+
+COMPILED = "spark.sql.codegen.factoryMode"
+
+
+@pytest.fixture
+def small(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session whose verb takes all that it reads for few rows."""
+    with few_rows(spark):
+        yield spark
+
+
+def _sorted(rows: DataFrame) -> list[str]:
+    return sorted(map(repr, rows.collect()))
+
+
+def test_every_table_of_a_build_has_the_rows_and_columns_that_delta_reads(
+    spark: SparkSession, broker_build: ReadyBuild
+) -> None:
+    tables = Warehouse(spark, str(broker_build.warehouse))
+    names = table_names(tables)
+    assert len(names) >= 6
+
+    for name in names:
+        by_delta = tables.read(Table(name, 1, ()))
+        found = read_at_once(spark, str(broker_build.warehouse / name))
+
+        assert found is not None
+        assert found.schema == by_delta.schema
+        assert _metadata(found.schema) == _metadata(by_delta.schema)
+        assert _sorted(found) == _sorted(by_delta)
+
+
+def _metadata(columns: StructType) -> list[dict[str, str]]:
+    return [field.metadata for field in columns]
+
+
+def test_a_column_that_came_later_is_null_in_older_files_and_what_is_deleted_is_gone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t")
+    rows = spark.sql("SELECT id, timestamp_millis(id) AS at, array(id) AS list FROM range(6)")
+    rows.write.format("delta").save(uri)
+    later = rows.where("id = 5").selectExpr("10 + id AS id", "at", "struct(id AS a) AS s")
+    later.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id = 2")
+
+    found = read_at_once(spark, uri)
+
+    assert found is not None
+    assert _sorted(found) == _sorted(spark.read.format("delta").load(uri))
+    assert found.where("s.a = 5 AND list IS NULL").count() == 1
+
+
+def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_path: Path) -> None:
+    tables = Warehouse(small, str(tmp_path))
+    tables.create(LOG_DIRS)
+
+    rows = tables.read(LOG_DIRS)
+
+    assert rows.schema.fieldNames() == LOG_DIRS.schema.fieldNames()
+    assert rows.collect() == []
+    assert has_few_rows(small)
+
+
+@pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES", "MOST_ROWS", "MOST_BYTES_READ"])
+def test_a_large_table_is_left_to_delta_and_its_queries_are_compiled(
+    spark: SparkSession, broker_build: ReadyBuild, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(at_once, limit, 0)
+    tables = Warehouse(spark, str(broker_build.warehouse))
+    before = spark.conf.get(COMPILED)
+
+    with few_rows(spark):
+        assert spark.conf.get(COMPILED) == "NO_CODEGEN"
+        rows = tables.read(SEGMENTS)
+
+        assert not has_few_rows(spark)
+        assert spark.conf.get(COMPILED) == before
+        assert rows.count() == broker_build.summary.segments_found
+    assert spark.conf.get(COMPILED) == before
+    assert not has_few_rows(spark)
+
+
+def test_a_file_that_is_gone_is_left_to_delta(
+    spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path
+) -> None:
+    copied = Path(shutil.copytree(broker_build.warehouse / "segments", tmp_path / "segments"))
+    assert read_at_once(spark, str(copied)) is not None
+    next(copied.glob("*.parquet")).unlink()
+
+    assert read_at_once(spark, str(copied)) is None
+    assert read_at_once(spark, str(tmp_path / "nowhere")) is None
+    assert read_at_once(spark, "s3://nowhere/segments") is None
+
+
+def test_rows_of_runs_are_kept_as_delta_keeps_them(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    values = ("c", 1, "/d", 0)
+    columns = "cluster string, broker_id int, log_dir string, retention_ms long"
+    rows = spark.createDataFrame([values], columns)
+    of_table = rows.transform(with_new_columns(LOG_DIRS)).withColumns(
+        {"was_clean_shutdown": F.lit(True), "has_lock_file": F.lit(False)}
+    )
+
+    for number in range(11):
+        run_id = f"run {number}"
+        with few_rows(spark):
+            kept = tables.keep_run(LOG_DIRS, of_table.withColumn("run_id", F.lit(run_id)), run_id)
+            assert [row["run_id"] for row in kept.collect()] == [run_id]
+
+    by_delta = tables.read(LOG_DIRS)
+    assert sorted(row["run_id"] for row in by_delta.collect()) == sorted(
+        f"run {number}" for number in range(11)
+    )
+    assert tables.version(LOG_DIRS) == 11
+    assert (tmp_path / "log_dirs" / "_delta_log" / f"{10:020d}.checkpoint.parquet").is_file()
+    assert by_delta.where("run_id = 'run 3'").count() == 1
+
+
+def test_null_where_none_may_be_is_refused_by_delta(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    rows = spark.range(1).transform(with_new_columns(LOG_DIRS))
+
+    with few_rows(spark), pytest.raises(PySparkException, match=r"NOT_NULL|NOT NULL"):
+        tables.keep_run(LOG_DIRS, rows, "run")
+
+    assert tables.version(LOG_DIRS) == 0

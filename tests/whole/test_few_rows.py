@@ -1,0 +1,124 @@
+"""Verbs say the same whether they take what they read for few rows or for many."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_segments.build.summary import BuildSummary
+from kafka_segments.index.log import RecoveryMode
+from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
+from kafka_segments.report.run import ReportData, ReportOptions, run_report
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.retention.run import RetentionOptions
+from kafka_segments.settings import Settings
+from kafka_segments.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.spark.held import held_if_few
+from kafka_segments.tables.catalog import BUILD_TABLES, RUNS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.validate.run import run_validation
+from ready_builds import ReadyBuild
+from stored_builds import NOW_MS, build, files, rows
+
+_OF_A_RUN = {"run_id", "fingerprint"}  # the index folder is part of the fingerprint
+
+
+def _both(spark: SparkSession, act: Callable[[str], Any]) -> list[Any]:
+    """Return what comes of many rows, and of few."""
+    found = []
+    for kind, taken in (("many", nullcontext()), ("few", few_rows(spark))):
+        with taken:
+            found.append(act(kind))
+            assert has_few_rows(spark) == (kind == "few")
+    return found
+
+
+def test_builds_make_the_same_tables_and_index_files(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    def made(kind: str) -> tuple[Any, ...]:
+        done = _build(spark, log_dir, tmp_path / kind)
+        tables = {
+            table.name: rows(spark, str(tmp_path / kind / "wh"), table, without=_OF_A_RUN)
+            for table in BUILD_TABLES
+            if table is not RUNS
+        }
+        return done.segments_scanned, done.segments_vanished, tables, files(tmp_path / kind / "ix")
+
+    first_many, first_few = _both(spark, made)
+    segments = sorted(log_dir.glob("*/*.log"))
+    segments[0].unlink()
+    segments[-1].write_bytes(segments[-1].read_bytes() + b"torn")
+    second_many, second_few = _both(spark, made)
+
+    assert first_few == first_many
+    assert second_few == second_many
+    assert second_few[:2] == (1, 1)
+
+
+def _build(spark: SparkSession, source: Path, folder: Path) -> BuildSummary:
+    return build(
+        spark,
+        str(source),
+        str(folder / "wh"),
+        index_dir=str(folder / "ix"),
+        mode=RecoveryMode.LOADER_UNCLEAN,
+    )
+
+
+def test_a_small_build_writes_a_file_a_table(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    with few_rows(spark):
+        _build(spark, log_dir, tmp_path)
+
+    written = {
+        table.name: Warehouse(spark, str(tmp_path / "wh")).file_totals(table)[0]
+        for table in BUILD_TABLES
+    }
+    assert max(written.values()) == 1, written
+
+
+def test_a_report_an_inventory_and_a_validation_say_the_same(
+    spark: SparkSession, broker_build: ReadyBuild
+) -> None:
+    warehouse = str(broker_build.warehouse)
+    configs = TopicConfigs.load(Settings())
+    retention = RetentionOptions(warehouse, configs, RetentionRules.of("4.3"), NOW_MS)
+
+    def report(_: str) -> ReportData:
+        return run_report(spark, ReportOptions(warehouse, NOW_MS))
+
+    def inventory(_: str) -> list[list[str]]:
+        taken = run_inventory(spark, InventoryOptions(retention), dry_run=True)
+        return [_sorted(taken.segments), _sorted(taken.obstacles)]
+
+    def results(_: str) -> list[Any]:
+        found = run_validation(spark, warehouse=warehouse, now_ms=NOW_MS, dry_run=True)
+        return [found.quarantined, *found.results]
+
+    for act in (report, inventory, results):
+        of_many, of_few = _both(spark, act)
+        assert of_few == of_many
+
+
+def _sorted(frame: DataFrame) -> list[str]:
+    return sorted(str(row) for row in frame.drop("run_id").collect())
+
+
+def test_what_is_held_keeps_its_values_and_types(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "SELECT id, timestamp_millis(id) AS at, array(named_struct('a', id)) AS list,"
+        " cast(null AS string) AS text, map('k', id) AS map FROM range(5)"
+    )
+    with few_rows(spark):
+        held, none = held_if_few(frame), held_if_few(frame.where("id > 5"))
+
+        assert held.schema == frame.schema
+        assert held.collect() == frame.collect()
+        assert none.schema == frame.schema
+        assert none.collect() == []
+    assert held_if_few(frame) is frame

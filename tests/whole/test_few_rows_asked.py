@@ -1,0 +1,60 @@
+"""Verbs that ask the tables answer the same whether they take them for few rows or for many."""
+
+from contextlib import ExitStack, nullcontext
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_segments.audit.run import AuditOptions, run_audit
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
+from kafka_segments.roll.decide.rules import RollRules
+from kafka_segments.roll.run import RollOptions, run_roll
+from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.search.run import SearchOptions, run_search
+from kafka_segments.settings import Settings
+from kafka_segments.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.wire.moments import LATEST, MAX_TIMESTAMP
+from ready_builds import ReadyBuild
+
+_NOW_MS = 1_795_000_000_000
+_MOMENTS = (("T", 1_700_000_000_050), ("LATEST", LATEST), ("MAX_TIMESTAMP", MAX_TIMESTAMP))
+
+
+def _answers(
+    spark: SparkSession, built: ReadyBuild, caches: ExitStack
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the columns and the rows of each verb, without what is drawn for a run."""
+    warehouse = str(built.warehouse)
+    configs = TopicConfigs.load(Settings.load(None, ()))
+    retention = RetentionOptions(warehouse, configs, RetentionRules.of("4.3"), _NOW_MS)
+    roll = RollOptions(warehouse, configs, RollRules(), _NOW_MS)
+    search = SearchOptions(warehouse, LogChoice(), (4, 3), _MOMENTS)
+    audit = AuditOptions((str(built.logs),), RecoveryOptions(), (4, 3), _NOW_MS)
+    found = {
+        "retention": run_retention(spark, retention, dry_run=True),
+        "explain": run_explain(spark, retention, topic="ct-two-partitions", partition=0),
+        "roll": run_roll(spark, roll, dry_run=True),
+        "search": run_search(spark, search, caches),
+        "audit": run_audit(spark, audit, caches),
+    }
+    return {verb: (rows.columns, _texts(rows)) for verb, rows in found.items()}
+
+
+def _texts(rows: DataFrame) -> list[str]:
+    return sorted(repr(row) for row in rows.drop("run_id").collect())
+
+
+def test_they_answer_the_same(
+    spark: SparkSession, broker_build: ReadyBuild, caches: ExitStack
+) -> None:
+    found: list[dict[str, Any]] = []
+    for taken in (nullcontext(), few_rows(spark)):
+        with taken:
+            found.append(_answers(spark, broker_build, caches))
+            assert has_few_rows(spark) == (len(found) == 2)
+
+    assert all(rows for _, rows in found[0].values())
+    assert found[1] == found[0]
