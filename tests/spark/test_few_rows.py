@@ -16,14 +16,15 @@ COLUMNS = StructType([StructField("id", LongType()), StructField("process", Long
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 
-def _with_process(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        processes = pa.array([os.getpid()] * len(batch), pa.int64())
-        yield pa.RecordBatch.from_arrays([batch["id"], processes], ["id", "process"])
-
-
 def _processes(rows: DataFrame) -> set[int]:
-    found = map_few(rows, _with_process, COLUMNS, spread=True)
+    """Return the processes that map rows; what maps them is sent to workers as it is."""
+
+    def with_process(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            processes = pa.array([os.getpid()] * len(batch), pa.int64())
+            yield pa.RecordBatch.from_arrays([batch["id"], processes], ["id", "process"])
+
+    found = map_few(rows, with_process, COLUMNS, spread=True)
     assert found.schema == COLUMNS
     values = found.collect()
     assert sorted(row["id"] for row in values) == [0, 1, 2]
@@ -44,7 +45,7 @@ def test_few_rows_are_mapped_in_the_driver_and_others_by_workers(
 
 def test_no_rows_are_mapped_to_none(spark: SparkSession) -> None:
     with few_rows(spark):
-        assert map_few(spark.range(0), _with_process, COLUMNS).collect() == []
+        assert map_few(spark.range(0), iter, COLUMNS).collect() == []
 
 
 def test_the_session_is_as_before_when_a_verb_has_failed(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kafka_segments.spark.local_rows import local_rows
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
-MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456)
+MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456, dt.UTC)
 ROWS = [("é", 1, 2**63 - 1, MOMENT, ["x", None], {"a": 1}), (None,) * 6]
 
 

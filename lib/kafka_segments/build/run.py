@@ -118,11 +118,11 @@ class Build:
 
     def _scan(self, work: BuildWork, caches: ExitStack) -> DataFrame:
         make_folders(self._entries_folder())
-        tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
-        self._tell(work.load, tasks)
         to_scan = work.planned.where(F.col("plan") == SCAN)
         is_here = has_few_rows(self._spark) and work.load.is_little
         if not is_here:
+            tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
+            self._tell(work.load, tasks)
             to_scan = to_scan.transform(pack_segments(work.load, tasks=tasks))
         scan = scan_segments(self._scan_options(), is_here=is_here)
         return held(to_scan.transform(scan), caches)
