@@ -17,7 +17,17 @@ from ci import skip_but_in_ci
 from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.report import print_report, render_report
 from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
-from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS, Table
+from kafka_segments.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOGS,
+    METADATA_BROKERS,
+    METADATA_CONFIGS,
+    METADATA_PARTITIONS,
+    RETENTION_DECISIONS,
+    RUNS,
+    SEGMENTS,
+    Table,
+)
 from kafka_segments.tables.delta import Warehouse
 
 DAY_MS = 86_400_000
@@ -98,6 +108,7 @@ DECISIONS = [
 def _fill(spark: SparkSession, warehouse: Warehouse, table: Table, rows: list[Any]) -> None:
     """Append rows; columns that are not given are null, or empty where they must not be."""
     empty = {"string": "", "integer": 0, "long": 0, "boolean": False, "timestamp": datetime.min}
+    empty |= {"array": []}
     fields = table.schema
 
     def value(row: dict[str, Any], field: StructField) -> Any:
@@ -108,6 +119,43 @@ def _fill(spark: SparkSession, warehouse: Warehouse, table: Table, rows: list[An
     warehouse.append(table, spark.createDataFrame(whole, fields))
 
 
+def _partition(
+    topic: str, partition: int, leader: int, isr: list[int], **held: Any
+) -> dict[str, Any]:
+    replicas = {"replicas": [1, 2, 3], "isr": isr, "leader": leader, "cluster": "c"}
+    return {"topic": topic, "partition": partition, **replicas, "from_ms": NOW_MS - 5, **held}
+
+
+def _config(kind: str, resource: str, value: str, **held: Any) -> dict[str, Any]:
+    named = {"resource_type": kind, "resource_name": resource, "name": "min.insync.replicas"}
+    return {"cluster": "c", **named, "value": value, "from_ms": NOW_MS - 30 * DAY_MS, **held}
+
+
+GONE = {"until_offset": 7, "until_ms": NOW_MS - 5}
+METADATA = {
+    METADATA_PARTITIONS: [
+        _partition("absurd", 0, -1, [2], from_offset=7),
+        _partition("absurd", 0, 1, [1, 2, 3], from_offset=5, **GONE),
+        _partition("absurd", 1, 1, [1, 2, 3]),
+        _partition("many", 0, 2, [2, 3]),
+        _partition("many", 1, 3, [3]),
+    ],
+    METADATA_CONFIGS: [
+        _config("topic", "absurd", "<b>", from_offset=7, **{"from_ms": NOW_MS - 5}),
+        _config("topic", "absurd", "3", from_offset=5, **GONE),
+        _config("topic", "many", "1"),
+        _config("broker", "", "2"),
+        _config("broker", "1", "9"),
+    ],
+    METADATA_BROKERS: [
+        {"cluster": "c", "node_id": 1, "is_fenced": False},
+        {"cluster": "c", "node_id": 2, "is_fenced": True},
+        {"cluster": "c", "node_id": 3, "is_fenced": True, **GONE},
+    ],
+}
+COORDINATOR = {"topic": "__transaction_state", "file": "0.log", "offset": 0}
+
+
 @pytest.fixture(scope="module")
 def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     root = str(tmp_path_factory.mktemp("report") / "wh")
@@ -115,6 +163,10 @@ def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Repor
     _fill(spark, warehouse, SEGMENTS, SEGMENT_ROWS)
     _fill(spark, warehouse, RETENTION_DECISIONS, DECISIONS)
     warehouse.create(RUNS)
+    warehouse.create(LOGS)
+    for table, rows in METADATA.items():
+        _fill(spark, warehouse, table, rows)
+    _fill(spark, warehouse, INTERNAL_RECORDS, [COORDINATOR])
     return run_report(spark, ReportOptions(root, NOW_MS, LIMITS))
 
 
@@ -198,6 +250,7 @@ def test_a_warehouse_without_segments_or_decisions_gives_a_page(
     empty = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
 
     assert (empty.totals["segments"], empty.lanes, empty.forecast) == (0, [], None)
+    assert empty.cluster is None
     assert "run <code>kafka-segments retention</code>" in render_report(empty)
 
 
@@ -209,6 +262,40 @@ def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, data: Repor
     assert later is not None
     assert later.freed_bytes[:3] == [3000, 1000, 0]
     assert (later.decided_at_ms, later.blocked_bytes) == (NOW_MS, 1000)
+
+
+def test_the_cluster_says_who_leads_and_what_is_ill(data: ReportData) -> None:
+    cluster = data.cluster
+    assert cluster is not None
+    assert cluster.totals is not None
+
+    assert cluster.totals.asDict() == {
+        **{"partitions": 4, "offline": 1, "under_min_isr": 1, "under_replicated": 3},
+        **{"with_offline_replica": 4, "last_ms": NOW_MS - 5},
+    }
+    assert [tuple(row) for row in cluster.leaders] == [
+        ("c", 1, False, 1, 4, 4),
+        ("c", 2, True, 1, 0, 4),
+        ("c", 3, None, 1, 0, 4),
+    ]
+    ill = [(row["topic"], row["partition"], row["min_isr"]) for row in cluster.ill]
+    assert ill == [("absurd", 0, 2), ("many", 0, 1)]
+    assert cluster.transactions == []
+
+
+def test_the_page_tells_what_changed_lately(data: ReportData) -> None:
+    cluster = data.cluster
+    assert cluster is not None
+    page = render_report(data)
+
+    changes = [(row["name"], row["before"], row["after"], row["of"]) for row in cluster.changes]
+    assert changes == [
+        ("topic absurd min.insync.replicas", "3", "<b>", 6),
+        ("absurd-0", "1", "none", 6),
+    ]
+    for text in ("Who leads", "not registered", "&lt;b&gt;", "No transaction is open."):
+        assert text in page
+    assert "in the last 7 days: 6 changes" in page
 
 
 def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:
@@ -246,7 +333,7 @@ def test_each_chart_has_its_values_as_text(data: ReportData) -> None:
     ]
     assert "11.7 KiB now." in lines[0]
     assert bars == ["topics", "blocked", "damage", "oddities"]
-    assert page.count("<details") == 6
+    assert page.count("<details") == 8
     for value in ("8.8 KiB, 1 partition", "1 segment, 1000 bytes", ">from 4.0 KiB<"):
         assert value in page
 

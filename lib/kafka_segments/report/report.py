@@ -9,6 +9,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.report import view
+from kafka_segments.report.cluster import CHANGES_DAYS
 from kafka_segments.report.lanes import lanes_of_page
 from kafka_segments.report.run import ReportData
 from kafka_segments.report.words import count_text, many
@@ -49,6 +50,7 @@ def render_report(data: ReportData) -> str:
         data=data,
         lanes=lanes_of_page(data),
         view=view,
+        cluster_days=CHANGES_DAYS,
         style=_text("report.css"),
         script=_text("report.js"),
     )

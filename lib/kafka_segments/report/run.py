@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.report import decide
+from kafka_segments.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.report.decide import DAY_MS
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.spark.held import held
@@ -86,6 +87,7 @@ class ReportData:
     offset_index_density: list[Row]
     time_index_density: list[Row]
     forecast: Forecast | None
+    cluster: ClusterFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ class _Report:
             forecast=None
             if decided is None
             else _forecast(decided, self._now_ms, self._limits, found),
+            cluster=gather_cluster(self._warehouse, now_ms=self._now_ms, rows=self._limits.rows),
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:

@@ -1,0 +1,85 @@
+"""What the report says of the cluster, where the warehouse has what it wrote about itself."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from kafka_segments.generated.records import TRANSACTIONS_TOPIC
+from kafka_segments.internals.decide import config_steps, decide_changes, leader_steps
+from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
+from kafka_segments.report import decide_cluster
+from kafka_segments.report.decide import DAY_MS
+from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.spark.collected import collect_together
+from kafka_segments.tables import catalog
+from kafka_segments.tables.delta import Warehouse
+
+CHANGES_DAYS = 7
+_MOST_BROKERS = 1_000
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What the metadata says, as of its last record; rows are the first of more.
+
+    ``totals`` is None: there is no metadata. ``transactions`` is None: the coordinator's log was
+    not read.
+    """
+
+    totals: Row | None
+    leaders: list[Row]
+    ill: list[Row]
+    changes: list[Row]
+    transactions: list[Row] | None
+
+
+def gather_cluster(tables: Warehouse, *, now_ms: int, rows: int) -> ClusterFacts | None:
+    """Gather what the cluster wrote about itself; None: the warehouse has nothing of it."""
+    has_metadata = bool(tables.version(catalog.METADATA_PARTITIONS))  # 0: it has no rows
+    found = collect_together(_metadata(tables, now_ms, rows)) if has_metadata else {}
+    opened = _transactions(tables, now_ms, rows)
+    if not found and opened is None:
+        return None
+    return ClusterFacts(
+        totals=next(iter(found.get("totals", [])), None),
+        leaders=found.get("leaders", []),
+        ill=found.get("ill", []),
+        changes=found.get("changes", []),
+        transactions=opened,
+    )
+
+
+def _metadata(tables: Warehouse, now_ms: int, rows: int) -> dict[str, DataFrame]:
+    configs, partitions = map(tables.read, (catalog.METADATA_CONFIGS, catalog.METADATA_PARTITIONS))
+    held = "until_offset IS NULL"
+    brokers = tables.read(catalog.METADATA_BROKERS).where(held)
+    judged = partitions.where(held).transform(
+        decide_cluster.judge_partitions(configs.where(held), brokers)
+    )
+    steps = configs.transform(config_steps).unionByName(partitions.transform(leader_steps))
+    changes = steps.transform(decide_changes(since_ms=now_ms - CHANGES_DAYS * DAY_MS))
+    keys = ("cluster", "topic", "partition")
+    return {
+        "totals": judged.transform(decide_cluster.count_partitions),
+        "leaders": judged.transform(decide_cluster.count_leaders(brokers))
+        .orderBy("cluster", "node_id")
+        .limit(_MOST_BROKERS),
+        "ill": judged.where(decide_cluster.is_ill())
+        .orderBy(F.desc("is_offline"), F.desc("is_under_min_isr"), *keys)
+        .limit(rows),
+        "changes": decide_cluster.last_changes(changes, rows=rows),
+    }
+
+
+def _transactions(tables: Warehouse, now_ms: int, rows: int) -> list[Row] | None:
+    if not tables.version(catalog.INTERNAL_RECORDS):
+        return None
+    records = tables.read(catalog.INTERNAL_RECORDS)
+    if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
+        return None
+    with ExitStack() as caches:
+        options = TransactionsOptions(tables.root, LogChoice(), now_ms)
+        opened = run_transactions(tables.spark, options, caches)
+        return opened.orderBy("since_ms", "topic", "partition", "producer_id").limit(rows).collect()
