@@ -20,7 +20,7 @@ from log_copies import (
     rolled,
 )
 
-ROUNDS = 25
+ROUNDS = 10
 LENGTH = range(8, 12)
 pytestmark = pytest.mark.drawn
 
@@ -339,3 +339,17 @@ def test_what_no_copy_holds_any_more_is_still_told(seed: int) -> None:
 
     assert {row.kind for row in findings(rows)} == {Kind.ROT}
     assert {row.copies for row in findings(rows)} == {("a",), ("b",)}
+
+
+def test_a_segment_whose_every_other_batch_is_bad_is_read_to_its_end(seed: int) -> None:
+    rng = random.Random(seed)
+    log = drawn_log(rng)
+    wrong = LogCopy([(log[0].base, [])], log[0].base, epochs=epochs_of(log))
+    for number, batch in enumerate(log):
+        written = batch.written()
+        wrong.segments[0][1].append(flipped(written, 61) if number % 2 else written)
+    rows = compared({"a": rolled(rng, log), "b": wrong})
+
+    hurt = [(one.base, one.last + 1) for one in log[1::2]]
+    assert [(row.from_offset, row.until_offset) for row in findings(rows)] == hurt
+    assert named(rows) == {(Kind.ROT, ("b",), ("a",))}

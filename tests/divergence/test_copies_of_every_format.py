@@ -11,7 +11,7 @@ from log_copies import LogCopy, compared, flipped
 from log_reading import batches_of, reader_of
 from sound_logs import STYLES, LogSegment, sound_log
 
-ROUNDS = 25
+ROUNDS = 10
 
 
 def _copy(segments: list[LogSegment]) -> LogCopy:

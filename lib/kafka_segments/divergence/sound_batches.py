@@ -17,6 +17,7 @@ from kafka_segments.wire.reading import ReadInto
 
 _WINDOW_BYTES = 4 * 1024 * 1024
 _REACH = 2**31  # offsets that a segment can hold, as Kafka rolls it
+_MOST_DAMAGES = 1000  # of a segment; what is behind counts to the last
 _MOST_RESUMED = 256  # times that a segment is read on behind damage
 
 
@@ -161,7 +162,10 @@ class _Found:
         if self._broken is not None:
             position, reason, kind = self._broken
             kind = DamageKind.TORN if is_torn else kind
-            self.damages.append(Damage(kind, self.next_offset, until, position, reason))
+            if len(self.damages) < _MOST_DAMAGES:
+                self.damages.append(Damage(kind, self.next_offset, until, position, reason))
+            else:
+                self.damages[-1] = self.damages[-1]._replace(until=until)
             self._broken = None
 
     def _sound(self, batches: wire.Batches) -> Sound:

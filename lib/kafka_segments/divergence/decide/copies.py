@@ -34,10 +34,6 @@ class Damage(NamedTuple):
     reason: str
     segment: str = ""
 
-    def covers(self, base: int, last: int) -> bool:
-        """Tell whether some of the offsets ``base`` to ``last`` may have been there."""
-        return self.offset <= last and base < self.until
-
 
 class Copy(NamedTuple):
     """One copy of a partition's log.
@@ -50,7 +46,7 @@ class Copy(NamedTuple):
         epochs: leader epochs and their first offsets, as its checkpoint says, ascending.
         cleaner_offset: up to which its log was compacted, as its checkpoint says; None: it was not.
         is_thinned: its batches tell of compaction.
-        damages: what cannot be read.
+        damages: what cannot be read, in the order of the log.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """Name the difference of one island of a log."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_segments.divergence.decide.copies import (
@@ -33,6 +34,8 @@ class Differences:
         marks = [copy.high_watermark for copy in copies if copy.high_watermark is not None]
         self._committed = max(marks, default=None)
         self._batches: Held = {}
+        self._untils = {copy.name: [one.until for one in copy.damages] for copy in copies}
+        self._told: set[tuple[str, int]] = set()
         self.has_forked = False
 
     def note_batches(self, batches: Held) -> None:
@@ -47,19 +50,28 @@ class Differences:
             if copy.name not in island.held and copy.start <= island.last:
                 yield from self._lacking(copy, island)
 
-    def untold_damages(self, told: Iterable[Divergence]) -> Iterator[Divergence]:
-        """Yield the damage of which no row tells yet: no copy holds what was there."""
-        rows = [row for row in told if row.kind in _OF_DAMAGE.values()]
+    def untold_damages(self) -> Iterator[Divergence]:
+        """Yield the damage of which no island told: no copy holds what was there."""
         for copy in self._copies:
-            for damage in copy.damages:
-                is_told = any(
-                    copy.name in row.copies and damage.covers(row.from_offset, row.until_offset - 1)
-                    for row in rows
-                )
+            for number, damage in enumerate(copy.damages):
+                is_told = (copy.name, number) in self._told
                 if is_told or damage.kind == DamageKind.TORN or damage.until <= copy.start:
                     continue
                 until = max(min(damage.until, self._end), damage.offset)
                 yield self._damaged(copy, damage, damage.offset, until, ())
+
+    def _damages_of(self, copy: Copy, island: Island) -> list[Damage]:
+        """Return the damages that cover an island; they count as told."""
+        first = bisect_right(self._untils[copy.name], island.base)
+        found: list[Damage] = []
+        for number in range(first, len(copy.damages)):
+            damage = copy.damages[number]
+            if damage.offset > island.last:
+                break
+            if damage.kind != DamageKind.TORN:
+                self._told.add((copy.name, number))
+                found.append(damage)
+        return found
 
     # A copy holds nothing there.
 
@@ -67,11 +79,10 @@ class Differences:
         base, until = island.base, island.last + 1
         holders = tuple(island.held)
         right = holders if len(island.variants) == 1 else ()
-        for damage in copy.damages:
-            if damage.kind != DamageKind.TORN and damage.covers(base, island.last):
-                yield self._damaged(copy, damage, base, until, right)
-                return
-        if base >= copy.end:
+        damages = self._damages_of(copy, island)
+        if damages:
+            yield self._damaged(copy, damages[0], base, until, right)
+        elif base >= copy.end:
             yield from self._beyond_end(copy, island)
         elif self._is_compacted(base):
             yield Divergence(Kind.COMPACTION, False, base, until, (copy.name,))

@@ -47,7 +47,7 @@ def compare_log(
         found += differences.of(island)
         if differences.has_forked:
             break
-    found += differences.untold_damages(found)
+    found += differences.untold_damages()
     return with_equal(copies, merged(found))
 
 
