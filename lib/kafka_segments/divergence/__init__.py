@@ -1,0 +1,1 @@
+"""Divergence: copies of logs held against each other."""

@@ -1,0 +1,136 @@
+"""What is known of a partition's copies, and what is said of them."""
+
+from collections.abc import Hashable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+UNBOUNDED = 2**63 - 1
+"""An offset that no batch of a range has: what is behind the last segment has no end."""
+
+
+class DamageKind(StrEnum):
+    """What is wrong with bytes that are no sound batch of their place."""
+
+    ROT = "rot"
+    """A checksum or a size is wrong."""
+    MISPLACED = "misplaced"
+    """The batch is sound, but its offsets are not of this place."""
+    TORN = "torn"
+    """Nothing stands behind: a write that was not finished."""
+    UNREAD = "unread"
+    """The file could not be read on."""
+
+
+class Damage(NamedTuple):
+    """Offsets of a copy, from ``offset`` to before ``until``, of which bytes at ``position`` tell.
+
+    ``segment`` is the file.
+    """
+
+    kind: DamageKind
+    offset: int
+    until: int
+    position: int
+    reason: str
+    segment: str = ""
+
+
+class Copy(NamedTuple):
+    """One copy of a partition's log.
+
+    Attributes:
+        name: as the user calls it.
+        start: its log start offset: the greatest of the checkpoint's and the first base offset.
+        end: offset behind its last sound batch, or the base offset of an empty last segment.
+        high_watermark: as its checkpoint says; None: not known.
+        epochs: leader epochs and their first offsets, as its checkpoint says, ascending.
+        cleaner_offset: up to which its log was compacted, as its checkpoint says; None: it was not.
+        is_thinned: its batches tell of compaction.
+        damages: what cannot be read, in the order of the log.
+    """
+
+    name: str
+    start: int
+    end: int
+    high_watermark: int | None = None
+    epochs: tuple[tuple[int, int], ...] = ()
+    cleaner_offset: int | None = None
+    is_thinned: bool = False
+    damages: tuple[Damage, ...] = ()
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the leader epoch of an offset as the checkpoint says; None: it does not."""
+        held = [epoch for epoch, start in self.epochs if start <= offset]
+        return held[-1] if held else None
+
+
+class Piece(NamedTuple):
+    """Some batches of a copy that follow one another, or one batch.
+
+    Attributes:
+        base: first offset. last: last offset.
+        content: equal in copies that hold the same bytes.
+        stored: of a batch magic, size and checksum; None of more than one.
+        where: how to read it.
+    """
+
+    base: int
+    last: int
+    first_epoch: int
+    last_epoch: int
+    content: Hashable
+    stored: tuple[int, int, int] | None = None
+    where: Any = None
+
+
+class Kind(StrEnum):
+    """How copies differ."""
+
+    EQUAL = "equal"
+    LATER_START = "later start"
+    """Retention or DeleteRecords came further: no fault."""
+    COMPACTION = "compaction"
+    """Other records survived: no fault."""
+    RECOMPRESSED = "recompressed"
+    """The same records in other bytes: no fault."""
+    BEHIND = "behind"
+    """Ends earlier; a fault below the high watermark."""
+    AHEAD = "ahead"
+    """Holds more of an epoch that ended earlier elsewhere: not yet truncated."""
+    FORK = "fork"
+    """Two leaders wrote other batches at the same offsets."""
+    ROT = "bit rot"
+    """Bytes changed on the disk."""
+    MISPLACED = "misplaced"
+    """Sound batches of another place, as in a segment that was exchanged."""
+    LOST = "lost middle"
+    """Offsets are missing that neither compaction nor retention explains."""
+    CONFLICT = "conflict"
+    """Other records under the same epoch, all sound: no broker does that."""
+    TOPIC_ID = "topic id"
+    """Another topic of the same name."""
+    UNREAD = "unread"
+    """Files that could not be read."""
+
+
+class Divergence(NamedTuple):
+    """A range of offsets in which copies are alike, or differ in one way.
+
+    Attributes:
+        kind: how.
+        is_finding: someone must look at it.
+        from_offset: first offset. until_offset: behind the last one.
+        copies: the copies that are not as they should be.
+        right: the copies to go by; empty: it cannot be told.
+        epoch: of a fork the last epoch that all sides share; None: not known.
+        detail: what was found, in words.
+    """
+
+    kind: Kind
+    is_finding: bool
+    from_offset: int
+    until_offset: int
+    copies: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    epoch: int | None = None
+    detail: str = ""

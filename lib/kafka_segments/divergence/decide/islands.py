@@ -1,0 +1,60 @@
+"""Group the pieces of copies that overlap, and leave out what all copies hold alike."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka_segments.divergence.decide.copies import Copy, Piece
+
+Held = dict[str, list[Piece]]
+"""The pieces of each copy, in order."""
+
+
+class Island(NamedTuple):
+    """Offsets ``base`` to ``last`` that no piece of another island holds, and who holds what."""
+
+    base: int
+    last: int
+    held: Held
+
+    @property
+    def variants(self) -> dict[tuple[object, ...], list[str]]:
+        """The names of the copies by what they hold."""
+        found: dict[tuple[object, ...], list[str]] = {}
+        for name, pieces in self.held.items():
+            found.setdefault(tuple(piece.content for piece in pieces), []).append(name)
+        return found
+
+
+def islands(held: Mapping[str, Iterable[Piece]]) -> Iterator[Island]:
+    """Yield the groups of pieces whose offsets overlap, ascending."""
+    pieces = sorted(
+        ((piece.base, piece.last, name, piece) for name, found in held.items() for piece in found),
+        key=lambda one: one[:3],
+    )
+    base = last = 0
+    here: Held = {}
+    for piece_base, piece_last, name, piece in pieces:
+        if here and piece_base > last:
+            yield Island(base, last, here)
+            here = {}
+        if not here:
+            base, last = piece_base, piece_last
+        last = max(last, piece_last)
+        here.setdefault(name, []).append(piece)
+    if here:
+        yield Island(base, last, here)
+
+
+def unequal(held: Mapping[str, Sequence[Piece]], copies: Sequence[Copy]) -> Held:
+    """Leave out the pieces that every copy holds whose log has not started behind them."""
+    holders: dict[object, int] = {}
+    for found in held.values():
+        for piece in found:
+            holders[piece.content] = holders.get(piece.content, 0) + 1
+
+    def is_everywhere(piece: Piece) -> bool:
+        return holders[piece.content] == sum(copy.start <= piece.last for copy in copies)
+
+    return {
+        name: [piece for piece in found if not is_everywhere(piece)] for name, found in held.items()
+    }

@@ -1,0 +1,101 @@
+"""Compare the copies of one log: from digests of ranges down to records, where they differ."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.differences import Differences
+from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
+from kafka_segments.divergence.decide.merging import merged, with_equal
+
+Records = Mapping[int, Hashable]
+"""A digest of each record by its offset."""
+
+
+class Load(Protocol):
+    """Reads what digests do not tell."""
+
+    def batches(self, copy: str, piece: Piece) -> Sequence[Piece]:
+        """Return the sound batches of a piece, each as a piece of its own."""
+
+    def records(self, copy: str, piece: Piece) -> Records | None:
+        """Return the records of a batch; None: they cannot be decoded."""
+
+
+def compare_log(
+    copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], load: Load
+) -> list[Divergence]:
+    """Tell where the copies of a log agree, and how they differ elsewhere.
+
+    1. What lies in front of a copy's log start is no part of it.
+    2. Ranges that one copy holds and others lack are told by the ranges alone. Only where copies
+       hold different things are batches read, and only where batches of one epoch differ, their
+       records.
+    3. Behind a fork everything belongs to the fork.
+
+    Args:
+        copies: all copies of the log.
+        ranges: the ranges that differ, ascending: for each copy that holds some of it, what.
+        load: reads batches and records.
+
+    Returns:
+        Ranges of offsets, ascending; those of kind ``EQUAL`` are alike in all copies.
+    """
+    found = [*_starts(copies)]
+    differences = Differences(copies, load)
+    for island in _batch_islands(copies, ranges, load, differences):
+        found += differences.of(island)
+        if differences.has_forked:
+            break
+    found += differences.untold_damages()
+    return with_equal(copies, merged(found))
+
+
+def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:
+    first = min(copy.start for copy in copies)
+    for copy in copies:
+        if copy.start > first:
+            yield Divergence(Kind.LATER_START, False, first, copy.start, (copy.name,))
+
+
+def _batch_islands(
+    copies: Sequence[Copy],
+    ranges: Sequence[Mapping[str, Piece]],
+    load: Load,
+    differences: "Differences",
+) -> Iterator[Island]:
+    """Yield islands of ranges where one is enough, else those of their batches."""
+    starts = {copy.name: copy.start for copy in copies}
+    cuts = {offset for copy in copies for offset in _cuts(copy)}
+    held: Held = {copy.name: [] for copy in copies}
+    for found in ranges:
+        for name, piece in found.items():
+            if piece.last >= starts[name]:
+                held[name].append(piece)
+    for island in islands(held):
+        is_cut = any(island.base < offset <= island.last for offset in cuts)
+        if len(island.variants) == 1 and not is_cut:
+            yield island
+            continue
+        batches: Held = {name: [] for name in held}
+        for name, pieces in island.held.items():
+            for piece in pieces:
+                batches[name] += [
+                    batch for batch in load.batches(name, piece) if batch.last >= starts[name]
+                ]
+        differences.note_batches(batches)
+        yield from islands(unequal(batches, copies))
+
+
+def _cuts(copy: Copy) -> Iterator[int]:
+    """Yield the offsets at which another thing holds of a copy than in front of them."""
+    yield copy.start
+    yield copy.end
+    if copy.high_watermark is not None:
+        yield copy.high_watermark
+    if copy.cleaner_offset is not None:
+        yield copy.cleaner_offset
+    for _, start in copy.epochs:
+        yield start
+    for damage in copy.damages:
+        yield from (damage.offset, damage.until)

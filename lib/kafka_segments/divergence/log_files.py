@@ -1,0 +1,197 @@
+"""Read batches and records of copies from their files, where digests of ranges differ."""
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from kafka_segments.divergence.decide.copies import Piece
+from kafka_segments.divergence.decide.logs import Records
+from kafka_segments.divergence.sound_batches import SoundBatches, Stretch
+from kafka_segments.index.splitting import shifted
+from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.storage.files import open_segment, place
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire import record_form
+from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.filling import new_failure
+from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.sections import decompressed_records, record_sections
+
+_MOST_BATCH_BYTES = 256 * 1024 * 1024
+_OUT_BYTES = 64 * 1024
+_DIGEST_BYTES = 16
+_BATCH_ROWS = [
+    *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
+    *(wire.LEADER_EPOCH, wire.MAGIC, wire.CRC),
+]
+_INT32 = struct.Struct(">i")
+Open = Callable[[str], AbstractContextManager[ReadInto]]
+
+
+@contextmanager
+def open_file(path: str) -> Iterator[ReadInto]:
+    """Open a segment by its path or URI.
+
+    Raises:
+        OSError: it does not exist or cannot be read.
+    """
+    folder, _, name = path.rpartition("/")
+    with open_segment(place(folder).child(name)) as file:
+        yield file.read_into
+
+
+class BatchAt(NamedTuple):
+    """Where a batch lies."""
+
+    path: str
+    position: int
+    end_position: int
+
+
+class LogFiles:
+    """Reads what ``decide.logs`` asks for."""
+
+    def __init__(self, *, check_crc: bool = True, open_log: Open = open_file) -> None:
+        self._open = open_log
+        self._sound = SoundBatches(check_crc=check_crc)
+        bodies = ChunkOptions(needs_body=True, max_batch_bytes=_MOST_BATCH_BYTES)
+        self._bodies = ChunkReader(bodies)
+        self._records = RecordDigests()
+        self._total = [0]
+
+    def batches(self, copy: str, piece: Piece) -> list[Piece]:
+        """Return the sound batches of a range.
+
+        Raises:
+            FileChangedError: a file has become shorter since the range was read.
+            OSError: a file cannot be read.
+        """
+        del copy
+        found: list[Piece] = []
+        for part in piece.where:
+            stretch = Stretch(part.position, part.end_position, part.base_offset, is_last=False)
+            if part.next_base is not None:
+                stretch = stretch._replace(limit=part.next_base)
+            with self._open(part.path) as read_into:
+                for sound in self._sound.read(counted(read_into, self._total), stretch):
+                    rows = sound.batches[_BATCH_ROWS].T.tolist()
+                    found += [_batch(part.path, *row) for row in rows]
+        return [one for one in found if piece.base <= one.base and one.last <= piece.last]
+
+    def records(self, copy: str, piece: Piece) -> Records | None:
+        """Return digests of a batch's records, None where they cannot be decoded.
+
+        Raises:
+            FileChangedError: a file has become shorter since the batch was read.
+            OSError: a file cannot be read.
+        """
+        del copy
+        found: dict[int, bytes] = {}
+        for part in piece.where:
+            with self._open(part.path) as read_into:
+                rest = shifted(counted(read_into, self._total), part.position)
+                for chunk in self._bodies.read(rest, size_bytes=part.end_position - part.position):
+                    records = self._records.of(chunk)
+                    if records is None:
+                        return None
+                    found.update(records)
+        return found
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes were read so far."""
+        return self._total[0]
+
+
+def counted(read_into: ReadInto, total: list[int]) -> ReadInto:
+    """Read as ``read_into`` does, and add the bytes read to the first of ``total``."""
+
+    def read(position: int, view: memoryview) -> int:
+        length = read_into(position, view)
+        total[0] += length
+        return length
+
+    return read
+
+
+def _batch(
+    path: str, position: int, size: int, base: int, last: int, epoch: int, magic: int, crc: int
+) -> Piece:
+    stored = magic, size, crc
+    where = (BatchAt(path, position, position + size),)
+    return Piece(base, last, epoch, epoch, (base, last, epoch, *stored), stored, where)
+
+
+class RecordDigests:
+    """Digests the records of one chunk after another, each for itself (``wire.record_form``)."""
+
+    def __init__(self) -> None:
+        self._decompressor = Decompressor(_MOST_BATCH_BYTES)
+        self._failure = new_failure()
+        self._form = np.zeros(record_form.FORM_SLOTS, dtype=np.int64)
+        self._out = np.empty(_OUT_BYTES, dtype=np.uint8)
+
+    def of(self, chunk: Chunk) -> dict[int, bytes] | None:
+        """Return a digest for each record, by its offset; None: a batch cannot be decoded."""
+        batches = np.ascontiguousarray(chunk.batches)
+        if chunk.data is None:
+            return None if batches.shape[1] or chunk.end_reason else {}
+        starts, ends = record_sections(batches, chunk.data_position)
+        found: dict[int, bytes] = {}
+        for batch in range(batches.shape[1]):
+            one = np.ascontiguousarray(batches[:, [batch]])
+            stored = chunk.data[starts[batch] : ends[batch]]
+            try:
+                if one[wire.ATTRIBUTES, 0] & layout.CODEC_MASK:
+                    stored = decompressed_records(self._decompressor, stored, one[:, 0])
+            except DecompressionError:
+                return None
+            formed = self._formed(stored, one)
+            if formed is None:
+                return None
+            found.update(_split(formed))
+        return found
+
+    def _formed(self, data: wire.Bytes, batch: wire.Batches) -> bytes | None:
+        """Return the records of a batch in one form, None where they cannot be decoded."""
+        form = self._form
+        form[:] = 0
+        form[record_form.LEFT] = -1
+        starts, ends = np.array([0]), np.array([len(data)])
+        formed = bytearray()
+        while True:
+            status = record_form.form_batches(
+                data, starts, ends, 1, batch, self._out, form, self._failure
+            )
+            formed += self._out[: int(form[record_form.USED])].tobytes()
+            form[record_form.USED] = 0
+            if status == record_form.DONE:
+                return bytes(formed)
+            if status == record_form.FAILED:
+                return None
+            if len(self._out) < form[record_form.NEEDED]:
+                self._out = np.empty(int(form[record_form.NEEDED]), dtype=np.uint8)
+
+
+def _split(formed: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and a digest of each record of ``formed``."""
+    at = 0
+    while at < len(formed):
+        start = at
+        at = _behind(formed, _behind(formed, at + 8))
+        (headers,) = _INT32.unpack_from(formed, at)
+        at += 4
+        for _ in range(2 * headers):
+            at = _behind(formed, at)
+        digest = hashlib.blake2b(formed[start:at], digest_size=_DIGEST_BYTES).digest()
+        yield int.from_bytes(formed[start : start + 8], "big", signed=True), digest
+
+
+def _behind(formed: bytes, at: int) -> int:
+    (length,) = _INT32.unpack_from(formed, at)
+    return at + 4 + max(int(length), 0)

@@ -1,0 +1,222 @@
+"""Read the sound batches of a segment, on past what is damaged."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_segments.divergence.decide.copies import UNBOUNDED, Damage, DamageKind
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.offset_ranges import find_header
+from kafka_segments.index.splitting import shifted
+from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.reading import ReadInto
+
+_WINDOW_BYTES = 4 * 1024 * 1024
+_REACH = 2**31  # offsets that a segment can hold, as Kafka rolls it
+_MOST_DAMAGES = 1000  # of a segment; what is behind counts to the last
+_MOST_RESUMED = 256  # times that a segment is read on behind damage
+
+
+class Stretch(NamedTuple):
+    """Bytes of a segment, from ``position`` to before ``end``.
+
+    Attributes:
+        low: no batch there has an offset below.
+        limit: nor one at or above this, as the next segment begins there.
+        is_last: no segment follows.
+    """
+
+    position: int
+    end: int
+    low: int
+    limit: int = UNBOUNDED
+    is_last: bool = True
+
+
+class Sound(NamedTuple):
+    """Some sound batches (``wire.batches``), in order.
+
+    ``next_offset`` is that behind the batch before them; -1: damage lies between.
+    """
+
+    batches: wire.Batches
+    next_offset: int
+
+
+class SoundBatches:
+    """Reads one stretch after another, with buffers that are made once.
+
+    1. A batch whose checksum or size is wrong is damage. The walk goes on at the next place that
+       may be a header, so that a bad batch hides no other.
+    2. So is a batch whose offsets do not fit its segment or the batches around it: the checksum
+       does not cover its base offset.
+    3. At the end of a log's last segment, a batch of which bytes are missing is torn.
+
+    ``damages`` are those of the stretch that was read last.
+    """
+
+    def __init__(self, *, check_crc: bool = True) -> None:
+        self._chunks = ChunkReader(ChunkOptions(needs_body=False, check_crc=check_crc))
+        self._window = np.empty(0, dtype=np.uint8)
+        self.damages: list[Damage] = []
+
+    def read(self, read_into: ReadInto, stretch: Stretch) -> Iterator[Sound]:
+        """Yield the sound batches of a stretch; their positions are those of the file.
+
+        Raises:
+            FileChangedError: the file ended before the stretch does.
+            OSError: whatever ``read_into`` raises.
+        """
+        reach = min(stretch.limit, stretch.low + _REACH)
+        stretch = stretch._replace(limit=reach)
+        found = _Found(stretch)
+        self.damages = found.damages
+        start, resumed = stretch.position, 0
+        while True:
+            end = None
+            rest = shifted(read_into, start)
+            for chunk in self._chunks.read(rest, size_bytes=stretch.end - start):
+                if chunk.end_reason is not None:
+                    end = start + chunk.end_position, chunk.end_reason
+                else:
+                    batches = np.ascontiguousarray(chunk.batches)
+                    batches[wire.POSITION] += start
+                    yield from found.sound(batches)
+            if end is None:
+                found.close(stretch.limit)
+                return
+            found.open(*end, DamageKind.ROT)
+            behind = stretch._replace(position=end[0], low=found.next_offset)
+            at = self._resume_at(read_into, behind)
+            if at is None or resumed == _MOST_RESUMED:
+                is_torn = stretch.is_last and at is None and _is_cut_off(read_into, behind)
+                found.close(stretch.limit, is_torn=is_torn)
+                return
+            start, resumed = at, resumed + 1
+
+    def _resume_at(self, read_into: ReadInto, stretch: Stretch) -> int | None:
+        """Return where to go on behind the bad batch that a stretch begins with; None: nowhere.
+
+        That is behind the batch if its size leads to a header or to the end: a compressed message
+        can hold others as they are. Else it is at the first bytes that may begin a batch.
+        """
+        if not len(self._window):
+            self._window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
+        position = stretch.position + _size_at(read_into, stretch)
+        if stretch.position + layout.MIN_BATCH_BYTES <= position <= stretch.end:
+            is_short = stretch.end - position < layout.HEADER_BYTES
+            if is_short or self._header_in(read_into, stretch, position, layout.HEADER_BYTES) == 0:
+                return position
+        position = stretch.position + 1
+        while stretch.end - position >= layout.HEADER_BYTES:
+            length = min(len(self._window), stretch.end - position)
+            at = self._header_in(read_into, stretch, position, length)
+            if at >= 0:
+                return position + at
+            position += length - layout.HEADER_BYTES + 1
+        return None
+
+    def _header_in(self, read_into: ReadInto, stretch: Stretch, position: int, length: int) -> int:
+        """Return the place among some bytes that may begin a batch, -1 for none."""
+        piece = self._window[:length]
+        read = read_into(position, memoryview(piece))
+        if read < length:
+            raise FileChangedError(position + read, stretch.end)
+        left = stretch.end - position
+        return int(find_header(piece, length, stretch.low, stretch.limit - 1, left))
+
+
+class _Found:
+    """What is found in one stretch so far."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        self._stretch = stretch
+        self._broken: tuple[int, str, DamageKind] | None = None
+        self.damages: list[Damage] = []
+        self.next_offset = stretch.low
+
+    def sound(self, batches: wire.Batches) -> Iterator[Sound]:
+        """Yield those of some batches that fit their place."""
+        low, limit = self._stretch.low, self._stretch.limit
+        good = fitting(batches, low, limit, self.next_offset)
+        first = 0
+        for bad in [*np.flatnonzero(~good).tolist(), batches.shape[1]]:
+            if bad > first:
+                yield self._sound(batches[:, first:bad])
+            if bad < batches.shape[1]:
+                position = int(batches[wire.POSITION, bad])
+                self.open(position, self._why(batches[:, bad]), DamageKind.MISPLACED)
+            first = bad + 1
+
+    def open(self, position: int, reason: str, kind: DamageKind) -> None:
+        """Note that what stands at ``position`` is no sound batch of this place."""
+        if self._broken is None:
+            self._broken = position, reason, kind
+
+    def close(self, until: int, *, is_torn: bool = False) -> None:
+        """Note that the damage, if there is any, ends where offset ``until`` begins."""
+        if self._broken is not None:
+            position, reason, kind = self._broken
+            kind = DamageKind.TORN if is_torn else kind
+            if len(self.damages) < _MOST_DAMAGES:
+                self.damages.append(Damage(kind, self.next_offset, until, position, reason))
+            else:
+                self.damages[-1] = self.damages[-1]._replace(until=until)
+            self._broken = None
+
+    def _sound(self, batches: wire.Batches) -> Sound:
+        next_offset = self.next_offset if self._broken is None else -1
+        self.close(int(batches[wire.BASE_OFFSET, 0]))
+        self.next_offset = int(batches[wire.LAST_OFFSET, -1]) + 1
+        return Sound(batches, next_offset)
+
+    def _why(self, batch: npt.NDArray[np.int64]) -> str:
+        base, last, magic = batch[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.MAGIC]].tolist()
+        if not 0 <= magic <= layout.MAGIC_V2:
+            return f"magic is {magic}, 0 to 2 expected"
+        span = f"{self.next_offset} to below {self._stretch.limit}"
+        return f"offsets {base} to {last}, {span} expected"
+
+
+def _is_cut_off(read_into: ReadInto, stretch: Stretch) -> bool:
+    """Tell whether a stretch begins with a batch that says more bytes than there are."""
+    left = stretch.end - stretch.position
+    return left <= layout.UP_TO_MAGIC or _size_at(read_into, stretch) > left
+
+
+def _size_at(read_into: ReadInto, stretch: Stretch) -> int:
+    """Return the size that the batch at the beginning of a stretch says, which can be anything."""
+    size = bytearray(4)
+    read_into(stretch.position + layout.LENGTH, memoryview(size))
+    return layout.LOG_OVERHEAD + int.from_bytes(size, "big", signed=True)
+
+
+def fitting(batches: wire.Batches, low: int, limit: int, next_offset: int) -> npt.NDArray[np.bool_]:
+    """Tell which batches fit between ``low`` and ``limit``, behind ``next_offset``, and in order.
+
+    Of two batches that are not in order the first one is wrong if it does not go on where the one
+    before it ended, and the second one fits there. Else the second one is.
+    """
+    bases, lasts, magics = batches[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.MAGIC]]
+    good: npt.NDArray[np.bool_] = (bases >= low) & (lasts >= bases) & (lasts < limit)
+    good &= (magics >= 0) & (magics <= layout.MAGIC_V2)
+    before = np.concatenate([[next_offset - 1], lasts[good]])
+    if (bases[good] > before[:-1]).all():
+        return good
+    ends = [next_offset - 1]
+    kept: list[int] = []
+    for at in np.flatnonzero(good).tolist():
+        base = int(bases[at])
+        if base <= ends[-1] and kept and int(bases[kept[-1]]) != ends[-2] + 1 and base > ends[-2]:
+            good[kept.pop()] = False
+            ends.pop()
+        if base <= ends[-1]:
+            good[at] = False
+        else:
+            kept.append(at)
+            ends.append(int(lasts[at]))
+    return good
