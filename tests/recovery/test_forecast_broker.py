@@ -16,7 +16,7 @@ TORN = ("plain-0", 61)
 
 def _forecast(log_dir: Path, folder: Path, *, threads: int) -> Forecast:
     return forecast_sources(
-        ForecastOptions(threads=(threads,), now_ms=0, sources=(str(log_dir),), calibrates_in=folder)
+        ForecastOptions(threads=(threads,), sources=(str(log_dir),), calibrates_in=folder)
     )
 
 

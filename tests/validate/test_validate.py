@@ -212,22 +212,6 @@ def _sound(case: str) -> Rows:
             }
         ],
         **_metadata(case),
-        "recovery_forecasts": [
-            {
-                **{key: log[key] for key in tables.LOG_DIRS.keys},
-                **{
-                    field.name: 0
-                    for field in tables.RECOVERY_FORECASTS.schema
-                    if field.dataType.simpleString() in ("int", "bigint")
-                    and field.name != "broker_id"
-                },
-                **dict.fromkeys(("seconds", "least_seconds", "most_seconds"), 0.0),
-                "metadata_seconds": 0.0,
-                **dict.fromkeys(("with_kit", "is_clean", "is_calibrated"), False),
-                "run_id": "a",
-                "decided_at": MOMENT,
-            }
-        ],
         "remote_segments": [
             {
                 **{"cluster": case, "topic": "orders", "partition": 0, "segment_id": "x"},

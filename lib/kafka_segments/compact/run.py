@@ -38,7 +38,6 @@ _TABLES = (
     tables.RETENTION_DECISIONS,
     tables.RETENTION_PLANS,
     tables.INDEX_AUDITS,
-    tables.RECOVERY_FORECASTS,
     tables.VALIDATION_RESULTS,
     tables.QUARANTINED_SEGMENTS,
 )

@@ -29,21 +29,19 @@ from kafka_segments.wire.crc import HAS_CPU_CRC, crc32c
 
 KAFKAS_BATCH, KAFKAS_BYTE = 47.0, 2.1
 """How many times as long as ours Kafka's recovery takes for a batch, and for a byte of it."""
-_SMALL, _USUAL, _LARGE = 200, 4_096, 16_384  # bytes of a batch
-_MEASURED_BYTES = 32 * 1024 * 1024
-_ROUNDS = 3
+_SMALL, _LARGE = 200, 16_384  # bytes of a batch
+_MEASURED_BYTES = 16 * 1024 * 1024
+_ROUNDS = 7
 _THREADS = (1, 2, 4, 8)
 _SEGMENTS = 24  # of all threads together
 _SNAPSHOT_BYTES = 102
 _READ_BYTES = 16 * 1024 * 1024
 _MOST_READ_BYTES = 512 * 1024 * 1024
-_ERROR = 0.2
+_ERROR = 0.5
 
 
 def calibrate(folder: Path, costs: Costs) -> Costs:
     """Return the costs as measured on this machine, and on the disk of ``folder``.
-
-    What is not measured by itself is scaled as a batch of usual size is.
 
     Files of some MiB are made in a folder of their own below, and removed.
 
@@ -51,27 +49,19 @@ def calibrate(folder: Path, costs: Costs) -> Costs:
         UsageError: the folder is not there or cannot be written to.
     """
     batch_ns, byte_ns = _kernel_costs()
-    batch_us, byte_ns = batch_ns * KAFKAS_BATCH / 1e3, byte_ns * KAFKAS_BYTE
-    slower = (batch_us * 1e3 + byte_ns * _USUAL) / (costs.batch_us * 1e3 + costs.byte_ns * _USUAL)
-    segment_cpu_ms = costs.segment_cpu_ms * slower
     try:
         with tempfile.TemporaryDirectory(prefix="kafka-segments-", dir=folder) as scratch:
             segment_ms = {
-                threads: _segment_ms(Path(scratch), threads) + segment_cpu_ms
+                threads: _segment_ms(Path(scratch), threads) + costs.segment_cpu_ms
                 for threads in _THREADS
             }
     except OSError as error:
         raise UsageError(f"--calibrate {folder}: {error.strerror or error}") from None
     return replace(
         costs,
-        batch_us=batch_us,
-        byte_ns=byte_ns,
-        replayed_batch_us=costs.replayed_batch_us * slower,
-        log_ms=costs.log_ms * slower,
-        open_ms=costs.open_ms * slower,
+        batch_us=batch_ns * KAFKAS_BATCH / 1e3,
+        byte_ns=byte_ns * KAFKAS_BYTE,
         segment_ms=segment_ms,
-        segment_cpu_ms=segment_cpu_ms,
-        warm_up_ms=costs.warm_up_ms * slower,
         error=_ERROR,
         is_calibrated=True,
     )

@@ -8,33 +8,17 @@ import click
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
-    ROOT,
-    clock,
     follow_links_option,
-    now_ms_option,
     output_option,
     run,
+    source_option,
     verbose_option,
 )
-from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command, complete_folder
-from kafka_segments.errors import UsageError
+from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 
 
 @click.command(cls=Command, may_spare_spark=("sources",))
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="URI",
-    shell_complete=complete_folder,
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
-@click.option(
-    "--warehouse",
-    metavar="URI",
-    shell_complete=complete_folder,
-    help="Root of the Delta tables: without --source they are asked; the forecast is kept there.",
-)
+@source_option
 @click.option(
     "--broker-threads",
     "threads",
@@ -71,9 +55,7 @@ from kafka_segments.errors import UsageError
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
 @click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @follow_links_option
-@now_ms_option
 @output_option()
-@click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
 @verbose_option
 def forecast(**options: Any) -> None:
     """Say what a start does with each log directory, and how long it takes.
@@ -89,14 +71,11 @@ def forecast(**options: Any) -> None:
 def _forecast(
     *,
     sources: tuple[str, ...],
-    warehouse: str | None,
     threads: int | None,
     cores: int | None,
     check: str,
     rows: str,
     output: str,
-    now_ms: int | None,
-    dry_run: bool,
     verbose: bool,
     **asked: Any,
 ) -> int:
@@ -106,34 +85,13 @@ def _forecast(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    if not sources and warehouse is None:
-        raise UsageError("nothing to forecast: give --source, or --warehouse for its last build")
     if cores is not None:
         asked["cores"] = cores
     options = ForecastOptions(
         threads=THREADS if threads is None else (threads,),
-        now_ms=clock() if now_ms is None else now_ms,
         sources=tuple(map(absolute_uri, sources)),
-        warehouse=None if warehouse is None else absolute_uri(warehouse),
         is_full=check == "full",
         **asked,
     )
-    if options.warehouse is not None and not (dry_run and sources):
-        found = _with_tables(options, is_kept=not dry_run)
-    else:
-        found = forecast_sources(options)
+    found = forecast_sources(options)
     return FINDINGS if print_forecast(found, output, rows=rows) else DONE
-
-
-def _with_tables(options: Any, *, is_kept: bool) -> Any:
-    """Forecast from sources or tables, and keep the forecast in the warehouse."""
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.recovery.run_forecast import forecast_sources, keep_forecast  # noqa: PLC0415
-    from kafka_segments.recovery.run_tables import forecast_tables  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-
-    with spark_session("kafka-segments recovery forecast", root=ROOT) as spark, progress(spark):
-        found = forecast_sources(options) if options.sources else forecast_tables(spark, options)
-        if is_kept:
-            keep_forecast(spark, options, found)
-    return found

@@ -1,13 +1,11 @@
-"""Forecast what a broker's start does, and how long it takes: from disks, or from tables."""
+"""Forecast what a broker's start does, and how long it takes: from its disks."""
 
 import os
 import threading
-import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafka_segments.recovery.calibration import calibrate, read_bytes_per_s
 from kafka_segments.recovery.decide.forecasts import (
@@ -24,9 +22,6 @@ from kafka_segments.recovery.survey import Surveyed, Surveyor
 from kafka_segments.storage.stores import store_of
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _SURVEYORS = 8
 _MOST_FILES_READ = 8
 
@@ -37,20 +32,16 @@ class ForecastOptions:
 
     Attributes:
         threads: Numbers of threads per log directory that are set side by side.
-        sources: URIs of log directories; none: the tables are asked.
-        warehouse: URI of the tables; None: nothing is kept.
+        sources: URIs of log directories.
         is_full: Every segment that is recovered is read.
         is_killed: As if no log directory had ``.kafka_cleanshutdown``.
         is_cold: The page cache is empty, as after a start of the machine.
         calibrates_in: A folder on the disk that is measured; None: costs are assumed.
         cores: Of the broker's machine.
-        now_ms: The run's clock.
     """
 
     threads: tuple[int, ...]
-    now_ms: int
-    sources: tuple[str, ...] = ()
-    warehouse: str | None = None
+    sources: tuple[str, ...]
     is_full: bool = False
     is_killed: bool = False
     is_cold: bool = False
@@ -140,19 +131,3 @@ def _costs(options: ForecastOptions, starts: Sequence[LogStart]) -> Costs:
         rate = read_bytes_per_s(path for _, path in largest[:_MOST_FILES_READ])
         costs = replace(costs, read_bytes_per_s=rate)
     return costs
-
-
-def keep_forecast(spark: "SparkSession", options: ForecastOptions, forecast: Forecast) -> str:
-    """Append the rows to table ``recovery_forecasts``; return the id of the run."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    from kafka_segments.tables.catalog import RECOVERY_FORECASTS  # noqa: PLC0415
-    from kafka_segments.tables.delta import Warehouse  # noqa: PLC0415
-
-    run_id = uuid.uuid4().hex
-    warehouse = Warehouse(spark, options.warehouse or "")
-    warehouse.create(RECOVERY_FORECASTS)
-    moment = F.timestamp_millis(F.lit(options.now_ms))
-    stamp = {"run_id": F.lit(run_id), "decided_at": moment}
-    warehouse.append_values(RECOVERY_FORECASTS, list(map(asdict, forecast.rows)), stamp)
-    return run_id

@@ -121,7 +121,6 @@ MIGRATION_OBSTACLES = _newest("migration_obstacles", ("run_id", *LOG_KEYS, "code
 MIGRATION_PLANS = _newest("migration_plans", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_PROOFS = _newest("migration_proofs", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_EVENTS = _newest("migration_events", ("run_id", *LOG_KEYS))
-RECOVERY_FORECASTS = _newest("recovery_forecasts", ("run_id", *LOG_KEYS[:3], "threads", "with_kit"))
 INTERNAL_RECORDS = _newest("internal_records", (*LOG_KEYS, "file", "row"))
 REMOTE_SEGMENTS = _newest("remote_segments", ("cluster", "topic", "partition", "segment_id"))
 

@@ -47,7 +47,7 @@ class DirFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class DirForecast:
-    """A row of ``recovery_forecasts``, but for its stamp; the schema says what each column is."""
+    """A row of the forecast; docs/recovery.md says what each column is."""
 
     cluster: str
     broker_id: int

@@ -77,11 +77,11 @@ class Costs:
     log_ms: float = 8.0
     open_ms: float = 0.3
     segment_ms: Mapping[int, float] = field(default_factory=_assumed)
-    segment_cpu_ms: float = 1.0
-    warm_up_ms: float = 600.0
+    segment_cpu_ms: float = 2.0
+    warm_up_ms: float = 900.0
     read_bytes_per_s: float | None = None
     cores: int = 4
-    error: float = 0.5
+    error: float = 0.8
     is_calibrated: bool = False
 
     def segment_ms_at(self, threads: float) -> float:

@@ -178,7 +178,6 @@ SUITES = (
             ),
         ),
     ),
-    Suite("recovery_forecasts", tables.RECOVERY_FORECASTS.keys),
     Suite("retention_plans", tables.RETENTION_PLANS.keys),
     Suite("migration_inventory", tables.MIGRATION_INVENTORY.keys),
     Suite("migration_obstacles", tables.MIGRATION_OBSTACLES.keys),
