@@ -38,6 +38,11 @@ from kafka_segments_params import (
             "full": Param(
                 False, type="boolean", description="Read all segments, whatever earlier runs know."
             ),
+            "internals": Param(
+                False,
+                type="boolean",
+                description="Read the cluster's own topics into their tables, too.",
+            ),
             "gate": Param(
                 "fatal",
                 enum=["fatal", "warning", "info"],
@@ -76,6 +81,7 @@ def rebuild() -> None:
             "now-ms": NOW_MS,
             "check": "{{ params.check }}",
             "full": "{{ params.full }}",
+            "internals": "{{ params.internals }}",
         },
         map_index_template="{{ task.name }}",
     ).expand_kwargs(list_log_dirs())

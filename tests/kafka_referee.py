@@ -333,6 +333,23 @@ class Referee:
             segment_index_bytes=segment_index_bytes,
         )
 
+    def load_groups(self, directory: Path) -> Answer:
+        """Load a partition of ``__consumer_offsets`` as the group coordinator does.
+
+        ``records``: how many were read; ``taken``: how many of them the coordinator was given;
+        ``error``: why it gave up, None: it did not. The directory changes: give a copy.
+        """
+        return self._ask(
+            "load_groups",
+            dir=str(directory),
+            is_clean=True,
+            recovery_point=0,
+            log_start_offset=0,
+            now_ms=DEFAULT_NOW_MS,
+            index_interval_bytes=4096,
+            segment_index_bytes=1_048_576,
+        )
+
     def records(self, log: Path, target: Path) -> None:
         """Write every record of a segment, as Kafka's classes read it, to a file of lines.
 

@@ -74,7 +74,13 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
         **{"stage_dir": "/stage", "convert": True, "time_index": "mtime-next", "damaged": "cut"},
     }
     confs = {
-        "kafka_segments_rebuild": {**shared, "check": "headers", "full": True, "gate": "info"},
+        "kafka_segments_rebuild": {
+            **shared,
+            "check": "headers",
+            "full": True,
+            "internals": True,
+            "gate": "info",
+        },
         "kafka_segments_retention": {**shared, "server_properties": file},
         "kafka_segments_upkeep": {**shared, "index_interval_bytes": 8192, "report": "/r.html"},
         "kafka_segments_migration": {**shared, **files, **migration},

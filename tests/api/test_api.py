@@ -10,8 +10,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,36 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+import group_logs
 import kafka_segments
+import metadata_logs
 from cookbook import NOW_MS
 from doc_blocks import DOCS, blocks, rewritten, run_page
 from kafka_segments.api import tables as opening
+from kafka_segments.api.internals import OpenInternals
 from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.run import InternalsOptions, run_internals
 
 PAGE = DOCS / "api.md"
 PAGE_TEXT = PAGE.read_text("utf-8")
 NOW = datetime.fromtimestamp(NOW_MS // 1000, UTC)
+INTERNALS = [name for name in dir(OpenInternals) if not name.startswith("_")]
 PUBLIC = [name for name in dir(kafka_segments.OpenWarehouse) if not name.startswith("_")]
-CALLS = [name for name in PUBLIC if inspect.isfunction(getattr(kafka_segments.OpenWarehouse, name))]
+CALLS = [
+    (of, name)
+    for of, public in ((kafka_segments.OpenWarehouse, PUBLIC), (OpenInternals, INTERNALS))
+    for name in public
+    if inspect.isfunction(getattr(of, name))
+]
+METADATA = [
+    metadata_logs.feature("metadata.version", 25),
+    metadata_logs.topic("orders", 7),
+    metadata_logs.partition(7, 0),
+    metadata_logs.config("orders", "retention.ms", "1000"),
+    metadata_logs.leader(7, 0, 2),
+    metadata_logs.config("orders", "retention.ms", "2000"),
+]
 
 
 @pytest.fixture
@@ -40,11 +59,37 @@ def opened(
         yield warehouse
 
 
+@pytest.fixture(scope="module")
+def internals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of what a small cluster wrote about itself."""
+    folder = tmp_path_factory.mktemp("internals")
+    disk = metadata_logs.log_dir(
+        folder / "disk", {f"{0:020d}.log": metadata_logs.log_bytes(METADATA)}
+    )
+    group_logs.write_log(
+        disk,
+        0,
+        (
+            0,
+            [
+                group_logs.batch(0, (group_logs.commit_key("old"), group_logs.commit_value(5))),
+                group_logs.batch(1, (group_logs.group_key("new", 3), group_logs.consumer_group(1))),
+            ],
+        ),
+    )
+    warehouse = folder / "warehouse"
+    with ExitStack() as caches:
+        options = InternalsOptions(str(warehouse), Origin((str(disk),)))
+        assert run_internals(spark, options, caches).problems == ()
+    return warehouse
+
+
 def test_the_page_shows_what_its_blocks_print(
-    spark: SparkSession, cookbook_warehouse: Path
+    spark: SparkSession, cookbook_warehouse: Path, internals: Path
 ) -> None:
     logs = str(cookbook_warehouse.parent / "logs")
-    printed = run_page(PAGE_TEXT.replace("LOGS/", f"{logs}/"), cookbook_warehouse)
+    text = PAGE_TEXT.replace("LOGS/", f"{logs}/").replace("/srv/cluster", str(internals))
+    printed = run_page(text, cookbook_warehouse)
 
     if "REWRITE_API" in os.environ:
         PAGE.write_text(rewritten(PAGE_TEXT, printed), "utf-8")
@@ -58,14 +103,14 @@ def test_the_page_names_every_public_name() -> None:
     named = {name for row in rows for name in re.findall(r"`(\w+)[(`]", row.split(" | ")[0])}
 
     assert set(kafka_segments.__all__) <= named
-    assert {*PUBLIC, "spark", "uri"} <= named
+    assert {*PUBLIC, *INTERNALS, "spark", "uri"} <= named
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("of", "name"), CALLS)
 def test_the_page_names_every_parameter_where_its_verb_is_and_in_the_table_of_types(
-    name: str,
+    of: type, name: str
 ) -> None:
-    function = getattr(kafka_segments.OpenWarehouse, name)
+    function = getattr(of, name)
     (row,) = re.findall(rf"^\| `{name}\(.*$", PAGE_TEXT, re.MULTILINE)
     if "as `retention`" in row:
         row += re.findall(r"^\| `retention\(\).*$", PAGE_TEXT, re.MULTILINE)[0]
@@ -122,6 +167,31 @@ def test_verbs_take_values_of_python_and_give_the_rows_of_the_commands(
     }
     assert {row["topic"] for row in latencies.collect()} == {"lat-none"}
     assert [tuple(row) for row in asked.collect()] == [(NOW_MS, 24)]
+
+
+def test_what_a_cluster_wrote_is_told_as_of_a_moment_or_an_offset(
+    spark: SparkSession, internals: Path
+) -> None:
+    with kafka_segments.open(internals, spark) as opened:
+        cluster = opened.internals
+        start = datetime.fromtimestamp(metadata_logs.START_MS / 1000, UTC)
+
+        assert repr(cluster) == f"<kafka_segments: internals of {internals}>"
+        assert cluster.records.count() == 8
+        assert [row["topic"] for row in cluster.topics.collect()] == ["orders"]
+        assert cluster.partitions.count() == 2
+        assert cluster.brokers.count() == 0
+        assert cluster.features.first()["level"] == 25
+        at = {row["name"] for row in cluster.state(at=start + timedelta(seconds=2)).collect()}
+        assert at == {"metadata.version", "orders", "orders-0"}
+        later = cluster.changed(since=start + timedelta(seconds=4))
+        assert sorted(row["offset"] for row in later.collect()) == [4, 5]
+        (group,) = cluster.groups(groups="new").where("group_id IS NOT NULL").collect()
+        assert (group["group_type"], group["load"]) == ("consumer", "loads")
+        with pytest.raises(UsageError, match="state takes at or offset, not both"):
+            cluster.state(at=start, offset=3)
+        with pytest.raises(UsageError, match="has no records of __transaction_state"):
+            cluster.transactions()
 
 
 def test_decisions_are_kept_where_that_is_asked_for(

@@ -28,7 +28,7 @@ from kraft_cluster import let_live
 Rows = list[dict[str, Any]]
 
 IMAGES, TABLE_IMAGES = 60, 4
-NAMES = ("topics", "partitions", "configs", "brokers", "features")
+NAMES = ("topics", "partitions", "configs", "brokers", "features", "entries")
 HELD = ("cluster", "from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 # Admin gives what a resource inherits, too. The second is whether the resource has no name.
 OWN_SOURCE = {
@@ -123,6 +123,8 @@ def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
     texts = []
     for row in rows:
         kept = {name: value for name, value in row.items() if name not in HELD}
+        if "kind" in kept and isinstance(kept["value"], str):
+            kept["value"] = json.loads(kept["value"])
         for name in {"features", "endpoints"} & kept.keys():
             kept[name] = sorted(kept[name], key=lambda one: one["name"])
         texts.append(json.dumps(kept, sort_keys=True))

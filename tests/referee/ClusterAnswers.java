@@ -222,14 +222,17 @@ final class ClusterAnswers {
     }
 
     private List<Object> groupOffsets() throws Exception {
-        Map<String, Object> rows = new TreeMap<>();
+        Map<String, Map<String, Object>> rows = new TreeMap<>();
         for (GroupListing group : admin.listGroups().all().get()) {
             String name = group.groupId();
             switch (group.type().orElse(GroupType.UNKNOWN)) {
                 case SHARE -> admin.listShareGroupOffsets(
                     Map.of(name, new ListShareGroupOffsetsSpec())).partitionsToOffsetInfo(name).get()
-                    .forEach((partition, info) -> put(
-                        rows, name, partition, info == null ? null : info.startOffset(), null));
+                    .forEach((partition, info) -> {
+                        put(rows, name, partition, info == null ? null : info.startOffset(), null);
+                        rows.get(name + "\0" + partition).put(
+                            "lag", info == null ? null : info.lag().orElse(null));
+                    });
                 case STREAMS -> admin.listStreamsGroupOffsets(
                     Map.of(name, new ListStreamsGroupOffsetsSpec()))
                     .partitionsToOffsetAndMetadata(name).get()
@@ -247,7 +250,7 @@ final class ClusterAnswers {
     }
 
     private static void put(
-            Map<String, Object> rows, String group, TopicPartition partition, Long offset,
+            Map<String, Map<String, Object>> rows, String group, TopicPartition partition, Long offset,
             String metadata) {
         Map<String, Object> json = new LinkedHashMap<>();
         json.put("group", group);

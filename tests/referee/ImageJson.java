@@ -24,6 +24,7 @@ final class ImageJson {
         json.put("brokers", image.cluster().brokers().values().stream()
             .sorted(Comparator.comparing(BrokerRegistration::id)).map(ImageJson::broker).toList());
         json.put("features", features(image));
+        json.put("entries", EntryJson.of(image));
         return json;
     }
 

@@ -38,7 +38,7 @@ final class LogStart {
         }
     }
 
-    private static UnifiedLog load(Path directory, JsonNode request, KafkaScheduler scheduler)
+    static UnifiedLog load(Path directory, JsonNode request, KafkaScheduler scheduler)
             throws Exception {
         return UnifiedLog.create(
             directory.toFile(),

@@ -76,6 +76,7 @@ public final class Referee {
                 required(request, "base").asLong(),
                 integer(request, "segment_index_bytes")).run(longs(request, "offsets"));
             case "load_log" -> LogStart.run(directory(request), request);
+            case "load_groups" -> GroupLoad.run(directory(request), request);
             case "time_recover" -> new RecoverBenchmark(
                 paths(request),
                 integer(request, "threads"),

@@ -244,6 +244,7 @@ def _metadata(case: str) -> Rows:
         "metadata_configs": {"resource_type": "topic", "resource_name": "orders", "name": "n"},
         "metadata_brokers": {"node_id": 1},
         "metadata_features": {"name": "metadata.version", "level": 1},
+        "metadata_entries": {"kind": "acl", "name": "x", "value": "{}"},
     }
     return {
         table: [{"cluster": case, "is_from_snapshot": False, **row, **time} for time in held]

@@ -7,10 +7,12 @@ from pyspark.sql import DataFrame
 
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
 from kafka_segments.api.decisions import OpenDecisions
+from kafka_segments.api.internals import OpenInternals
 from kafka_segments.broker_rules.versions import LATEST, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.lag.run import LagOptions, run_lag
+from kafka_segments.lag.run_share import run_share_lag
 from kafka_segments.latency.run import LatencyOptions, run_latency
 from kafka_segments.search.run import SearchOptions, run_search
 from kafka_segments.wire.moments import parse_moment
@@ -24,6 +26,11 @@ class OpenWarehouse(OpenDecisions):
     Nothing is written, but by ``save=True``. The rows are made when Spark is asked for them; those
     of ``search``, ``lag`` and ``latency`` until ``close``. Use it in ``with``, or call ``close``.
     """
+
+    @property
+    def internals(self) -> OpenInternals:
+        """What the cluster wrote about itself: the tables of `internals`, and its verbs."""
+        return OpenInternals(self, self._kept)
 
     def search(
         self,
@@ -101,15 +108,44 @@ class OpenWarehouse(OpenDecisions):
         Raises:
             UsageError: the tables have no segments of ``__consumer_offsets``.
         """
+        options = self._lag_options(at, groups, topics, partitions, cluster, broker_id)
+        return run_lag(self.spark, options, self._kept)
+
+    def share_lag(
+        self,
+        *,
+        at: Moment | None = None,
+        groups: str | Sequence[str] = (),
+        topics: str | Sequence[str] = (),
+        partitions: int | Sequence[int] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+    ) -> DataFrame:
+        """Measure how far behind share groups are, in offsets; the arguments are those of ``lag``.
+
+        Raises:
+            UsageError: the tables have no records of ``__share_group_state``, or no segments.
+        """
+        options = self._lag_options(at, groups, topics, partitions, cluster, broker_id)
+        return run_share_lag(self.spark, options, self._kept)
+
+    def _lag_options(
+        self,
+        at: Moment | None,
+        groups: str | Sequence[str],
+        topics: str | Sequence[str],
+        partitions: int | Sequence[int],
+        cluster: str | None,
+        broker_id: int | None,
+    ) -> LagOptions:
         now_ms = clock()
-        options = LagOptions(
+        return LagOptions(
             warehouse=self.uri,
             choice=choice(topics, partitions, cluster, broker_id),
             now_ms=now_ms,
             at_ms=optional_ms(at, now_ms),
             groups=names(groups),
         )
-        return run_lag(self.spark, options, self._kept)
 
     def latency(
         self,

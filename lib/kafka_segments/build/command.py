@@ -19,6 +19,7 @@ from kafka_segments.console.options import (
     source_option,
 )
 from kafka_segments.console.strict_options import INT
+from kafka_segments.errors import UsageError
 
 
 @click.command(cls=BuildCommand, may_spare_spark=("dry_run",))
@@ -51,6 +52,12 @@ from kafka_segments.console.strict_options import INT
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
 @click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @click.option("--full", is_flag=True, help="Read all segments, whatever earlier runs know.")
+@click.option(
+    "--internals",
+    "has_internals",
+    is_flag=True,
+    help="Read the cluster's own topics into their tables, too: see `internals`.",
+)
 @shared_options
 def build(**options: Any) -> None:
     """Scan segments, write their index files, merge the tables.
@@ -75,6 +82,7 @@ def _build(
     segment_index_bytes: int | None,
     check: str,
     mode: str,
+    has_internals: bool,
     **options: Any,
 ) -> int:
     from kafka_segments.build import report  # noqa: PLC0415
@@ -88,6 +96,8 @@ def _build(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
+    if has_internals and dry_run:
+        raise UsageError("--internals has no dry run: leave it or --dry-run out")
     settings = load_settings(
         conf,
         pairs,
@@ -122,4 +132,9 @@ def _build(
         if not dry_run:
             report.segments_of_run(spark, build_options.warehouse, summary, output)
         report.summary(summary, build_options, dry_run=dry_run)
-    return FINDINGS if summary.findings else DONE
+        found = summary.findings
+        if has_internals:
+            from kafka_segments.build.internal_topics import read_internal_topics  # noqa: PLC0415
+
+            found += read_internal_topics(spark, build_options)
+    return FINDINGS if found else DONE

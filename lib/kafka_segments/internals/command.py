@@ -19,6 +19,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
 from kafka_segments.errors import UsageError
+from kafka_segments.internals.command_groups import groups
 from kafka_segments.internals.command_tier import tier
 from kafka_segments.search.command_options import log_options
 from kafka_segments.wire.moments import parse_point
@@ -207,3 +208,6 @@ def _transactions(
     ):
         found = print_transactions(run_transactions(spark, asked, caches), output)
     return FINDINGS if found else DONE
+
+
+internals.add_command(groups)

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.generated.control import SNAPSHOT_FOOTER_RECORD, SNAPSHOT_HEADER_RECORD
 from kafka_segments.generated.records import UNKNOWN
-from kafka_segments.internals.metadata_image import TOPIC
+from kafka_segments.internals.metadata_image import ENTRIES, TOPIC
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -149,11 +149,13 @@ def state_at(at: DataFrame) -> Transform:
 
 
 def described(name: str) -> Transform:
-    """Describe the rows of a metadata table in one form, for all five tables.
+    """Describe the rows of a metadata table in one form, for all of them.
 
-    Gives: cluster, kind (topic, partition, config, broker, feature), name, state (JSON of the
-        other columns), from_offset, from_ms, is_from_snapshot.
+    Gives: cluster, kind (topic, partition, config, broker, feature, or an entry's own), name,
+        state (JSON of the other columns), from_offset, from_ms, is_from_snapshot.
     """
+    if name == ENTRIES:
+        return _described_entries
     kind = name.removeprefix("metadata_").removesuffix("s")
     names = {
         "topic": F.col("topic"),
@@ -176,6 +178,13 @@ def described(name: str) -> Transform:
         )
 
     return transform
+
+
+def _described_entries(rows: DataFrame) -> DataFrame:
+    state = F.col("value").alias("state")
+    return rows.select(
+        "cluster", "kind", "name", state, "from_offset", "from_ms", "is_from_snapshot"
+    )
 
 
 def partition_name() -> Column:

@@ -7,6 +7,7 @@ from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide import partition_name
 from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.internal_replicas import of_furthest_replica
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 HANGING, OVERDUE, ENDING, ONGOING = "hanging", "overdue", "ending", "ongoing"
@@ -26,22 +27,19 @@ _KIND = RECORDS[0].kind
 def coordinators_say(records: DataFrame) -> DataFrame:
     """Return what the transaction coordinator's log says last of each transactional id.
 
-    Of several replicas the one that reaches furthest counts: another may hold what the cleaner has
-    removed there. An id whose last record is a tombstone has expired, and has no row.
+    Of several replicas the one that reaches furthest counts. An id whose last record is a tombstone
+    has expired, and has no row.
 
     Needs: rows of ``internal_records``.
     Gives: cluster, transactional_id, producer_id, coordinator_epoch (the producer's, as the
         coordinator has it), state, timeout_ms, coordinator_start_ms, partitions (names).
     Source: TransactionState.
     """
-    of_log = Window.partitionBy(*LOG_KEYS)
-    of_replicas = Window.partitionBy("cluster", "partition")
     of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
     last = (
         records.where(F.col("topic") == TRANSACTIONS_TOPIC)
-        .withColumn("_replica", F.struct(F.max("offset").over(of_log), "broker_id", "log_dir"))
-        .withColumn("_furthest", F.max("_replica").over(of_replicas))
-        .where((F.col("_replica") == F.col("_furthest")) & (F.col("kind") == _KIND))
+        .transform(of_furthest_replica)
+        .where(F.col("kind") == _KIND)
         .where(F.col("key_json").isNotNull())
         .withColumn("_turn", F.row_number().over(of_id))
         .where("_turn = 1 AND NOT is_tombstone")

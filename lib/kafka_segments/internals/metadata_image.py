@@ -5,13 +5,16 @@ leaves out have their default. Source: MetadataDelta, TopicsDelta, TopicDelta, C
 ClusterDelta, FeaturesDelta, PartitionRegistration.merge, BrokerRegistration.cloneWith (4.3.1).
 """
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.generated.layout import ZERO_UUID
+from kafka_segments.internals.metadata_entries import ACL, Entry, entry_of
 
 TOPICS, PARTITIONS, CONFIGS = "metadata_topics", "metadata_partitions", "metadata_configs"
 BROKERS, FEATURES = "metadata_brokers", "metadata_features"
+ENTRIES = "metadata_entries"
 TOPIC = "topic"
 _RESOURCE_TYPES = {
     2: TOPIC,
@@ -43,13 +46,14 @@ class MetadataReplayError(Exception):
 
 
 class MetadataImage:
-    """Topics, partitions, configs, brokers and features; records change them."""
+    """Topics, partitions, configs, brokers, features, other entries; records change them."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._partitions: dict[str, dict[int, Values]] = {}
         self._configs: dict[tuple[str, str], dict[str, str]] = {}
         self._brokers: dict[int, Values] = {}
+        self._acls: set[str] = set()
         self._rules: dict[str, Callable[[Values], Iterator[Change]]] = {
             "TopicRecord": self._topic,
             "RemoveTopicRecord": self._remove_topic,
@@ -69,11 +73,13 @@ class MetadataImage:
         """Apply a record; yield what it changes. Records of other kinds change nothing here.
 
         Raises:
-            MetadataReplayError: it names a topic, partition or broker that there is none of.
+            MetadataReplayError: it names a topic, partition, broker or ACL that there is none of.
         """
         rule = self._rules.get(kind)
         if rule is not None:
             yield from rule(value)
+        elif (entry := entry_of(kind, value)) is not None:
+            yield self._entry(entry)
 
     def _topic(self, record: Values) -> Iterator[Change]:
         topic_id, name = record["topicId"], record["name"]
@@ -191,6 +197,17 @@ class MetadataImage:
         if record.get("cordonedLogDirs") is not None:
             after["cordoned_log_dirs"] = record["cordonedLogDirs"]
         yield self._put_broker(after)
+
+    def _entry(self, entry: Entry) -> Change:
+        kind, name, values = entry
+        if kind == ACL:
+            if values is None and name not in self._acls:
+                raise MetadataReplayError(f"ACL {name} is removed, and there is none")
+            (self._acls.discard if values is None else self._acls.add)(name)
+        if values is None:
+            return Change(ENTRIES, (kind, name), None)
+        text = json.dumps(values, sort_keys=True)
+        return Change(ENTRIES, (kind, name), {"kind": kind, "name": name, "value": text})
 
     def _broker(self, broker_id: int, epoch: int) -> Values:
         broker = self._brokers.get(broker_id)

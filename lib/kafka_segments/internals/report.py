@@ -31,11 +31,16 @@ _OPEN = (
 )
 _LEFT_OUT = {
     "feature": ("name",),
+    "controller": ("features", "incarnation_id"),
+    "client-quota": ("entity", "key"),
     "broker": ("node_id", "features", "incarnation_id", "log_dirs"),
     "topic": ("topic",),
     "partition": ("topic", "topic_id", "partition", "directories"),
 }
-_KINDS = ("feature", "broker", "config", "topic", "partition")
+_KINDS = (
+    *("feature", "controller", "broker", "config", "topic", "partition"),
+    *("acl", "client-quota", "scram-credential", "delegation-token"),
+)
 
 
 def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> int:
@@ -101,7 +106,7 @@ def _shown(kind: str, values: dict[str, Any]) -> str:
         for name, value in values.items()
         if value is not False
         and value not in ([], None, "recovered")
-        and name not in _LEFT_OUT[kind]
+        and name not in _LEFT_OUT.get(kind, ())
     )
 
 

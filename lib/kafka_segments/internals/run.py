@@ -13,6 +13,7 @@ from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
 from kafka_segments.sources.broker_identity import lies_below
+from kafka_segments.storage.folder_lock import internals_lock
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
@@ -47,8 +48,13 @@ class Reading(NamedTuple):
 def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
     """Read the logs that changed; replace their rows, and the history of their clusters.
 
-    ``internal_records`` is written last: its rows say what is done.
+    ``internal_records`` is written last: its rows say what is done. Runs come one after another.
     """
+    with internals_lock(options.warehouse):
+        return _read_changed(spark, options, caches)
+
+
+def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     tables.create(INTERNAL_RECORDS)
     found = find_files(spark, origin, caches)

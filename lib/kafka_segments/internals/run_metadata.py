@@ -75,9 +75,14 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
     Raises:
         UsageError: the tables have no history of metadata, or it begins later.
     """
-    read = _reader(Warehouse(spark, options.warehouse), options.cluster)
+    warehouse = Warehouse(spark, options.warehouse)
+    read = _reader(warehouse, options.cluster)
     as_of = options.as_of
-    firsts = (read(table).select("cluster", "from_offset", "from_ms") for table in METADATA_TABLES)
+    # An earlier release made some of them alone.
+    tables = [table for table in METADATA_TABLES if warehouse.version(table) is not None]
+    if not tables:
+        raise UsageError(_no_metadata(options.warehouse, options.cluster))
+    firsts = (read(table).select("cluster", "from_offset", "from_ms") for table in tables)
     begins = reduce(DataFrame.unionByName, firsts).groupBy("cluster")
     first = {
         row["cluster"]: row
@@ -100,8 +105,7 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
             )
     asked = spark.createDataFrame(sorted(at.items()), "cluster string, at_offset long")
     states = (
-        read(table).transform(state_at(asked)).transform(described(table.name))
-        for table in METADATA_TABLES
+        read(table).transform(state_at(asked)).transform(described(table.name)) for table in tables
     )
     return reduce(DataFrame.unionByName, states)
 

@@ -18,11 +18,18 @@ from kafka_segments.wire.moments import parse_point
     help="A past moment: ms since 1970, ISO 8601 with zone, or -2h; default: now.",
 )
 @click.option("--group", "groups", multiple=True, help="Only this group; repeatable.")
+@click.option(
+    "--share-groups",
+    "is_share",
+    is_flag=True,
+    help="Measure share groups instead, by the records that `internals` has read.",
+)
 @log_options()
 def lag(**options: Any) -> None:
     """Measure the lag of consumer groups, from the segments of __consumer_offsets.
 
-    Exit status 1: unread records of some group are gone, or its lag cannot be told.
+    With --share-groups that of share groups, from __share_group_state. Exit status 1: unread
+    records of some group are gone, or its lag cannot be told.
     """
     run(lambda: _lag(**options), verbose=options["verbose"])
 
@@ -31,6 +38,7 @@ def _lag(
     *,
     at: str | None,
     groups: tuple[str, ...],
+    is_share: bool,
     now_ms: int | None,
     output: str,
     verbose: bool,
@@ -43,10 +51,12 @@ def _lag(
     root = absolute_uri(warehouse)
     now = clock() if now_ms is None else now_ms
     at_ms = None if at is None else parse_point("--at", at, now_ms=now)
-    refuse_without_offsets(root, cluster=choice["cluster"])
+    if not is_share:
+        refuse_without_offsets(root, cluster=choice["cluster"])
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.lag.report import print_lag  # noqa: PLC0415
+    from kafka_segments.lag.report import print_lag, print_share_lag  # noqa: PLC0415
     from kafka_segments.lag.run import LagOptions, run_lag  # noqa: PLC0415
+    from kafka_segments.lag.run_share import run_share_lag  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
@@ -63,5 +73,8 @@ def _lag(
         progress(spark),
         ExitStack() as caches,
     ):
-        found = print_lag(run_lag(spark, asked, caches), output)
+        if is_share:
+            found = print_share_lag(run_share_lag(spark, asked, caches), output)
+        else:
+            found = print_lag(run_lag(spark, asked, caches), output)
     return FINDINGS if found else DONE

@@ -5,12 +5,18 @@ import sys
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from kafka_segments.console.output import duration
+from kafka_segments.console.output import duration, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.lag.decide import BEHIND, UP_TO_DATE
+from kafka_segments.lag.decide_share import NOT_BEGUN
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 _NAMES = ("group", "topic-partition", "committed>", "end>", "behind>", "time behind>", "status")
+_SHARE_NAMES = (
+    *("group", "topic-partition", "start>", "done behind it>", "end>", "behind>"),
+    *("written (UTC)", "status"),
+)
+_SHARE_NUMBERS = ("start_offset", "delivery_complete_count", "end_offset", "offset_lag")
 _NUMBERS = ("committed_offset", "end_offset", "offset_lag")
 
 
@@ -25,6 +31,30 @@ def print_lag(lags: DataFrame, output: str) -> int:
         return found
     finally:
         lags.unpersist()
+
+
+def print_share_lag(lags: DataFrame, output: str) -> int:
+    """Print lags of share groups; return how many states someone must look at."""
+    lags = lags.persist()
+    try:
+        order = [F.desc_nulls_last("offset_lag")] if output == "table" else []
+        ordered = lags.orderBy(*order, *_ORDER)
+        print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)
+        found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND, NOT_BEGUN)).count()
+        sys.stderr.write(f"{lags.count()} share partitions, {found} that someone must look at\n")
+        return found
+    finally:
+        lags.unpersist()
+
+
+def _share_cells(row: Row) -> tuple[str, ...]:
+    return (
+        row["group_id"],
+        f"{row['topic']}-{row['partition']}",
+        *(or_dash(row[name]) for name in _SHARE_NUMBERS),
+        utc(row["state_ms"]),
+        row["status"],
+    )
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     found = tables.find_by_offset(commits.transform(ask_for_unread))
     return (
         commits.join(first_unread(found), [*LOG_KEYS, "committed_offset"], how="left")
-        .join(_ends(tables, logs, options.at_ms), list(LOG_KEYS), how="left")
+        .join(log_ends(tables, logs, options.at_ms), list(LOG_KEYS), how="left")
         .withColumn("problem", F.coalesce("problem", "unread_problem"))
         .transform(decide_lag(at_ms=moment))
     )
@@ -89,7 +89,7 @@ def committed_offsets(
     return commits.transform(decide_commits(at_ms=at_ms))
 
 
-def _ends(tables: LogTables, logs: DataFrame, at_ms: int | None) -> DataFrame:
+def log_ends(tables: LogTables, logs: DataFrame, at_ms: int | None) -> DataFrame:
     """Return the end of each log: now, or at a moment its first record with a later timestamp."""
     if at_ms is None:
         return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"))

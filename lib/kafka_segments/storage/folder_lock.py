@@ -38,6 +38,17 @@ def creation_lock(warehouse: str, table: str) -> Iterator[None]:
 
 
 @contextmanager
+def internals_lock(warehouse: str) -> Iterator[None]:
+    """Wait until no other run reads internal topics, as ``warehouse_lock``.
+
+    A history is folded from all replicas in the tables: two runs at once would each miss the
+    other's.
+    """
+    with creation_lock(warehouse, "_internals"):
+        yield
+
+
+@contextmanager
 def _locked(path: str, kind: int) -> Iterator[None]:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -136,6 +136,7 @@ METADATA_PARTITIONS = _history("metadata_partitions", "topic_id", "partition")
 METADATA_CONFIGS = _history("metadata_configs", "resource_type", "resource_name", "name")
 METADATA_BROKERS = _history("metadata_brokers", "node_id")
 METADATA_FEATURES = _history("metadata_features", "name")
+METADATA_ENTRIES = _history("metadata_entries", "kind", "name")
 VALIDATION_RESULTS = _newest("validation_results", ("run_id", "table_name", "expectation"))
 QUARANTINED_SEGMENTS = _newest("quarantined_segments", SEGMENT_KEYS)
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)
@@ -145,6 +146,7 @@ METADATA_TABLES = (
     METADATA_CONFIGS,
     METADATA_BROKERS,
     METADATA_FEATURES,
+    METADATA_ENTRIES,
 )
 SEGMENT_DATA = (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
 """The tables whose rows belong to a segment: a quarantined one's are not published."""

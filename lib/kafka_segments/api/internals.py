@@ -1,0 +1,156 @@
+"""What a cluster wrote about itself, as DataFrames: tables, states, changes, open transactions."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame
+
+from kafka_segments.api.arguments import Moment, choice, clock_or, names, optional_ms
+from kafka_segments.api.tables import OpenTables
+from kafka_segments.broker_rules.group_records import OLDEST, group_record_rules
+from kafka_segments.broker_rules.versions import LATEST, parse_version
+from kafka_segments.console.options import clock
+from kafka_segments.errors import UsageError
+from kafka_segments.internals.run_groups import GroupsOptions, run_groups
+from kafka_segments.internals.run_metadata import (
+    AsOf,
+    ChangesOptions,
+    StateOptions,
+    run_changes,
+    run_state,
+)
+from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
+
+
+class OpenInternals:
+    """The tables that `kafka-segments internals` made, and what it says of them."""
+
+    def __init__(self, tables: OpenTables, kept: ExitStack) -> None:
+        self._tables = tables
+        self._kept = kept
+
+    def __repr__(self) -> str:
+        return f"<kafka_segments: internals of {self._tables.uri}>"
+
+    @property
+    def records(self) -> DataFrame:
+        """A row for each record of an internal topic, and for what cannot be read."""
+        return self._tables.table("internal_records")
+
+    @property
+    def topics(self) -> DataFrame:
+        """A row for each topic, from which offset of the metadata log until which."""
+        return self._tables.table("metadata_topics")
+
+    @property
+    def partitions(self) -> DataFrame:
+        """A row for each state of a partition: leader, replicas, ISR and ELR."""
+        return self._tables.table("metadata_partitions")
+
+    @property
+    def configs(self) -> DataFrame:
+        """A row for each value of a config of a topic, broker or other resource."""
+        return self._tables.table("metadata_configs")
+
+    @property
+    def brokers(self) -> DataFrame:
+        """A row for each state of a broker's registration."""
+        return self._tables.table("metadata_brokers")
+
+    @property
+    def features(self) -> DataFrame:
+        """A row for each level of a feature."""
+        return self._tables.table("metadata_features")
+
+    @property
+    def entries(self) -> DataFrame:
+        """A row for each value of an ACL, quota, SCRAM credential, controller or token."""
+        return self._tables.table("metadata_entries")
+
+    def state(
+        self, *, at: Moment | None = None, offset: int | None = None, cluster: str | None = None
+    ) -> DataFrame:
+        """Tell the metadata that held at a moment, or once the record at an offset was applied.
+
+        Args:
+            at: a moment; by default now.
+            offset: an offset of the metadata log, instead of a moment.
+            cluster: only this cluster's.
+
+        Returns:
+            a row for each feature, broker, config, topic and partition; ``state`` is JSON.
+
+        Raises:
+            UsageError: both are given, or the history of a cluster begins later.
+        """
+        if at is not None and offset is not None:
+            raise UsageError("state takes at or offset, not both")
+        as_of = AsOf(offset=offset) if offset is not None else AsOf(ms=clock_or(at))
+        return run_state(self._tables.spark, StateOptions(self._tables.uri, as_of, cluster))
+
+    def changed(self, *, since: Moment | None = None, cluster: str | None = None) -> DataFrame:
+        """Tell which configs and leaders changed, when, and at which offset.
+
+        Args:
+            since: only from this moment; by default all.
+            cluster: only this cluster's.
+
+        Raises:
+            UsageError: the tables have no history of metadata.
+        """
+        options = ChangesOptions(self._tables.uri, optional_ms(since, clock()), cluster)
+        return run_changes(self._tables.spark, options)
+
+    def transactions(
+        self,
+        *,
+        now: Moment | None = None,
+        topics: str | Sequence[str] = (),
+        partitions: int | Sequence[int] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+    ) -> DataFrame:
+        """Tell which transactions are open in the logs, and whether anything will end them.
+
+        Args:
+            now: the moment that timeouts count up to; by default the clock.
+            topics: only these; by default all.
+            partitions: only these; by default all.
+            cluster: only this cluster's logs.
+            broker_id: only this broker's logs.
+
+        Raises:
+            UsageError: the tables have no records of the transaction coordinator, or no segments.
+        """
+        logs = choice(topics, partitions, cluster, broker_id)
+        options = TransactionsOptions(self._tables.uri, logs, clock_or(now))
+        return run_transactions(self._tables.spark, options, self._kept)
+
+    def groups(
+        self,
+        *,
+        kafka_version: str = LATEST,
+        new_coordinator: bool = False,
+        groups: str | Sequence[str] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+    ) -> DataFrame:
+        """Tell whether ``__consumer_offsets`` loads on a release, and what its groups take.
+
+        Args:
+            kafka_version: the release whose group coordinator is to read it, 2.8 and later.
+            new_coordinator: let 3.7 to 3.9 run the coordinator of KIP-848.
+            groups: only these, beside the rows of partitions; by default all.
+            cluster: only this cluster's logs.
+            broker_id: only this broker's logs.
+
+        Returns:
+            a row for each partition on a broker (``group_id`` is null), and for each group in it.
+
+        Raises:
+            UsageError: the release is not known, or the tables have no records of the topic.
+        """
+        version = parse_version(kafka_version, oldest=OLDEST)
+        rules = group_record_rules(version, is_new_coordinator=new_coordinator)
+        options = GroupsOptions(self._tables.uri, rules, cluster, broker_id, names(groups))
+        return run_groups(self._tables.spark, options)

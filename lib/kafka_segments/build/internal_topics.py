@@ -1,0 +1,29 @@
+"""The step of a build that reads the cluster's own topics: what ``internals`` does."""
+
+from contextlib import ExitStack
+
+from pyspark.sql import SparkSession
+
+from kafka_segments.build.options import BuildOptions
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.report import print_internals
+from kafka_segments.internals.run import InternalsOptions, run_internals
+
+
+def read_internal_topics(spark: SparkSession, options: BuildOptions) -> int:
+    """Read the internal topics below the sources of a build; return the number of findings.
+
+    stderr says how many logs were read.
+
+    Raises:
+        SourceError: a source cannot be listed.
+    """
+    origin = Origin(
+        sources=options.sources,
+        cluster=options.cluster,
+        broker_id=options.broker_id,
+        follow_links=options.follow_links,
+    )
+    with ExitStack() as caches:
+        reading = run_internals(spark, InternalsOptions(options.warehouse, origin), caches)
+        return print_internals(reading, "table", is_shown=False)

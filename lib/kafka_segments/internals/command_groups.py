@@ -1,0 +1,83 @@
+"""``internals groups``: whether ``__consumer_offsets`` loads, and what its groups take."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.broker_rules.group_records import OLDEST
+from kafka_segments.broker_rules.versions import LATEST
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    output_option,
+    run,
+    verbose_option,
+    with_options,
+)
+from kafka_segments.console.strict_options import INT, Command, complete_folder
+
+
+@click.command(cls=Command, reads=("internal_records",))
+@with_options(
+    click.option(
+        "--warehouse",
+        required=True,
+        metavar="URI",
+        shell_complete=complete_folder,
+        help="Root of the tables of `internals`.",
+    ),
+    click.option(
+        "--kafka-version",
+        default=LATEST,
+        show_default=True,
+        metavar="X.Y",
+        help=f"The release whose group coordinator is to read it, {OLDEST} and later.",
+    ),
+    click.option(
+        "--new-coordinator",
+        is_flag=True,
+        help="Let 3.7 to 3.9 run the coordinator of KIP-848, which 4.0 and later run always.",
+    ),
+    click.option("--group", "groups", multiple=True, help="Only this group; repeatable."),
+    click.option("--cluster", help="Only this cluster's logs."),
+    click.option("--broker-id", type=INT, help="Only this broker's logs."),
+    output_option(),
+    verbose_option,
+)
+def groups(**options: Any) -> None:
+    """Say whether each partition of __consumer_offsets loads, and what its groups take.
+
+    A row for each partition on each broker, and one for each group in it: records and bytes, what
+    of them is live, and what compaction could take. Exit status 1: a partition does not load, or
+    not all of its records.
+    """
+    run(lambda: _groups(**options), verbose=options["verbose"])
+
+
+def _groups(
+    *,
+    warehouse: str,
+    kafka_version: str,
+    new_coordinator: bool,
+    groups: tuple[str, ...],
+    cluster: str | None,
+    broker_id: int | None,
+    output: str,
+    verbose: bool,
+) -> int:
+    from kafka_segments.broker_rules.group_records import group_record_rules  # noqa: PLC0415
+    from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.internals.report_groups import print_groups  # noqa: PLC0415
+    from kafka_segments.internals.run_groups import GroupsOptions, run_groups  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    version = parse_version(kafka_version, oldest=OLDEST)
+    rules = group_record_rules(version, is_new_coordinator=new_coordinator)
+    asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)
+    with spark_session("kafka-segments internals groups", root=ROOT) as spark, progress(spark):
+        found = print_groups(run_groups(spark, asked), output)
+    return FINDINGS if found else DONE

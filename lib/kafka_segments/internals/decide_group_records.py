@@ -1,0 +1,82 @@
+"""Decide about single records of ``__consumer_offsets``: their bytes, what the cleaner keeps.
+
+Rows are of one replica: each broker's cleaner has worked on its own.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.generated import control
+from kafka_segments.generated.records import UNKNOWN
+from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.keys import LOG_KEYS
+
+LIVE, SUPERSEDED, TOMBSTONE = "live", "superseded", "tombstone"
+_CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
+_FILE = (*LOG_KEYS, "file")
+
+
+def is_control() -> Column:
+    """Tell whether a row is a control record, be it of a type that is known or not."""
+    has_type = F.get_json_object("key_json", "$.type").isNotNull()
+    return F.col("kind").isin(*_CONTROL_KINDS) | ((F.col("kind") == UNKNOWN) & has_type)
+
+
+def with_sizes(records: DataFrame) -> DataFrame:
+    """Add the bytes that each record takes on the disk: its batch's, shared equally.
+
+    An empty batch, which the cleaner may leave, has no row: its bytes count to the one before.
+
+    Needs: rows of ``internal_records``.
+    Gives: the same, and record_bytes (double).
+    """
+    in_file = Window.partitionBy(*_FILE).orderBy("batch_position")
+    end = F.coalesce(F.lead("batch_position").over(in_file), F.col("_size"))
+    batches = (
+        records.groupBy(*_FILE, "batch_position")
+        .agg(F.count("*").alias("_rows"), F.first("size_bytes").alias("_size"))
+        .withColumn("record_bytes", minus(end, "batch_position") / F.col("_rows"))
+        .select(*_FILE, "batch_position", "record_bytes")
+    )
+    return records.join(batches, [*_FILE, "batch_position"], how="left")
+
+
+def with_fates(records: DataFrame) -> DataFrame:
+    """Say of each record what the cleaner thinks of it, and which group it is of.
+
+    1. A record of a transaction that was aborted is *superseded*: the cleaner removes it, and it
+       supersedes nothing.
+    2. Of the others the last of a key is *live*, or a *tombstone*; those before are *superseded*.
+
+    Needs: rows of ``internal_records``.
+    Gives: the same, and fate (null: a control record, or what cannot be read), group_id (null:
+        the key names none).
+    Source: Cleaner.buildOffsetMap, Cleaner.shouldRetainRecord, CleanedTransactionMetadata.
+    """
+    is_record = F.coalesce(F.col("kind").isNotNull() & ~is_control(), F.lit(False))
+    marker = F.when(
+        F.col("kind") == control.END_TXN_MARKER.name,
+        F.get_json_object("key_json", "$.type").cast("int"),
+    )
+    later = (
+        Window.partitionBy(*LOG_KEYS, "producer_id")
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    is_aborted = F.last(marker, ignorenulls=True).over(later) == control.ABORT
+    is_aborted = F.coalesce((F.col("producer_id") >= 0) & is_aborted, F.lit(False))
+    of_key = Window.partitionBy(*LOG_KEYS, "_key", "_counts").orderBy(F.desc("offset"))
+    fate = (
+        F.when(~is_record, F.lit(None))
+        .when(~F.col("_counts") | (F.row_number().over(of_key) > 1), SUPERSEDED)
+        .when(F.col("is_tombstone"), TOMBSTONE)
+        .otherwise(LIVE)
+    )
+    groups = (F.get_json_object("key_json", f"$.{name}") for name in ("group", "groupId"))
+    return (
+        records.withColumn("_counts", is_record & ~is_aborted)
+        .withColumn("_key", F.struct("key_version", F.coalesce("key_json", F.hex("key"))))
+        .withColumn("fate", fate)
+        .withColumn("group_id", F.coalesce(*groups))
+        .drop("_counts", "_key")
+    )

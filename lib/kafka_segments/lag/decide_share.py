@@ -1,0 +1,113 @@
+"""Decide how far behind share groups are, by what the share coordinator wrote down."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.generated.records import SHARES_TOPIC
+from kafka_segments.generated.shares import SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY
+from kafka_segments.lag.decide import AHEAD, BEHIND, EXPIRED, NO_LOG, UP_TO_DATE
+from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.internal_replicas import of_furthest_replica
+from kafka_segments.tables.keys import Transform
+
+NOT_BEGUN, NO_STATE = "nothing read yet", "no state left from that time"
+_KEY = ("cluster", "group_id", "topic_id", "partition")
+_SNAPSHOT, _UPDATE = (
+    key.name.removesuffix("Key") for key in (SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY)
+)
+_NONE = -1
+
+
+def decide_share_states(*, at_ms: int) -> Transform:
+    """Tell what the share coordinator had of each partition of each share group at a moment.
+
+    1. The last snapshot counts, and the updates behind it: the last start offset that one of them
+       has, and the last number of records behind it that are done with.
+    2. A tombstone deletes the state.
+    3. Where all that is left of a state is later than ``at_ms``, its row says so.
+
+    Needs: rows of ``internal_records``.
+    Gives: cluster, group_id, topic_id, partition, is_known (false: case 3), start_offset (null:
+        the group has read nothing), delivery_complete_count (null: not known), state_offset (of
+        the last record), state_ms.
+    Source: ShareCoordinatorShard.handleShareSnapshot, handleShareUpdate, merge.
+    """
+    key = "STRUCT<groupId: STRING, topicId: STRING, partition: INT>"
+    value = "STRUCT<startOffset: BIGINT, deliveryCompleteCount: BIGINT>"
+    is_snapshot = F.col("_is_known") & (F.col("kind") == _SNAPSHOT)
+    of_key = Window.partitionBy(*_KEY)
+    last_snapshot = F.max(F.when(is_snapshot, F.col("offset"))).over(of_key)
+    is_counted = F.col("_is_known") & (
+        F.col("_snapshot").isNull() | (F.col("offset") >= F.col("_snapshot"))
+    )
+    start = F.when(F.col("_value.startOffset") != _NONE, F.col("_value.startOffset"))
+    count = F.coalesce("_value.deliveryCompleteCount", F.lit(_NONE))
+    counted = F.when(is_counted, F.col("offset"))
+    last_count = F.max_by(count, counted)
+
+    def transform(records: DataFrame) -> DataFrame:
+        states = (
+            records.where(F.col("topic") == SHARES_TOPIC)
+            .transform(of_furthest_replica)
+            .where(F.col("kind").isin(_SNAPSHOT, _UPDATE) & F.col("problem").isNull())
+            .withColumn("_key", F.from_json("key_json", key))
+            .withColumn("_value", F.from_json("value_json", value))
+            .select(
+                "cluster",
+                F.col("_key.groupId").alias("group_id"),
+                F.col("_key.topicId").alias("topic_id"),
+                F.col("_key.partition").alias("partition"),
+                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value"),
+                (F.col("timestamp_ms") <= at_ms).alias("_is_known"),
+            )
+            .withColumn("_snapshot", last_snapshot)
+            .groupBy(*_KEY)
+            .agg(
+                F.max("_is_known").alias("is_known"),
+                F.max_by(start, F.when(start.isNotNull(), counted)).alias("start_offset"),
+                F.when(last_count != _NONE, last_count).alias("delivery_complete_count"),
+                F.max(counted).alias("state_offset"),
+                F.max_by("timestamp_ms", counted).alias("state_ms"),
+                F.max_by("is_tombstone", counted).alias("_is_deleted"),
+            )
+        )
+        return states.where(~F.coalesce("_is_deleted", F.lit(False))).drop("_is_deleted")
+
+    return transform
+
+
+def decide_share_lag(states: DataFrame) -> DataFrame:
+    """Decide how far behind each share group is: the end less the start less what is done with.
+
+    Records between the start offset and the end that the group has acknowledged, archived or
+    rejected are no lag; those that a member holds just now are. No lag is told before the group
+    has read anything.
+
+    Needs: rows of ``decide_share_states``, and topic, log_start_offset, end_offset (null: the log
+        is not in the tables).
+    Gives: cluster, group_id, topic, partition, status, start_offset, delivery_complete_count,
+        log_start_offset, end_offset, offset_lag (null: none is told), state_offset, state_ms.
+    Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse; KIP-1226.
+    """
+    ahead = minus("end_offset", "start_offset")
+    return states.select(
+        *("cluster", "group_id", "topic", "partition"),
+        _status().alias("status"),
+        *("start_offset", "delivery_complete_count", "log_start_offset", "end_offset"),
+        minus(ahead, "delivery_complete_count").alias("offset_lag"),
+        *("state_offset", "state_ms"),
+    )
+
+
+def _status() -> Column:
+    start, end = F.col("start_offset"), F.col("end_offset")
+    left = minus(minus(end, start), "delivery_complete_count")
+    return (
+        F.when(~F.col("is_known"), NO_STATE)
+        .when(end.isNull(), NO_LOG)
+        .when(start.isNull() | F.col("delivery_complete_count").isNull(), NOT_BEGUN)
+        .when(start > end, AHEAD)
+        .when(start < F.col("log_start_offset"), EXPIRED)
+        .when(left == 0, UP_TO_DATE)
+        .otherwise(BEHIND)
+    )

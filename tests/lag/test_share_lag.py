@@ -1,0 +1,185 @@
+"""The lag of share groups: by hand, and as Kafka's Admin listed it for a cluster that lived."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from cluster_disks import metadata_rows
+from internal_rows import internal_frame, rows_of_log
+from kafka_segments.cli import cli
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.lag.decide_share import decide_share_lag, decide_share_states
+from kafka_segments.wire.names import METADATA_TOPIC
+from stored_builds import build
+
+pytestmark = pytest.mark.spark
+
+SHARES = "__share_group_state"
+COLUMNS = (
+    "cluster string, broker_id int, log_dir string, topic string, partition int, offset long,"
+    " timestamp_ms long, kind string, key_json string, value_json string, is_tombstone boolean,"
+    " problem string"
+)
+STATE = ("start_offset", "delivery_complete_count", "state_offset", "is_known")
+Record = tuple[int, str, int, dict[str, int] | None]
+
+
+def snapshot(offset: int, partition: int, start: int, count: int | None = None) -> Record:
+    """Make a snapshot of a state; a count of None is one that is not written."""
+    return offset, "ShareSnapshot", partition, _value(start, count)
+
+
+def update(offset: int, partition: int, start: int, count: int | None = None) -> Record:
+    """Make an update of a state."""
+    return offset, "ShareUpdate", partition, _value(start, count)
+
+
+def _value(start: int, count: int | None) -> dict[str, int]:
+    done = {} if count is None else {"deliveryCompleteCount": count}
+    return {"snapshotEpoch": 0, "startOffset": start, **done}
+
+
+def rows(records: list[Record], *, broker_id: int = 1) -> list[tuple[Any, ...]]:
+    return [
+        (
+            *("c", broker_id, "/d", SHARES, 0, offset, 1_000 * offset, kind),
+            json.dumps({"groupId": "g", "topicId": "T", "partition": partition}),
+            None if value is None else json.dumps(value),
+            value is None,
+            None,
+        )
+        for offset, kind, partition, value in records
+    ]
+
+
+LOG = [
+    snapshot(1, 0, 5, 0),
+    update(2, 0, -1, 3),
+    update(3, 0, 9, 1),
+    snapshot(4, 1, -1),
+    snapshot(5, 2, 4, 0),
+    (6, "ShareSnapshot", 2, None),
+    snapshot(7, 0, 11, 2),
+    update(8, 0, -1, 4),
+    snapshot(9, 3, 1, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        (8, {0: (11, 4, 8, True), 1: (None, None, 4, True), 3: (None, None, None, False)}),
+        (3, {0: (9, 1, 3, True), **dict.fromkeys((1, 2, 3), (None, None, None, False))}),
+        (2, {0: (5, 3, 2, True), **dict.fromkeys((1, 2, 3), (None, None, None, False))}),
+        (5, {0: (9, 1, 3, True), 1: (None, None, 4, True), 2: (4, 0, 5, True)}),
+    ],
+)
+def test_a_state_is_its_last_snapshot_and_the_updates_behind_it(
+    spark: SparkSession, at: int, expected: dict[int, tuple[Any, ...]]
+) -> None:
+    behind = [*LOG[:1], snapshot(2, 0, 99, 99)]  # a replica that does not reach so far
+    records = spark.createDataFrame([*rows(LOG), *rows(behind, broker_id=2)], COLUMNS)
+
+    found = records.transform(decide_share_states(at_ms=1_000 * at)).collect()
+
+    states = {row["partition"]: tuple(row[name] for name in STATE) for row in found}
+    assert states == {**expected, **({} if at == 8 else {3: (None, None, None, False)})}
+
+
+def test_what_a_group_is_done_with_is_no_lag(spark: SparkSession) -> None:
+    given = [
+        (True, 5, 2, 0, 10, "behind", 3),
+        (True, 5, 5, 0, 10, "up to date", 0),
+        (True, 12, 0, 0, 10, "ahead of the log's end", -2),
+        (True, 5, 0, 7, 10, "unread records deleted", 5),
+        (True, 5, 0, None, None, "log not in the tables", None),
+        (True, None, None, 0, 10, "nothing read yet", None),
+        (True, 5, None, 0, 10, "nothing read yet", None),
+        (False, None, None, 0, 10, "no state left from that time", None),
+    ]
+    states = spark.createDataFrame(
+        [("c", "g", "t", number, *row[:5], 7, 7_000) for number, row in enumerate(given)],
+        "cluster string, group_id string, topic string, partition int, is_known boolean,"
+        " start_offset long, delivery_complete_count long, log_start_offset long,"
+        " end_offset long, state_offset long, state_ms long",
+    )
+
+    found = states.transform(decide_share_lag).orderBy("partition").collect()
+
+    assert [(row["status"], row["offset_lag"]) for row in found] == [row[5:] for row in given]
+
+
+def listed_offsets(cluster: Path) -> dict[tuple[str, int], int]:
+    """Give what Admin listed of the share group of the cluster that lived."""
+    listed = json.loads((cluster / "answers" / "group_offsets.json").read_text())
+    return {
+        (row["topic"], row["partition"]): row["offset"]
+        for row in listed
+        if row["group"] == "sharers" and row["offset"] is not None
+    }
+
+
+def test_start_offsets_of_the_cluster_are_those_that_admin_listed(
+    spark: SparkSession, cluster: Path
+) -> None:
+    disks = cluster / "disks"
+    records = [
+        row
+        for folder in sorted(disks.glob(f"node-*/*/{SHARES}-*"))
+        for row in rows_of_log(folder, broker_id=int(folder.parts[-3].removeprefix("node-")))
+    ]
+    held, _ = metadata_rows(disks / "node-1" / "a" / f"{METADATA_TOPIC}-0")
+    names = {
+        row.values["topic_id"]: row.values["topic"]
+        for row in held
+        if row.table == "metadata_topics" and row.until is None
+    }
+
+    states = internal_frame(spark, records).transform(decide_share_states(at_ms=2**60)).collect()
+
+    ours = {
+        (names[row["topic_id"]], row["partition"]): row["start_offset"]
+        for row in states
+        if row["group_id"] == "sharers" and row["start_offset"] is not None
+    }
+    assert ours == listed_offsets(cluster)
+
+
+@pytest.mark.slow
+def test_the_verb_measures_share_groups_by_their_logs(
+    spark: SparkSession, cluster: Path, tmp_path: Path
+) -> None:
+    warehouse, disks = str(tmp_path / "warehouse"), str(cluster / "disks")
+    build(spark, disks, warehouse, index_dir=str(tmp_path / "indexes"))
+    with ExitStack() as caches:
+        run_internals(spark, InternalsOptions(warehouse, Origin((disks,), (SHARES,))), caches)
+    ends = json.loads((cluster / "answers" / "end_offsets.json").read_text())
+
+    def lag(*options: str) -> Any:
+        given = ["lag", "--share-groups", "--warehouse", warehouse, *options]
+        return CliRunner().invoke(cli, given, catch_exceptions=False)
+
+    done = lag("--output", "json", "--group", "sharers")
+    found = {
+        (row["topic"], row["partition"]): row
+        for row in map(json.loads, done.stdout.splitlines())
+        if row["start_offset"] is not None
+    }
+    told = lag("--topic", "orders")
+    nothing = lag("--at", "2020-01-01T00:00:00Z", "--output", "json")
+
+    assert {key: row["start_offset"] for key, row in found.items()} == listed_offsets(cluster)
+    for (topic, partition), row in found.items():
+        assert row["end_offset"] == ends[f"{topic}-{partition}"]
+        done_with = row["delivery_complete_count"]
+        assert row["offset_lag"] == row["end_offset"] - row["start_offset"] - done_with
+    assert "share partitions, " in told.stderr
+    assert nothing.exit_code == 1
+    statuses = {json.loads(line)["status"] for line in nothing.stdout.splitlines()}
+    assert statuses == {"no state left from that time"}
