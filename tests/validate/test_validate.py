@@ -212,6 +212,19 @@ def _sound(case: str) -> Rows:
             }
         ],
         **_metadata(case),
+        "divergences": [
+            {
+                **dict.fromkeys(("topic", "kind", "detail"), "x"),
+                **dict.fromkeys(("partition", "row"), 0),
+                "is_finding": True,
+                "from_offset": 0,
+                "until_offset": 1,
+                "copies": ["a"],
+                "right_copies": [],
+                "run_id": "a",
+                "decided_at": MOMENT,
+            }
+        ],
         "index_audits": [
             {
                 **keys[0],
