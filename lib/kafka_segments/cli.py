@@ -10,6 +10,7 @@ from kafka_segments.audit.command import audit
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
 from kafka_segments.console.options import INTERRUPTED
+from kafka_segments.divergence.command import divergence
 from kafka_segments.failover.command import failover, restore
 from kafka_segments.forensics.command import forensics
 from kafka_segments.internals.command import internals
@@ -51,6 +52,7 @@ for verb in (
     audit,
     build,
     compact,
+    divergence,
     forensics,
     internals,
     lag,

@@ -218,6 +218,20 @@ def _sound(case: str) -> Rows:
                 **{"refused_updates": 0, "findings": [], "checked_ms": NOW_MS},
             }
         ],
+        "divergences": [
+            {
+                "topic": f"/data/{case}",
+                **dict.fromkeys(("kind", "detail"), "x"),
+                **dict.fromkeys(("partition", "row"), 0),
+                "is_finding": True,
+                "from_offset": 0,
+                "until_offset": 1,
+                "copies": ["a"],
+                "right_copies": [],
+                "run_id": "a",
+                "decided_at": MOMENT,
+            }
+        ],
         "index_audits": [
             {
                 **keys[0],
@@ -463,7 +477,7 @@ def _clusters(validation: Validation, case: str) -> set[str]:
 def _cluster(row: dict[str, Any]) -> str:
     if "cluster" in row:
         return str(row["cluster"])
-    return str(row.get("path") or row["sources_text"]).split("/")[2]
+    return str(row.get("path") or row.get("sources_text") or row["topic"]).split("/")[2]
 
 
 @pytest.mark.parametrize("case", CASES)

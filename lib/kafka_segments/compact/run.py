@@ -38,6 +38,7 @@ _TABLES = (
     tables.RETENTION_DECISIONS,
     tables.RETENTION_PLANS,
     tables.INDEX_AUDITS,
+    tables.DIVERGENCES,
     tables.VALIDATION_RESULTS,
     tables.QUARANTINED_SEGMENTS,
 )

@@ -238,6 +238,7 @@ SUITES = (
         ),
     ),
     Suite("index_audits", tables.INDEX_AUDITS.keys),
+    Suite("divergences", tables.DIVERGENCES.keys),
     Suite(
         "internal_records",
         tables.INTERNAL_RECORDS.keys,

@@ -1,0 +1,118 @@
+"""``divergence``: hold copies of logs against each other."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.early import Refused, require_source
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+    with_options,
+)
+from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.errors import SourceError
+
+FULL, HEADERS = "full", "headers"
+
+
+class _NamedCopy(click.ParamType[tuple[str, str]]):
+    """NAME=URI."""
+
+    name = "copy"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Part the name from the URI, and refuse a folder that cannot be listed."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, uri = value.partition("=")
+        if not (name and equals and uri) or "/" in name:
+            self.fail(f"{value!r}: NAME=URI expected, as in broker-1=/data/logs", param, ctx)
+        try:
+            require_source(uri)
+        except SourceError as error:
+            raise Refused(str(error)) from None
+        return name, uri
+
+
+_copy_option = click.option(
+    "--copy",
+    "copies",
+    type=_NamedCopy(),
+    multiple=True,
+    required=True,
+    metavar="NAME=URI",
+    help="A copy and where it lies: a log directory, a folder of several, or one partition's"
+    " folder; repeatable, also with the same name.",
+)
+_shared_options = with_options(
+    click.option(
+        "--check",
+        type=click.Choice([FULL, HEADERS]),
+        default=FULL,
+        show_default=True,
+        help="full: read every byte and verify checksums; headers: compare what the batches'"
+        " headers say, which finds no bit rot inside of batches.",
+    ),
+    now_ms_option,
+    output_option(),
+    verbose_option,
+)
+
+
+@click.command(cls=Command)
+@_copy_option
+@click.option(
+    "--warehouse",
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Keep the rows in table divergences of these tables; default: print them only.",
+)
+@click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
+@_shared_options
+def divergence(**options: Any) -> None:
+    """Hold copies of logs against each other: where they differ, how, and which copy is right.
+
+    Copies are brokers' log directories, snapshots and backups of one cluster. Logs are matched by
+    topic and partition. Nothing is changed there. Exit status 1: some difference is a fault.
+    """
+    run(lambda: _divergence(**options), verbose=options["verbose"])
+
+
+def _divergence(
+    *,
+    copies: tuple[tuple[str, str], ...],
+    warehouse: str | None,
+    check: str,
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    verbose: bool,
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.report import print_divergence  # noqa: PLC0415
+    from kafka_segments.divergence.run import CopyOptions, run_divergence  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    asked = CopyOptions(
+        copies=tuple((name, absolute_uri(uri)) for name, uri in copies),
+        now_ms=clock() if now_ms is None else now_ms,
+        warehouse=None if warehouse is None else absolute_uri(warehouse),
+        check_crc=check == FULL,
+    )
+    with spark_session("kafka-segments divergence", root=ROOT) as spark, ExitStack() as caches:
+        with progress(spark) as work:
+            compared = run_divergence(spark, asked, caches, dry_run=dry_run, tell=work.reads)
+        found = print_divergence(compared, output)
+    return FINDINGS if found else DONE

@@ -1,0 +1,186 @@
+"""Which logs are compared, what is known of each copy, and which ranges differ, as columns."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import file_path
+from kafka_segments.tables.bounded import plus
+from kafka_segments.tables.keys import Transform
+from kafka_segments.wire.names import FolderState
+
+_LOG = ("topic", "partition")
+_PART = (
+    *("copy", "path", "segment_base", "next_base", "range", "digest", "batches", "bytes"),
+    *("base_offset", "last_offset", "first_epoch", "last_epoch", "position", "end_position"),
+)
+
+
+def with_copy(copies: Mapping[str, str]) -> Transform:
+    """Add ``copy``, the name of the copy that a source belongs to.
+
+    Needs: rows of a listing. ``copies``: the names by source.
+    """
+    pairs = [F.lit(text) for pair in copies.items() for text in pair]
+    return lambda listed: listed.withColumn("copy", F.create_map(*pairs)[F.col("source")])
+
+
+def listed_logs(listed: DataFrame) -> DataFrame:
+    """Say of each copy of a log what the files beside its segments say.
+
+    Copies that are moved to another directory (-future) are left out.
+
+    Needs: rows of ``with_copy``.
+    Gives: copy, topic, partition, log_dir, topic_id, leader_epochs, log_start_offset,
+        high_watermark, cleaner_offset, folders (of the log in the copy; more than 1 is a mistake),
+        copy_count (copies that hold the log), topic_ids (different ones).
+    """
+    notes = listed.where(F.col("kind") == kinds.LOG_DIR).select(
+        "log_dir", F.explode("offsets").alias("_noted")
+    )
+    noted = notes.select(
+        "log_dir",
+        *(
+            F.col(f"_noted.{name}").alias(name)
+            for name in (*_LOG, "log_start_offset", "high_watermark", "cleaner_offset")
+        ),
+    )
+    is_live = F.col("folder_state") == FolderState.LIVE
+    logs = listed.where((F.col("kind") == kinds.LOG) & is_live)
+    own = Window.partitionBy("copy", *_LOG)
+    every = Window.partitionBy(*_LOG)
+    return (
+        logs.select("copy", *_LOG, "log_dir", "topic_id", "leader_epochs")
+        .join(noted, ["log_dir", *_LOG], how="left")
+        .withColumn("folders", F.count("*").over(own))
+        .withColumn("copy_count", F.size(F.collect_set("copy").over(every)))
+        .withColumn("topic_ids", F.array_sort(F.collect_set("topic_id").over(every)))
+    )
+
+
+def is_compared() -> Column:
+    """Tell whether a log has copies to hold against each other: rows of ``listed_logs``."""
+    return (F.col("copy_count") > 1) & (F.size("topic_ids") <= 1)
+
+
+def chosen_segments(logs: DataFrame) -> Transform:
+    """Keep the segments of logs that are compared.
+
+    Needs: rows of ``with_copy``; ``logs``: rows of ``listed_logs``.
+    Gives: copy, topic, partition, path, relative_path, base_offset, segment_base, next_base (null:
+        the last one), size_bytes.
+    """
+    compared = logs.where(is_compared()).select("copy", *_LOG)
+    is_live = F.col("folder_state") == FolderState.LIVE
+
+    def transform(listed: DataFrame) -> DataFrame:
+        segments = listed.where((F.col("kind") == kinds.SEGMENT) & is_live)
+        return segments.join(compared, ["copy", *_LOG], how="left_semi").select(
+            "copy",
+            *_LOG,
+            file_path().alias("path"),
+            "relative_path",
+            "base_offset",
+            F.col("base_offset").alias("segment_base"),
+            F.col("next_base_offset").alias("next_base"),
+            "size_bytes",
+        )
+
+    return transform
+
+
+def described(logs: DataFrame) -> Transform:
+    """Describe each copy of the logs that are compared.
+
+    Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``listed_logs``.
+    Gives: copy, topic, partition, start, end, high_watermark, leader_epochs, cleaner_offset,
+        is_thinned, damages (see ``decide.copies.Copy``).
+    """
+    least = F.coalesce(F.col("first_base"), F.lit(0))
+
+    def transform(read: DataFrame) -> DataFrame:
+        behind = F.array_max(F.transform("ranges", lambda one: plus(one["last_offset"], 1)))
+        totals = read.groupBy("copy", *_LOG).agg(
+            F.min("segment_base").alias("first_base"),
+            F.max(F.greatest("segment_base", behind)).alias("_behind"),
+            F.bool_or("is_thinned").alias("is_thinned"),
+            F.flatten(F.collect_list("damages")).alias("damages"),
+        )
+        start = F.greatest(least, F.col("log_start_offset"))
+        return (
+            logs.where(is_compared())
+            .join(totals, ["copy", *_LOG], how="left")
+            .select(
+                "copy",
+                *_LOG,
+                start.alias("start"),
+                F.greatest(start, F.col("_behind")).alias("end"),
+                "high_watermark",
+                "leader_epochs",
+                "cleaner_offset",
+                F.coalesce("is_thinned", F.lit(False)).alias("is_thinned"),
+                F.coalesce("damages", F.array()).alias("damages"),
+            )
+        )
+
+    return transform
+
+
+def unequal_parts(copies: DataFrame) -> Transform:
+    """Keep the parts of the ranges that not every copy of a log holds alike.
+
+    Needs: rows of ``tasks.read_segments``; ``copies``: rows of ``described``.
+    Gives: topic, partition and the fields of ``decide.parts.Part``.
+    """
+    counts = copies.groupBy(*_LOG).agg(F.count("*").alias("_copies"))
+
+    def transform(read: DataFrame) -> DataFrame:
+        parts = read.select("*", F.inline("ranges")).select(*_LOG, *_PART)
+        by_copy = parts.groupBy(*_LOG, "range", "copy").agg(
+            F.struct(
+                F.bit_xor("digest").alias("digest"),
+                F.sum("batches").alias("batches"),
+                F.sum("bytes").alias("bytes"),
+            ).alias("_held")
+        )
+        by_range = by_copy.groupBy(*_LOG, "range").agg(
+            F.count("*").alias("_holders"), F.count_distinct("_held").alias("_variants")
+        )
+        is_unequal = (F.col("_holders") < F.col("_copies")) | (F.col("_variants") > 1)
+        unequal = by_range.join(counts, list(_LOG), how="inner").where(is_unequal)
+        return parts.join(unequal.select(*_LOG, "range"), [*_LOG, "range"], how="left_semi")
+
+    return transform
+
+
+def other_topics(logs: DataFrame) -> DataFrame:
+    """Give a row for each log whose copies are of different topics of one name.
+
+    Needs: rows of ``listed_logs``.
+    Gives: the columns of ``tasks_logs.COMPARED`` but for the offsets, which are null.
+    """
+    named = F.concat_ws(" ", "copy", "topic_id")
+    return (
+        logs.where(F.size("topic_ids") > 1)
+        .groupBy(*_LOG)
+        .agg(
+            F.array_sort(F.collect_set("copy")).alias("copies"),
+            F.concat_ws(", ", F.array_sort(F.collect_set(named))).alias("detail"),
+        )
+        .select(
+            *_LOG,
+            F.lit(0).alias("row"),
+            F.lit(Kind.TOPIC_ID.value).alias("kind"),
+            F.lit(True).alias("is_finding"),
+            F.lit(None).cast("long").alias("from_offset"),
+            F.lit(None).cast("long").alias("until_offset"),
+            "copies",
+            F.array().cast("array<string>").alias("right_copies"),
+            F.lit(None).cast("int").alias("epoch"),
+            "detail",
+            F.lit(0).cast("long").alias("bytes_read"),
+        )
+    )

@@ -1,0 +1,58 @@
+"""What ``divergence`` prints."""
+
+import sys
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from kafka_segments.console.output import size_text
+from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.run import Compared
+
+_NAMES = ("log", "from>", "until>", "difference", "copies", "go by", "what was found")
+
+
+def print_divergence(compared: Compared, output: str) -> int:
+    """Print the rows; return how many findings there are.
+
+    A table leaves out what is equal; JSON and CSV have all rows.
+    """
+    differing = compared.rows.where(F.col("kind") != Kind.EQUAL)
+    found = differing.agg(
+        F.count_if("is_finding").alias("findings"),
+        F.count_distinct("topic", "partition").alias("logs"),
+    ).collect()[0]
+    by_log = ("topic", "partition", "row")
+    if output != "table":
+        print_result(compared.rows.orderBy(*by_log), output, names=_NAMES, cells=_cells)
+    elif found["logs"]:
+        ordered = differing.orderBy(F.col("is_finding").desc(), *by_log)
+        print_result(ordered, output, names=_NAMES, cells=_cells)
+    sys.stderr.write(
+        f"{compared.logs} logs in two copies or more, {compared.logs - found['logs']} of them equal"
+        f" from start to end, {compared.alone} in one copy alone; findings: {found['findings']};"
+        f" {_read(compared)}\n"
+    )
+    return int(found["findings"])
+
+
+def _read(compared: Compared) -> str:
+    read, there = compared.bytes_read, compared.bytes_there
+    share = f"{100 * read / there:.1f} %" if there else "none"
+    return f"read {size_text(read)}, {share} of {size_text(there)}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    detail = row["detail"]
+    if row["epoch"] is not None:
+        detail = f"last common epoch {row['epoch']}; {detail}"
+    return (
+        f"{row['topic']}-{row['partition']}",
+        or_dash(row["from_offset"]),
+        or_dash(row["until_offset"]),
+        row["kind"] if row["is_finding"] else f"({row['kind']})",
+        " ".join(row["copies"]),
+        " ".join(row["right_copies"]) or "-",
+        detail,
+    )

@@ -1,0 +1,185 @@
+"""Compare copies of logs: list, read into digests, compare where these differ, keep the rows."""
+
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.divergence.decide.frames import (
+    chosen_segments,
+    described,
+    listed_logs,
+    other_topics,
+    unequal_parts,
+    with_copy,
+)
+from kafka_segments.divergence.tasks import read_segments
+from kafka_segments.divergence.tasks_logs import compare_logs
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.sources import kinds
+from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.collected import collect_together
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
+from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.tables.catalog import DIVERGENCES
+from kafka_segments.tables.delta import Warehouse
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """What is compared. URIs are absolute; ``now_ms`` is the run's clock.
+
+    Attributes:
+        copies: names and URIs; a name can have several URIs, such as a broker's log directories.
+        now_ms: the clock.
+        warehouse: URI of the tables; None: the result is kept nowhere.
+        check_crc: every byte is read and checksums are verified; else headers alone are read.
+
+    Raises:
+        UsageError: fewer than two copies, or a URI that two copies have.
+    """
+
+    copies: tuple[tuple[str, str], ...]
+    now_ms: int
+    warehouse: str | None = None
+    check_crc: bool = True
+
+    def __post_init__(self) -> None:
+        names = {name for name, _ in self.copies}
+        if len(names) < 2:
+            found = ", ".join(sorted(names)) or "none"
+            raise UsageError(
+                f"two copies or more are compared, found {found}: give --copy NAME=URI for each"
+            )
+        sources = [source for _, source in self.copies]
+        for source in sources:
+            if sources.count(source) > 1:
+                raise UsageError(f"{source} is given as two copies: leave one")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The rows of ``divergences``, and what it took.
+
+    ``bytes_read`` and ``bytes_there``: of the segments of logs that are compared.
+    """
+
+    rows: DataFrame
+    logs: int
+    alone: int
+    bytes_there: int
+    bytes_read: int
+
+
+def run_divergence(
+    spark: SparkSession,
+    options: CopyOptions,
+    caches: ExitStack,
+    *,
+    dry_run: bool = False,
+    tell: TellLoad = tell_nobody,
+) -> Compared:
+    """Compare the copies of each log that two of them or more hold.
+
+    1. The sources are listed. The segments of these logs are packed into tasks by bytes, and read
+       into digests of ranges of offsets.
+    2. Ranges with other digests, or that a copy lacks, are compared log by log: by their batches'
+       headers where copies hold different things, by records where these differ.
+    3. The rows go to table ``divergences`` of the warehouse; they are cached until ``caches``
+       closes.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy that holds a log twice.
+    """
+    sources = {source: name for name, source in options.copies}
+    listed, loads = list_sources(spark, list(sources), caches)
+    if kinds.UNLISTED in loads:
+        _refuse_missing(listed)
+    named = listed.transform(with_copy(sources))
+    logs = _cached(named.transform(listed_logs), caches)
+    _refuse_doubles(logs)
+    segments = _cached(named.transform(chosen_segments(logs)), caches)
+    load = _load_of(segments)
+    tasks = count_tasks(load, cores=default_parallelism(spark))
+    tell(load, tasks)
+    read = _cached(
+        segments.transform(pack_segments(load, tasks=tasks)).transform(
+            read_segments(check_crc=options.check_crc)
+        ),
+        caches,
+    )
+    copies = read.transform(described(logs))
+    parts = read.transform(unequal_parts(copies))
+    compared = _cached(
+        copies.transform(compare_logs(parts, check_crc=options.check_crc))
+        .unionByName(logs.transform(other_topics))
+        .withColumn("run_id", F.lit(uuid.uuid4().hex))
+        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms))),
+        caches,
+    )
+    rows = compared.select(*DIVERGENCES.schema.fieldNames())
+    if options.warehouse is not None and not dry_run:
+        warehouse = Warehouse(spark, options.warehouse)
+        warehouse.create(DIVERGENCES)
+        warehouse.append(DIVERGENCES, rows)
+    return Compared(
+        rows=rows,
+        bytes_there=load.bytes,
+        **_totals(logs, read, compared),
+    )
+
+
+def _cached(rows: DataFrame, caches: ExitStack) -> DataFrame:
+    rows = rows.persist()
+    caches.callback(rows.unpersist)
+    return rows
+
+
+def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str, int]:
+    """Count logs and bytes for ``Compared``."""
+    counts = logs.select("topic", "partition", "copy_count").distinct()
+    found = collect_together(
+        {
+            "logs": counts.agg(
+                F.count_if(F.col("copy_count") > 1).alias("logs"),
+                F.count_if(F.col("copy_count") == 1).alias("alone"),
+            ),
+            "first": fresh.agg(_sum_of("bytes_read").alias("bytes")),
+            "then": compared.agg(_sum_of("bytes_read").alias("bytes")),
+        }
+    )
+    read = found["first"][0]["bytes"] + found["then"][0]["bytes"]
+    return {**found["logs"][0].asDict(), "bytes_read": read}
+
+
+def _sum_of(column: str) -> Column:
+    return F.coalesce(F.sum(column), F.lit(0))
+
+
+def _load_of(segments: DataFrame) -> Load:
+    found = segments.agg(F.count("*").alias("rows"), _sum_of("size_bytes").alias("bytes"))
+    row = found.collect()[0]
+    return Load(row["rows"], row["bytes"])
+
+
+def _refuse_missing(listed: DataFrame) -> None:
+    """Refuse what cannot be listed: what lies there would count as lost."""
+    missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
+    if missing is not None:
+        place = "/".join(part for part in (missing["source"], missing["relative_path"]) if part)
+        raise SourceError(place, missing["reason"])
+
+
+def _refuse_doubles(logs: DataFrame) -> None:
+    doubles: Sequence[Row] = logs.where("folders > 1").orderBy("copy", "topic", "partition").take(2)
+    if doubles:
+        first = doubles[0]
+        where = " and ".join(row["log_dir"] for row in doubles)
+        raise UsageError(
+            f"copy {first['copy']} holds {first['topic']}-{first['partition']}"
+            f" {first['folders']} times, in {where}: each broker's disks are a copy of their own"
+        )

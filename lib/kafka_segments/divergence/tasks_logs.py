@@ -1,0 +1,103 @@
+"""Compare the copies of each log, in the executors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.divergence.decide.copies import Copy, Damage, DamageKind, Divergence, Kind
+from kafka_segments.divergence.decide.logs import compare_log
+from kafka_segments.divergence.decide.parts import Part, ranges_of
+from kafka_segments.divergence.log_files import LogFiles
+from kafka_segments.errors import FileChangedError
+from kafka_segments.storage.files import first_line
+
+KEYS = ("topic", "partition")
+COMPARED = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("row", IntegerType()),
+        StructField("kind", StringType()),
+        StructField("is_finding", BooleanType()),
+        StructField("from_offset", LongType()),
+        StructField("until_offset", LongType()),
+        StructField("copies", ArrayType(StringType())),
+        StructField("right_copies", ArrayType(StringType())),
+        StructField("epoch", IntegerType()),
+        StructField("detail", StringType()),
+        StructField("bytes_read", LongType()),
+    ]
+)
+
+
+def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], DataFrame]:
+    """Compare the copies of each log; batches and records are read where digests differ.
+
+    A file that cannot be read meanwhile is a row of kind ``UNREAD`` for the whole log.
+
+    Needs: rows of ``decide.frames.described``; ``parts``: rows of ``decide.frames.unequal_parts``.
+    Gives: ``COMPARED``, a row for each range of offsets; bytes_read is that of the log, in its
+        first row, 0 in others.
+    """
+
+    def compare(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
+        files = LogFiles(check_crc=check_crc)
+        described = [_copy(row) for row in copies.to_pylist()]
+        described.sort()
+        ranges = ranges_of(
+            Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist()
+        )
+        try:
+            rows = compare_log(described, ranges, files)
+        except (OSError, FileChangedError) as error:
+            start, end = min(c.start for c in described), max(c.end for c in described)
+            names = tuple(copy.name for copy in described)
+            detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
+            rows = [Divergence(Kind.UNREAD, True, start, end, names, detail=detail)]
+        topic, partition = (value.as_py() for value in key)
+        log = {"topic": topic, "partition": partition}
+        values = [
+            {**log, "row": number, "bytes_read": 0 if number else files.bytes_read, **_row(row)}
+            for number, row in enumerate(rows)
+        ]
+        return pa.Table.from_pylist(values, schema=to_arrow_schema(COMPARED))
+
+    def transform(copies: DataFrame) -> DataFrame:
+        grouped = copies.groupBy(*KEYS).cogroup(parts.groupBy(*KEYS))
+        return grouped.applyInArrow(compare, COMPARED)
+
+    return transform
+
+
+def _copy(row: dict[str, Any]) -> Copy:
+    return Copy(
+        row["copy"],
+        row["start"],
+        row["end"],
+        row["high_watermark"],
+        tuple(sorted((one["epoch"], one["start_offset"]) for one in row["leader_epochs"] or ())),
+        row["cleaner_offset"],
+        row["is_thinned"],
+        tuple(
+            Damage(**{**damage, "kind": DamageKind(damage["kind"])})
+            for damage in sorted(row["damages"], key=lambda one: (one["offset"], one["position"]))
+        ),
+    )
+
+
+def _row(found: Divergence) -> dict[str, Any]:
+    values = found._asdict()
+    values["right_copies"] = values.pop("right")
+    return values

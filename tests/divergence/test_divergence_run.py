@@ -1,0 +1,142 @@
+"""``divergence`` over folders: a real cluster's disks, and copies to which something happened."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from pyspark.testing import assertSchemaEqual
+
+from kafka_segments.cli import cli
+from kafka_segments.tables.schemas import schema
+from log_copies import LogCopy, drawn_log, flipped, forked, rolled
+
+DEAD_NODE_LAGS = {"behind", "ahead"}
+
+
+def _run(*arguments: object) -> tuple[int, list[dict], str]:
+    result = CliRunner().invoke(cli, ["divergence", *map(str, arguments), "--output", "json"])
+    return (
+        result.exit_code,
+        [json.loads(line) for line in result.stdout.splitlines()],
+        result.stderr,
+    )
+
+
+def _write(folder: Path, copies: dict[str, LogCopy]) -> None:
+    """Write one broker's log directory: logs by name, and its checkpoints."""
+    marks = []
+    for name, copy in copies.items():
+        log = folder / name
+        log.mkdir(parents=True)
+        for index, (base, _) in enumerate(copy.segments):
+            (log / f"{base:020d}.log").write_bytes(copy.file(index))
+        epochs = "".join(f"{epoch} {start}\n" for epoch, start in copy.epochs)
+        (log / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.epochs)}\n{epochs}")
+        if copy.high_watermark is not None:
+            topic, _, partition = name.rpartition("-")
+            marks.append(f"{topic} {partition} {copy.high_watermark}\n")
+    checkpoint = f"0\n{len(marks)}\n{''.join(marks)}"
+    (folder / "replication-offset-checkpoint").write_text(checkpoint)
+
+
+def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_node(
+    spark: SparkSession, cluster: Path
+) -> None:
+    life = json.loads((cluster / "answers" / "life.json").read_text())
+    dead = f"n{[step for step in life if step.get('step') == 'kill'][-1]['node']}"
+    copies = [
+        part
+        for node in (1, 2, 3)
+        for name in "ab"
+        for part in ("--copy", f"n{node}={cluster}/disks/node-{node}/{name}")
+    ]
+
+    status, rows, told = _run(*copies)
+
+    findings = [row for row in rows if row["is_finding"]]
+    assert [row for row in findings if row["copies"] != [dead]] == []
+    assert {row["kind"] for row in findings} <= DEAD_NODE_LAGS
+    assert status == bool(findings)
+    assert "logs in two copies or more" in told
+
+
+def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(7)
+    sound, hurt, split, lost = (drawn_log(rng) for _ in range(4))
+    logs = {"same-0": sound, "hurt-0": hurt, "split-0": split, "lost-0": lost}
+    folders = {name: tmp_path / name for name in "abc"}
+    for name in "abc":
+        copies = {log: rolled(rng, batches) for log, batches in logs.items()}
+        if name == "b":
+            copies["hurt-0"].spoil(1, flipped(copies["hurt-0"].file(1), 70))
+            copies["split-0"] = rolled(rng, forked(rng, split, 50))
+            gone = copies["lost-0"].segments.pop(2)[0]
+        _write(folders[name], copies)
+    arguments = [part for name in "abc" for part in ("--copy", f"{name}={folders[name]}")]
+
+    status, rows, told = _run(*arguments, "--warehouse", tmp_path / "wh", "--now-ms", 0)
+
+    findings = {row["topic"]: row for row in rows if row["is_finding"]}
+    assert status == 1
+    assert sorted(findings) == ["hurt", "lost", "split"]
+    assert len([row for row in rows if row["is_finding"]]) == 3
+    assert (findings["hurt"]["kind"], findings["hurt"]["copies"]) == ("bit rot", ["b"])
+    assert findings["hurt"]["right_copies"] == ["a", "c"]
+    assert (findings["split"]["kind"], findings["split"]["from_offset"]) == ("fork", split[50].base)
+    assert findings["split"]["right_copies"] == ["b"]
+    assert (findings["lost"]["kind"], findings["lost"]["from_offset"]) == ("lost middle", gone)
+    equal = [row for row in rows if row["topic"] == "same"]
+    assert [(row["kind"], row["from_offset"], row["until_offset"]) for row in equal] == [
+        ("equal", sound[0].base, sound[-1].last + 1)
+    ]
+    assert "4 logs in two copies or more, 1 of them equal from start to end" in told
+    kept = spark.read.format("delta").load(f"{tmp_path}/wh/divergences")
+    assertSchemaEqual(kept.schema, schema("divergences.v1"), ignoreNullable=True)
+    assert kept.count() == len(rows)
+
+
+def test_equal_copies_and_copies_of_other_topics(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(8)
+    log = drawn_log(rng)
+    for name in "ab":
+        _write(tmp_path / name, {"t-0": rolled(rng, log), "u-0": rolled(rng, log)})
+    copies = ("--copy", f"a={tmp_path}/a", "--copy", f"b={tmp_path}/b")
+
+    status, rows, told = _run(*copies, "--check", "headers")
+
+    assert (status, {row["kind"] for row in rows}) == (0, {"equal"})
+    for name, topic_id in zip("ab", ("A" * 22, "B" * 22), strict=True):
+        (tmp_path / name / "u-0" / "partition.metadata").write_text(
+            f"version: 0\ntopic_id: {topic_id}"
+        )
+    status, rows, told = _run(*copies)
+    found = [row for row in rows if row["is_finding"]]
+    assert [(row["topic"], row["kind"], row["copies"]) for row in found] == [
+        ("u", "topic id", ["a", "b"])
+    ]
+    shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "a2" / "t-0")
+    status, rows, told = _run(*copies, "--copy", f"a={tmp_path}/a2")
+    assert status == 2
+    assert "copy a holds t-0 2 times" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (("a={0}",), "two copies or more are compared, found a"),
+        (("a={0}", "b={0}"), "is given as two copies"),
+        (("{0}",), "NAME=URI expected"),
+        (("a={0}/none", "b={0}"), "cannot list"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, given: tuple[str, ...], reason: str
+) -> None:
+    status, _, told = _run(*(part for one in given for part in ("--copy", one.format(tmp_path))))
+
+    assert status == 2
+    assert reason in told
