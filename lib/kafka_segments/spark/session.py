@@ -22,12 +22,13 @@ from kafka_segments.spark.parallelism import default_parallelism
 
 Settings = dict[str, bool | float | int | str | None]
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+# Where in Python a column was made, told to the JVM for each: half of all calls to it.
+_CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 _ALWAYS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    # Where in Python a column was made, asked of the JVM for each: half of all calls.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    _CALL_SITES: "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
@@ -35,7 +36,7 @@ _ALWAYS = {
 _OF_A_CLIENT = {
     key: value
     for key, value in _ALWAYS.items()
-    if key not in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
+    if key not in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", _CALL_SITES)
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # A run is over before the JVM's optimizing compiler has paid for itself. Without that
