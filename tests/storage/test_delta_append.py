@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.storage import delta_append
 from kafka_segments.storage.delta_append import append_rows
-from kafka_segments.storage.delta_metadata import TableMetadata, publish_once, read_metadata
+from kafka_segments.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
 
 MEASURED = {"delta.dataSkippingStatsColumns": "id,name,none,long"}
 ROWS = pa.table(
@@ -78,9 +78,9 @@ def test_another_run_that_commits_first(
     def publish(*given: object) -> None:
         if others:
             write_deltalake(table, others.pop(), mode="append", schema_mode="merge")
-        publish_once(*given)  # type: ignore[arg-type]
+        publish_commit(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(delta_append, "publish_once", publish)
+    monkeypatch.setattr(delta_append, "publish_commit", publish)
 
     assert append_rows(table, ROWS) is not changes_schema
 

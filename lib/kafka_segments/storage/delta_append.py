@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kafka_segments.storage.delta_metadata import TableMetadata, publish_once, read_metadata
+from kafka_segments.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
 from kafka_segments.storage.durable_files import write_durably
 from kafka_segments.storage.files import place
-from kafka_segments.storage.uris import join_uri
 
 _MOST_TRIES = 20
 _CHECKPOINT_EVERY = 10  # Delta writes one after its own commits with such a version
@@ -146,10 +145,8 @@ def _commit(uri: str, before: TableMetadata, add: dict[str, Any]) -> bool:
             "engineInfo": "kafka-segments",
         }
         lines = ({"commitInfo": commit}, {"add": add})
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        log = place(join_uri(uri, "_delta_log", f"{known.version + 1:020d}.json"))
         with suppress(FileExistsError):  # another run was first: rows are appended after its own
-            publish_once(log, text.encode("utf-8"))
+            publish_commit(uri, known.version + 1, lines)
             return True
         now = read_metadata(uri)
         if now is None or now[1:] != before[1:]:

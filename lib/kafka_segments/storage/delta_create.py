@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka_segments.storage.delta_metadata import publish_once
+from kafka_segments.storage.delta_metadata import publish_commit
 from kafka_segments.storage.files import place
 from kafka_segments.storage.uris import join_uri
 
@@ -49,11 +49,9 @@ def create_table(
     ]
     if clustered_by:
         lines.append({"domainMetadata": _clustering(clustered_by)})
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    log = place(join_uri(uri, "_delta_log"))
-    Path(log.path).mkdir(parents=True, exist_ok=True)
+    Path(place(join_uri(uri, "_delta_log")).path).mkdir(parents=True, exist_ok=True)
     try:
-        publish_once(log.child(f"{0:020d}.json"), text.encode("utf-8"))
+        publish_commit(uri, 0, lines)
     except FileExistsError:
         return False
     return True

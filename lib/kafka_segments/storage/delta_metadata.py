@@ -6,7 +6,7 @@ Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution, Delta L
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,10 +130,8 @@ def change_metadata(
         "engineInfo": "kafka-segments",
     }
     lines = ({"commitInfo": commit}, {"metaData": changed})
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    name = f"{before.version + 1:020d}.json"
     try:
-        publish_once(place(join_uri(uri, "_delta_log", name)), text.encode("utf-8"))
+        publish_commit(uri, before.version + 1, lines)
     except FileExistsError:
         raise UsageError(
             f"{uri}: another run committed version {before.version + 1} while the table was brought"
@@ -154,6 +152,16 @@ def _check_protocol(uri: str, protocol: Mapping[str, Any]) -> None:
             f"{uri} must be brought up to date, and has what this version cannot keep: Delta's"
             f" {named}. Move it away and run `kafka-segments build --full`"
         )
+
+
+def publish_commit(uri: str, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
+    """Write a commit of the table at a URI, an action a line.
+
+    Raises:
+        FileExistsError: another writer has made that version.
+    """
+    text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+    publish_once(place(join_uri(uri, "_delta_log", f"{version:020d}.json")), text.encode("utf-8"))
 
 
 def publish_once(target: Place, data: bytes) -> None:

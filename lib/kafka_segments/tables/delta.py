@@ -133,13 +133,21 @@ class Warehouse:
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
         rows = rows.select(*table.schema.fieldNames())
-        uri = join_uri(self.root, table.name)
         if has_few_rows(self.spark):
-            found = rows.toArrow()
-            held = arrow_rows(self.spark, found, rows.schema)
-            if append_at_once(uri, found, constraints=_met(table, held)):
-                return
-            rows = in_one_task(held)
+            self._append_few(table, rows)
+            return
+        self._append_by_delta(table, rows)
+
+    def _append_few(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Append few rows, which have the table's columns; return them as they were computed."""
+        found = rows.toArrow()
+        held = in_one_task(arrow_rows(self.spark, found, rows.schema))
+        uri = join_uri(self.root, table.name)
+        if not append_at_once(uri, found, constraints=_met(table, held)):
+            self._append_by_delta(table, held)
+        return held
+
+    def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
         rows.write.format("delta").mode("append").save(self.uri(table))
 
     def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
@@ -149,12 +157,7 @@ class Warehouse:
         """
         self.create(table)
         if has_few_rows(self.spark):
-            rows = rows.select(*table.schema.fieldNames())
-            values = rows.toArrow()
-            kept = in_one_task(arrow_rows(self.spark, values, rows.schema))
-            if not append_at_once(join_uri(self.root, table.name), values):
-                self.append(table, kept)
-            return kept
+            return self._append_few(table, rows.select(*table.schema.fieldNames()))
         self.append(table, rows)
         return self.read(table).where(F.col("run_id") == run_id)
 
