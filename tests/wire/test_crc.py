@@ -150,7 +150,7 @@ def test_instructions_are_taken_where_the_architecture_and_the_cpu_have_them(
     monkeypatch.setattr(native.llvm, "get_host_cpu_features", lambda: features)
 
     assert native.cpu_crc_feature() == crc_feature
-    assert crc_folding.has_cpu_multiplication() is multiplies
+    assert native.has_cpu_multiplication() is multiplies
 
 
 @pytest.mark.parametrize("power", [0, 1, 31, 32, 33, 96, 160, 480, 544])

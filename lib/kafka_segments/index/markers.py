@@ -30,7 +30,7 @@ from kafka_segments.index.producer_batches import (
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import ZSTD, DecompressionError, Decompressor
 from kafka_segments.wire.failures import AT, FAILURE_SLOTS, LEFT_IN_BATCH, OK
-from kafka_segments.wire.native import load_i16, load_i32, load_i64
+from kafka_segments.wire.native import byte_at, load_i16, load_i32, load_i64
 from kafka_segments.wire.records import check_records
 from kafka_segments.wire.varints import TOO_LONG, read_varint, read_varlong
 
@@ -68,7 +68,7 @@ def read_marker(data: Any, at: Any, end: Any) -> Any:
     The kind is UNUSUAL where its form is not the one that brokers write.
     """
     unusual = np.int64(UNUSUAL), np.int64(-1), np.int64(-1)
-    attributes = data[at + layout.ATTRIBUTES]
+    attributes = byte_at(data, at + layout.ATTRIBUTES)
     if attributes & layout.CODEC_MASK != 0 or load_i32(data, at + layout.RECORD_COUNT) != 1:
         return unusual
     length, place = read_varint(data, at + layout.HEADER_BYTES, end)
@@ -87,7 +87,7 @@ def read_marker(data: Any, at: Any, end: Any) -> Any:
     if value < 0 or value_bytes < _VALUE_BYTES or value_bytes + 1 != end - value:
         return unusual
     marker_type = load_i16(data, key + 2)
-    if load_i16(data, key) < 0 or load_i16(data, value) < 0 or data[end - 1] != 0:
+    if load_i16(data, key) < 0 or load_i16(data, value) < 0 or byte_at(data, end - 1) != 0:
         return unusual
     if marker_type not in (_ABORT_TYPE, _COMMIT_TYPE):
         return unusual

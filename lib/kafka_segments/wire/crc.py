@@ -4,10 +4,11 @@ Running values are the register before the final inversion, so that a checksum c
 the next buffer: start with ``CRC_START``, end with ``value ^ CRC_START``.
 
 CRC-32C takes the CPU's instruction where there is one. Its latency is three cycles, so three
-lanes run side by side and are joined by a table that says what a register becomes after
-one lane's length of zero bytes. CRC-32 takes
-carry-less multiplication (``crc_folding``) where the CPU has it. Elsewhere eight tables take 8
-bytes a step; as each step waits for the one before, three lanes run side by side there too.
+lanes, each a third of the bytes, run side by side. A register is moved over the bytes of the lanes
+behind it by carry-less multiplication: by x to the power of their bits. CRC-32 takes that
+multiplication for all (``crc_folding``). A CPU that has no such instruction multiplies bit by bit,
+and then few bytes get one lane. Elsewhere eight tables take 8 bytes a step; as each step waits for
+the one before, three lanes run side by side there too, joined by a table.
 """
 
 from typing import Any
@@ -16,11 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from kafka_segments.wire.crc_folding import BLOCK_BYTES, fold_blocks, has_cpu_multiplication
+from kafka_segments.wire.crc_folding import LANE_BYTES, crc32_by_multiplication
 from kafka_segments.wire.native import (
+    byte_at,
+    carryless_product,
     cpu_crc_feature,
     crc32c_step_1,
     crc32c_step_8,
+    has_cpu_multiplication,
     load_u64_le,
 )
 
@@ -28,12 +32,12 @@ CRC_START = 0xFFFFFFFF
 HAS_CPU_CRC = cpu_crc_feature() is not None
 
 HAS_CPU_MULTIPLICATION = has_cpu_multiplication()
-_LEAST_FOLDED = 2 * BLOCK_BYTES
 
 _CASTAGNOLI = 0x82F63B78  # bit-reversed polynomials
 _ZLIB = 0xEDB88320
-_LONG_LANE = 1024
-_SHORT_LANE = 128
+_TABLE_LANE = 128  # bytes
+_MOST_LANE_WORDS = 512
+_LEAST_LANES_WORDS = 24 if HAS_CPU_MULTIPLICATION else 96  # below, one lane is as quick
 
 Table = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
@@ -65,11 +69,25 @@ def _zeros_table(polynomial: int, length: int) -> Table:
     return table
 
 
+def _factors_over_words(most: int) -> npt.NDArray[np.uint64]:
+    """Return, by number of 8-byte words, the factor that moves a CRC-32C register over them.
+
+    The instruction itself multiplies by 32 bits, and reflected factors count from 1.
+    """
+    factors = np.zeros(most + 1, dtype=np.uint64)
+    register = 0x80000000  # reflected: 1
+    for power in range(1, 64 * most - 32):
+        register = register >> 1 ^ (_CASTAGNOLI if register & 1 else 0)
+        if (power + 33) % 64 == 0:
+            factors[(power + 33) // 64] = register
+    return factors
+
+
 _TABLES_C = _slicing_tables(_CASTAGNOLI)
 _TABLES_Z = _slicing_tables(_ZLIB)
-_AFTER_LONG = _zeros_table(_CASTAGNOLI, _LONG_LANE)
-_AFTER_SHORT = _zeros_table(_CASTAGNOLI, _SHORT_LANE)
-_AFTER_SHORT_Z = _zeros_table(_ZLIB, _SHORT_LANE)
+_AFTER_LANE = _zeros_table(_CASTAGNOLI, _TABLE_LANE)
+_AFTER_LANE_Z = _zeros_table(_ZLIB, _TABLE_LANE)
+_OVER_WORDS = _factors_over_words(2 * _MOST_LANE_WORDS)
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -82,46 +100,68 @@ def _after_zeros(table: Any, crc: Any) -> Any:
     )
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _three_lanes(data: Any, start: Any, lane: Any, crc: Any, after_lane: Any) -> Any:
-    second = np.uint64(0)
-    third = np.uint64(0)
-    for i in range(start, start + lane, 8):
-        crc = crc32c_step_8(crc, load_u64_le(data, i))
-        second = crc32c_step_8(second, load_u64_le(data, i + lane))
-        third = crc32c_step_8(third, load_u64_le(data, i + 2 * lane))
-    return _after_zeros(after_lane, _after_zeros(after_lane, crc) ^ second) ^ third
-
-
 @njit  # type: ignore[untyped-decorator]
-def _lanes(data: Any, start: Any, end: Any, crc: Any) -> Any:
-    """Feed as much of ``data[start:end]`` as fills three lanes; return (register, next byte)."""
-    i = start
-    while end - i >= 3 * _LONG_LANE:
-        crc = _three_lanes(data, i, _LONG_LANE, crc, _AFTER_LONG)
-        i += 3 * _LONG_LANE
-    while end - i >= 3 * _SHORT_LANE:
-        crc = _three_lanes(data, i, _SHORT_LANE, crc, _AFTER_SHORT)
-        i += 3 * _SHORT_LANE
-    return crc, i
+def _product_by_bits(one: Any, other: Any) -> Any:
+    product = np.uint64(0)
+    while other != np.uint64(0):
+        if other & np.uint64(1):
+            product ^= one
+        one <<= np.uint64(1)
+        other >>= np.uint64(1)
+    return product
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _product(one: Any, other: Any) -> Any:
+    if HAS_CPU_MULTIPLICATION:
+        product = carryless_product(one, other)
+    else:
+        product = _product_by_bits(one, other)
+    return product
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _by_instruction(data: Any, start: Any, end: Any, crc: Any) -> Any:
     i = start
-    if end - i >= 3 * _SHORT_LANE:
-        crc, i = _lanes(data, i, end, crc)
-    while end - i >= 8:
+    words = (end - start) >> 3
+    while words >= _LEAST_LANES_WORDS:
+        lane_words = min(words // 3, _MOST_LANE_WORDS)
+        lane = 8 * lane_words
+        second = np.uint64(0)
+        third = np.uint64(0)
+        lane_end = i + lane
+        while i < lane_end:
+            crc = crc32c_step_8(crc, load_u64_le(data, i))
+            second = crc32c_step_8(second, load_u64_le(data, i + lane))
+            third = crc32c_step_8(third, load_u64_le(data, i + 2 * lane))
+            i += 8
+        moved = _product(crc, _OVER_WORDS[2 * lane_words])
+        moved ^= _product(second, _OVER_WORDS[lane_words])
+        crc = crc32c_step_8(np.uint64(0), moved) ^ third
+        i += 2 * lane
+        words -= 3 * lane_words
+    while words >= 2:
+        crc = crc32c_step_8(crc, load_u64_le(data, i))
+        crc = crc32c_step_8(crc, load_u64_le(data, i + 8))
+        i += 16
+        words -= 2
+    if words > 0:
         crc = crc32c_step_8(crc, load_u64_le(data, i))
         i += 8
+    return _last_bytes(data, start, i, end, crc)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _last_bytes(data: Any, start: Any, i: Any, end: Any, crc: Any) -> Any:
+    """Feed ``data[i:end]``, fewer than 8 bytes, where all of ``data[start:end]`` is there."""
     if i < end:
         if end - start < 8:
             while i < end:
-                crc = crc32c_step_1(crc, data[i])
+                crc = crc32c_step_1(crc, byte_at(data, i))
                 i += 1
         else:
-            # The last 1 to 7 bytes in one step: zero bytes in front of them leave a zero
-            # register zero, so they may be the high end of a word, the register folded in.
+            # In one step: zero bytes in front leave a zero register zero, so they may be the high
+            # end of a word, the register folded in.
             bits = np.uint64(8) * np.uint64(end - i)
             high = np.uint64(64) - bits
             word = (load_u64_le(data, end - 8) >> high) ^ crc
@@ -149,20 +189,22 @@ def _table_step_8(tables: Any, crc: Any, word: Any) -> Any:
 def _by_tables(tables: Any, after_lane: Any, data: Any, start: Any, end: Any, crc: Any) -> Any:
     i = start
     low = np.uint64(0xFF)
-    while end - i >= 3 * _SHORT_LANE:
+    while end - i >= 3 * _TABLE_LANE:
         second = np.uint64(0)
         third = np.uint64(0)
-        for j in range(i, i + _SHORT_LANE, 8):
+        for j in range(i, i + _TABLE_LANE, 8):
             crc = _table_step_8(tables, crc, load_u64_le(data, j))
-            second = _table_step_8(tables, second, load_u64_le(data, j + _SHORT_LANE))
-            third = _table_step_8(tables, third, load_u64_le(data, j + 2 * _SHORT_LANE))
+            second = _table_step_8(tables, second, load_u64_le(data, j + _TABLE_LANE))
+            third = _table_step_8(tables, third, load_u64_le(data, j + 2 * _TABLE_LANE))
         crc = _after_zeros(after_lane, _after_zeros(after_lane, crc) ^ second) ^ third
-        i += 3 * _SHORT_LANE
+        i += 3 * _TABLE_LANE
     while end - i >= 8:
         crc = _table_step_8(tables, crc, load_u64_le(data, i))
         i += 8
     while i < end:
-        crc = np.uint64(tables[0, (crc ^ np.uint64(data[i])) & low]) ^ (crc >> np.uint64(8))
+        crc = np.uint64(tables[0, (crc ^ np.uint64(byte_at(data, i))) & low]) ^ (
+            crc >> np.uint64(8)
+        )
         i += 1
     return crc
 
@@ -173,25 +215,24 @@ def crc32c_update(data: Any, start: Any, end: Any, crc: Any, by_instruction: Any
     if by_instruction:
         crc = _by_instruction(data, start, end, crc)
     else:
-        crc = _by_tables(_TABLES_C, _AFTER_SHORT, data, start, end, crc)
+        crc = _by_tables(_TABLES_C, _AFTER_LANE, data, start, end, crc)
     return crc
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def crc32_by_tables(data: Any, start: Any, end: Any, crc: Any) -> Any:
     """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``, on any CPU."""
-    return _by_tables(_TABLES_Z, _AFTER_SHORT_Z, data, start, end, crc)
+    return _by_tables(_TABLES_Z, _AFTER_LANE_Z, data, start, end, crc)
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def crc32_update(data: Any, start: Any, end: Any, crc: Any) -> Any:
     """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``."""
-    if HAS_CPU_MULTIPLICATION and end - start >= _LEAST_FOLDED:
-        folded_end = start + (end - start) // BLOCK_BYTES * BLOCK_BYTES
-        low, high = fold_blocks(data, start, folded_end, crc)
-        crc = _table_step_8(_TABLES_Z, _table_step_8(_TABLES_Z, np.uint64(0), low), high)
-        start = folded_end
-    return crc32_by_tables(data, start, end, crc)
+    if HAS_CPU_MULTIPLICATION and end - start >= LANE_BYTES:
+        crc = crc32_by_multiplication(data, start, end, crc)
+    else:
+        crc = crc32_by_tables(data, start, end, crc)
+    return crc
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -18,7 +18,7 @@ from numba import njit
 from kafka_segments.wire import ends
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START, crc32_update, crc32c_update
-from kafka_segments.wire.native import load_i16, load_i32, load_i64, load_u32
+from kafka_segments.wire.native import byte_at, load_i16, load_i32, load_i64, load_u32
 
 
 class Header(NamedTuple):
@@ -53,7 +53,7 @@ def size_at(data: Any, at: Any) -> Any:
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def magic_at(data: Any, at: Any) -> Any:
     """Return the magic of the batch at ``at``: -128 to 127."""
-    return np.int64(np.int8(data[at + layout.MAGIC]))
+    return np.int64(np.int8(byte_at(data, at + layout.MAGIC)))
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -64,7 +64,7 @@ def read_header(data: Any, at: Any, magic: Any) -> Any:
     if magic >= layout.MAGIC_V2:
         return Header(
             magic=magic,
-            attributes=np.int64(data[at + layout.ATTRIBUTES]),
+            attributes=np.int64(byte_at(data, at + layout.ATTRIBUTES)),
             base_offset=base_offset,
             last_offset=base_offset + load_i32(data, at + layout.LAST_OFFSET_DELTA),
             leader_epoch=load_i32(data, at + layout.LEADER_EPOCH),
@@ -76,7 +76,7 @@ def read_header(data: Any, at: Any, magic: Any) -> Any:
             record_count=load_i32(data, at + layout.RECORD_COUNT),
             crc=np.int64(load_u32(data, at + layout.CRC)),
         )
-    attributes = np.int64(data[at + layout.LEGACY_ATTRIBUTES])
+    attributes = np.int64(byte_at(data, at + layout.LEGACY_ATTRIBUTES))
     timestamp = np.int64(layout.NO_TIMESTAMP)
     if magic != 0:
         timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)

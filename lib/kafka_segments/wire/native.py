@@ -2,6 +2,9 @@
 
 Python cannot tell numba to load eight bytes from any address or to use the CRC instruction. LLVM
 can do both, and the intrinsics here emit its code. They check no bounds: their callers do.
+
+The loads take a uint8 array or the address of its first byte (``address_of``). Where a function
+gets an array numba may count references to it at each call, which small batches pay for.
 """
 
 from typing import Any
@@ -10,7 +13,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 _CRC_STEPS = {
     # CPU feature: (intrinsic for 8 bytes, bits of its accumulator,
@@ -18,6 +21,7 @@ _CRC_STEPS = {
     "sse4.2": ("llvm.x86.sse42.crc32.64.64", 64, "llvm.x86.sse42.crc32.32.8", 8),
     "crc": ("llvm.aarch64.crc32cx", 32, "llvm.aarch64.crc32cb", 32),
 }
+VECTOR = ir.VectorType(ir.IntType(64), 2)
 
 
 def cpu_crc_feature() -> str | None:
@@ -28,13 +32,33 @@ def cpu_crc_feature() -> str | None:
     return feature if feature is not None and features.get(feature, False) else None
 
 
-def _element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    data = cgutils.create_struct_proxy(array_type)(context, builder, array).data
+def has_cpu_multiplication() -> bool:
+    """Tell whether the host has x86's carry-less multiplication."""
+    is_x86 = llvm.get_process_triple().startswith("x86_64")
+    return is_x86 and bool(llvm.get_host_cpu_features().get("pclmul", False))
+
+
+def cpu_multiply(builder: Any, one: Any, other: Any, halves: int) -> Any:
+    """Emit the carry-less product of a half of one vector and a half of another.
+
+    Vectors are of two int64. Bit 0 of ``halves`` says which of ``one``, bit 4 which of ``other``.
+    """
+    signature = ir.FunctionType(VECTOR, [VECTOR, VECTOR, ir.IntType(8)])
+    multiply = cgutils.get_or_insert_function(builder.module, signature, "llvm.x86.pclmulqdq")
+    return builder.call(multiply, [one, other, ir.Constant(ir.IntType(8), halves)])
+
+
+def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Emit the pointer to a byte of a uint8 array, or of what begins at an address."""
+    if isinstance(array_type, types.Integer):
+        data = builder.inttoptr(array, ir.IntType(8).as_pointer())
+    else:
+        data = cgutils.create_struct_proxy(array_type)(context, builder, array).data
     return builder.gep(data, [index])
 
 
 def _load(context: Any, builder: Any, signature: Any, args: Any, bits: int) -> Any:
-    pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
+    pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
     word = ir.IntType(bits)
     return builder.load(builder.bitcast(pointer, word.as_pointer()), align=1)
 
@@ -44,8 +68,57 @@ def _swapped(builder: Any, value: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def address_of(typing_context: Any, array: Any) -> Any:
+    """Return where the first byte of a uint8 array lies, which must live meanwhile."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(data, ir.IntType(64))
+
+    return types.intp(array), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _load_u8(typing_context: Any, address: Any, index: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _load(context, builder, signature, args, 8)
+
+    return types.uint8(address, types.intp), codegen
+
+
+def byte_at(data: Any, index: int) -> int:
+    """Return the byte at ``index`` of a uint8 array, or of what begins at an address.
+
+    Of an array numba checks the bounds where it is told to check them.
+    """
+    return int(data[index])
+
+
+@overload(byte_at, inline="always")  # type: ignore[untyped-decorator]
+def _byte_at(data: Any, index: Any) -> Any:
+    def of_address(data: Any, index: Any) -> Any:
+        return _load_u8(data, index)
+
+    def of_array(data: Any, index: Any) -> Any:
+        return data[index]
+
+    return of_address if isinstance(data, types.Integer) else of_array
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_u8(typing_context: Any, address: Any, index: Any, byte: Any) -> Any:
+    """Put a byte ``index`` bytes behind an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], element_pointer(context, builder, signature.args[0], *args[:2]))
+        return context.get_dummy_value()
+
+    return types.void(address, types.intp, types.uint8), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
-    """Return 8 bytes at ``index`` of a uint8 array, little-endian."""
+    """Return 8 bytes at ``index`` of a uint8 array or address, little-endian."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _load(context, builder, signature, args, 64)
@@ -55,7 +128,7 @@ def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
-    """Return a big-endian int64 at ``index`` of a uint8 array."""
+    """Return a big-endian int64 at ``index`` of a uint8 array or address."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _swapped(builder, _load(context, builder, signature, args, 64))
@@ -65,7 +138,7 @@ def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
-    """Return a big-endian int16 at ``index`` of a uint8 array, widened to int64."""
+    """Return a big-endian int16 at ``index`` of a uint8 array or address, widened to int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _swapped(builder, _load(context, builder, signature, args, 16))
@@ -76,7 +149,7 @@ def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
-    """Return a big-endian int32 at ``index`` of a uint8 array, widened to int64."""
+    """Return a big-endian int32 at ``index`` of a uint8 array or address, widened to int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _swapped(builder, _load(context, builder, signature, args, 32))
@@ -87,7 +160,7 @@ def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
-    """Return a big-endian uint32 at ``index`` of a uint8 array, widened to uint64."""
+    """Return a big-endian uint32 at ``index`` of a uint8 array or address, widened to uint64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _swapped(builder, _load(context, builder, signature, args, 32))
@@ -134,3 +207,19 @@ def crc32c_step_1(typing_context: Any, crc: Any, byte: Any) -> Any:
         return builder.zext(crc_out, ir.IntType(64))
 
     return types.uint64(types.uint64, types.uint8), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def carryless_product(typing_context: Any, one: Any, other: Any) -> Any:
+    """Return the low 8 bytes of the carry-less product; 0 on a CPU without the instruction."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if not has_cpu_multiplication():
+            return ir.Constant(ir.IntType(64), 0)
+        first = ir.Constant(ir.IntType(32), 0)
+        factors = [
+            builder.insert_element(ir.Constant(VECTOR, [0, 0]), factor, first) for factor in args
+        ]
+        return builder.extract_element(cpu_multiply(builder, factors[0], factors[1], 0), first)
+
+    return types.uint64(types.uint64, types.uint64), codegen

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from kafka_segments.wire.native import byte_at
+
 PAST_END = -1
 TOO_LONG = -2
 
@@ -18,14 +20,14 @@ def read_varint(data: Any, at: Any, end: Any) -> Any:
 
     Five bytes at most; bits above the 32nd are dropped, as Kafka drops them.
     """
-    if at < end and data[at] < 0x80:
-        first = np.int64(data[at])
+    if at < end and byte_at(data, at) < 0x80:
+        first = np.int64(byte_at(data, at))
         return (first >> 1) ^ -(first & 1), at + 1
     value = np.int64(0)
     for k in range(5):
         if at + k >= end:
             return np.int64(0), np.int64(PAST_END)
-        byte = np.int64(data[at + k])
+        byte = np.int64(byte_at(data, at + k))
         value |= (byte & 0x7F) << (7 * k)
         if byte < 0x80:
             value &= 0xFFFFFFFF
@@ -36,14 +38,14 @@ def read_varint(data: Any, at: Any, end: Any) -> Any:
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def read_varlong(data: Any, at: Any, end: Any) -> Any:
     """Read an int64, ten bytes at most; else as ``read_varint``."""
-    if at < end and data[at] < 0x80:
-        first = np.int64(data[at])
+    if at < end and byte_at(data, at) < 0x80:
+        first = np.int64(byte_at(data, at))
         return (first >> 1) ^ -(first & 1), at + 1
     value = np.uint64(0)
     for k in range(10):
         if at + k >= end:
             return np.int64(0), np.int64(PAST_END)
-        byte = np.uint64(data[at + k])
+        byte = np.uint64(byte_at(data, at + k))
         value |= (byte & np.uint64(0x7F)) << np.uint64(7 * k)
         if byte < np.uint64(0x80):
             half = np.int64(value >> np.uint64(1))
