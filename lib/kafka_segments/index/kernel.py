@@ -5,9 +5,10 @@ what is left of a buffer is checksummed piece by piece, so memory stays bounded 
 field says. The rules and their order are those of LogSegment.recover and
 FileLogInputStream.nextBatch; ``recovery.py`` says them in words.
 
-The steps of the walk are functions of numbers, inlined. What every batch needs of an array is done
-in ``scan_buffer`` itself: where an array is handed to a function with more than one way out, numba
-counts references to it for every batch, and small batches take a fifth longer.
+Batches that are like the one before are walked over in runs (``alike``), most of them; the rules
+here are for all. The steps of the walk are functions of numbers, inlined. What needs an array of
+rows is done in ``scan_buffer`` itself: where an array is handed to a function with more than one
+way out, numba counts references to it for every batch.
 """
 
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from kafka_segments.index.alike import Outputs, Run, begins_run, walk_run
 from kafka_segments.index.appending import append_entries
 from kafka_segments.index.markers import IS_CORRUPT, IS_MARKER, read_marker, store_batch
 from kafka_segments.index.producer_batches import (
@@ -26,6 +28,7 @@ from kafka_segments.index.producer_batches import (
     TRANSACTIONAL_DATA,
     UNUSUAL,
 )
+from kafka_segments.index.relative import MAX_RELATIVE_OFFSET
 from kafka_segments.index.tally import (
     counted,
     counts_of,
@@ -58,9 +61,9 @@ from kafka_segments.wire.headers import (
     size_at,
     stored_crc,
 )
+from kafka_segments.wire.native import address_of, byte_at, store_u8
 
 HEADER_ROOM = 64  # bytes kept free in front of a buffer's bytes
-MAX_RELATIVE_OFFSET = 2**31 - 1
 _SEGMENT_WALK = SegmentWalk.dtype
 
 
@@ -93,7 +96,7 @@ def _check_room(remaining: Any, here: Any) -> Any:
 def _keep_header(data: Any, at: Any, size_bytes: Any) -> None:
     """Copy a header into the room in front of the buffer, for the next call."""
     for i in range(min(size_bytes, layout.HEADER_BYTES)):
-        data[i] = data[at + i]
+        store_u8(data, i, byte_at(data, at + i))
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -219,8 +222,8 @@ def _store_place(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def scan_buffer(  # noqa: PLR0915 - see the module: arrays stay in one function
-    data: Any,
+def scan_buffer(  # noqa: PLR0912, PLR0915 - see the module: arrays stay in one function
+    buffer: Any,
     length: Any,
     data_position: Any,
     values: Any,
@@ -229,13 +232,15 @@ def scan_buffer(  # noqa: PLR0915 - see the module: arrays stay in one function
     epochs: Any,
     producer_batches: Any,
 ) -> Any:
-    """Walk the batches in ``data[HEADER_ROOM:][:length]``, the file from ``data_position`` on.
+    """Walk the batches in ``buffer[HEADER_ROOM:][:length]``, the file from ``data_position`` on.
 
     The room in front holds the header of a batch that began in an earlier buffer. Entries go to
     the three arrays of two int64 columns, batches with a producer id to ``producer_batches``, whose
     columns the module of that name has; all from row 0 on. The fields ``new_...`` of ``walk`` say
     how many rows each got. Return the position to read on from.
     """
+    data = address_of(buffer)
+    outputs = Outputs(offset_entries, time_entries, producer_batches)
     walk = values.view(_SEGMENT_WALK)[0]
     data_end = data_position + length
     _clear_new_rows(walk)
@@ -295,6 +300,12 @@ def scan_buffer(  # noqa: PLR0915 - see the module: arrays stay in one function
         counts = counted(walk, counts, header, marker.end != IS_CORRUPT)
         if status != REFUSED_MARKER:
             position += size_bytes
+        if status == SOUND and begins_run(header):
+            file = data + HEADER_ROOM - data_position
+            begun = Run(status, position, last_indexed_position, timestamps, counts)
+            status, position, last_indexed_position, timestamps, counts = walk_run(
+                walk, file, data_end, header, begun, outputs
+            )
 
     _store_place(walk, status, position, body_position, last_indexed_position)
     store_timestamps(walk, timestamps)

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import UnreadableBatchError
-from kafka_segments.index.kernel import MAX_RELATIVE_OFFSET
 from kafka_segments.index.log_end import BatchSearch, headers, wrapped
 from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.relative import MAX_RELATIVE_OFFSET
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout

@@ -81,6 +81,12 @@ def measured(walk: Any, timestamps: Any, counts: Any, header: Any) -> Any:
     if counts.batches == 0:
         walk.first_batch_timestamp = header.max_timestamp
         walk.has_bad_first_magic = header.magic < 0
+    return with_timestamps_of(timestamps, header)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def with_timestamps_of(timestamps: Any, header: Any) -> Any:
+    """Return the timestamps with those of one more batch."""
     greatest, offset_of_greatest, least = timestamps
     if header.max_timestamp > greatest:
         greatest, offset_of_greatest = header.max_timestamp, header.last_offset
