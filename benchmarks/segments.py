@@ -18,12 +18,22 @@ _STORED_BYTES = 23  # gzip's header and trailer, and the header of one block tha
 _FIRST_TIMESTAMP = 1_700_000_000_000
 
 
-def batch(size_bytes: int, records: int, timestamp: int) -> bytes:
-    """Make a v2 batch of random content with a good checksum; its offset is 0."""
+def batch(
+    size_bytes: int, records: int, timestamp: int, producer: tuple[int, int, int] = (-1, -1, -1)
+) -> bytes:
+    """Make a v2 batch of random content with a good checksum; its offset is 0.
+
+    ``producer``: its id, epoch and first sequence.
+    """
     covered = struct.pack(
-        ">hiqqqhii", 0, records - 1, timestamp, timestamp, -1, -1, -1, records
+        ">hiqqqhii", 0, records - 1, timestamp, timestamp, *producer, records
     ) + os.urandom(size_bytes - _HEADER_BYTES)
     return struct.pack(">qiibI", 0, size_bytes - 12, 0, 2, crc32c(covered)) + covered
+
+
+def idempotent_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
+    """Make a v2 batch of one of eight idempotent producers."""
+    return batch(size_bytes, records, timestamp, (timestamp // 1000 % 8, 0, 0))
 
 
 def _v1(timestamp: int, attributes: int, value: bytes) -> bytes:
