@@ -51,7 +51,7 @@ def _checksums(data: np.ndarray, length: int) -> tuple[int, int]:
 
 
 def checksums_only(files: list[Path]) -> None:
-    """Read files into one buffer and compute each batch's checksum, which no reader can leave out."""
+    """Read files into one buffer and compute the checksum of each batch."""
     buffer = np.zeros(1 << 20, dtype=np.uint8)
     for file in files:
         with file.open("rb", buffering=0) as stream:
