@@ -94,8 +94,7 @@ def _survey(one: FoundLogDir, *, is_full: bool) -> list[Surveyed]:
     def survey(log: LogStart) -> Surveyed:
         if not hasattr(own, "surveyor"):
             own.surveyor = Surveyor(is_full=is_full)
-        kit = decide_start(log.log, is_clean=one.is_clean, with_kit=True)
-        surveyed: Surveyed = own.surveyor.survey(log, kit)
+        surveyed: Surveyed = own.surveyor.survey(log)
         return surveyed
 
     starts = [decide_start(log, is_clean=one.is_clean) for log in one.logs]

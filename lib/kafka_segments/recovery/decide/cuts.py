@@ -17,13 +17,9 @@ from kafka_segments.broker_rules.startup import lost_by_a_cut
 from kafka_segments.index.segment import Damage, DamageKind
 from kafka_segments.recovery.decide.starts import LogStart
 
-_CUTS = (
-    DamageKind.PARTIAL_BATCH,
-    DamageKind.PREALLOCATED_TAIL,
-    DamageKind.CORRUPT_BATCH,
-    DamageKind.OFFSET_GOES_BACK,
-    DamageKind.BAD_MARKER,
-)
+TORN = (DamageKind.PARTIAL_BATCH, DamageKind.PREALLOCATED_TAIL, DamageKind.CORRUPT_BATCH)
+"""The kinds of damage that a torn write leaves, at the end of a log."""
+_CUTS = (*TORN, DamageKind.OFFSET_GOES_BACK, DamageKind.BAD_MARKER)
 
 
 class DamagedSegment(NamedTuple):
