@@ -31,7 +31,8 @@ _NOISE = re.compile(
     r"|Setting default log level|To adjust logging level|Using Spark's default log4j"
     r"|\S* ?\S* ?WARN(?:ING)? |\W*$)"
 )
-_STEP = frozenset({"log", "status", "segments", "bytes", "message"})
+_STEP = frozenset({"log", "message"})
+_STATUS = ("status", "state")  # of `migrate`'s steps and of `recovery`'s; of `recovery kit`
 _NOT_DONE = frozenset({"refused", "failed"})
 _LEFT_ALONE, _NOTHING_TO_DO = "left alone", "there is nothing to do"
 
@@ -39,7 +40,8 @@ _LEFT_ALONE, _NOTHING_TO_DO = "left alone", "there is nothing to do"
 class JobOutput:
     """What is kept of a job's lines while they pass by; it does not grow with them.
 
-    ``steps`` sums up the rows that `migrate`'s steps print with ``--output json``, one a log.
+    ``steps`` sums up the rows that the steps of `migrate` and `recovery` print with ``--output
+    json``, one a log.
     """
 
     def __init__(self) -> None:
@@ -49,6 +51,8 @@ class JobOutput:
         self._counts: Counter[str] = Counter()
         self._segments = self._bytes = self._refusals = 0
         self._refused: list[dict[str, str]] = []
+        self._cuts = 0
+        self._cut: list[dict[str, Any]] = []
 
     def watch(self, lines: Iterable[str]) -> Iterator[str]:
         """Give the lines on, and keep what they say."""
@@ -91,7 +95,7 @@ class JobOutput:
         return _cut("; ".join(self._findings)) or self._last or "the job did not say which"
 
     def steps(self) -> dict[str, Any] | None:
-        """Give the counts of logs by status, and the first refused; None where there are none."""
+        """Give the counts of logs by status, the first refused and cut; None: there are no logs."""
         if not self._counts:
             return None
         return {
@@ -100,13 +104,21 @@ class JobOutput:
             "bytes": self._bytes,
             "refusals": self._refusals,
             "refused": self._refused,
+            "cuts": self._cuts,
+            "cut": self._cut,
         }
 
     def _add_step(self, step: Mapping[str, Any]) -> None:
-        status, message = str(step["status"]), str(step["message"])
+        status, message = str(_status(step)), str(step["message"])
         self._counts[status] += 1
-        self._segments += int(step["segments"])
-        self._bytes += int(step["bytes"])
+        self._segments += int(step.get("segments", 0))
+        self._bytes += int(step.get("bytes", 0))
+        if step.get("cut_bytes"):
+            self._cuts += 1
+            if len(self._cut) < _MOST_NAMED:
+                log = "/".join(step[key] for key in ("log_dir", "log") if key in step)
+                told = {key: step[key] for key in ("cut_bytes", "cut_records")}
+                self._cut.append({"log": log, **told})
         if status in _NOT_DONE or (status == _LEFT_ALONE and message != _NOTHING_TO_DO):
             self._refusals += 1
             if len(self._refused) < _MOST_NAMED:
@@ -114,8 +126,8 @@ class JobOutput:
 
 
 def review_steps(found: Mapping[str, Mapping[str, Any] | None]) -> str:
-    """Write for a person, as Markdown, what the steps of a migration did, and what was refused."""
-    lines, refused = [], {}
+    """Write for a person, as Markdown, what steps did, what they cut and what they refused."""
+    lines, refused, cut = [], {}, []
     for step, summary in found.items():
         if summary is None:
             lines.append(f"- {step}: no logs")
@@ -124,20 +136,37 @@ def review_steps(found: Mapping[str, Mapping[str, Any] | None]) -> str:
         size = f"{summary['segments']} segments, {summary['bytes']} bytes"
         lines.append(f"- {step}: {logs} ({size}); {summary['refusals']} refused or failed")
         refused |= {one["log"]: one["message"] for one in summary["refused"]}
+        cut = summary.get("cut") or cut  # each step tells of the same ones
+    if cut:
+        lines += ["", "Torn tails that are cut off:", ""]
+        lines += [
+            f"- {_code(one['log'])}: {one['cut_bytes']} bytes, whose headers name"
+            f" {one['cut_records']} records"
+            for one in cut
+        ]
     if refused:
         lines += ["", "Left as they are:", ""]
         lines += [f"- {_code(log)}: {_code(why)}" for log, why in sorted(refused.items())]
-    if any(one and one["refusals"] > len(one["refused"]) for one in found.values()):
+    if any(one and _has_more(one) for one in found.values()):
         lines.append("- … and more: the tasks' logs have them all")
     return "\n".join(lines)
+
+
+def _has_more(summary: Mapping[str, Any]) -> bool:
+    is_long = summary["refusals"] > len(summary["refused"])
+    return is_long or summary.get("cuts", 0) > len(summary.get("cut", ()))
 
 
 def _step(line: str) -> Mapping[str, Any] | None:
     if line.startswith("{"):
         with contextlib.suppress(ValueError):
             row = json.loads(line)
-            return row if row.keys() >= _STEP else None
+            return row if row.keys() >= _STEP and _status(row) is not None else None
     return None
+
+
+def _status(row: Mapping[str, Any]) -> Any:
+    return next((row[key] for key in _STATUS if key in row), None)
 
 
 def _signal(status: int | None) -> str | None:

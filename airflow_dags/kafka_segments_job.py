@@ -1,7 +1,7 @@
 """The operator that submits a job, and the assets that it announces."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -34,13 +34,14 @@ class KafkaSegmentsJob(SparkSubmitOperator):
     0 succeeds. 1, findings, succeeds with a warning, or fails where ``fails_on_findings``.
     2, wrong usage, fails without a retry, and all else fails. The reason is one line of the log.
     ``options``, and ``mapped_options`` over them, become ``--key value``, as rendered: none for
-    None, False and "", the key alone for True, one for each element of a list.
+    None, False and "", the key alone for True, one for each element of a list. ``operand`` stands
+    before them, behind the command.
     ``list_params``: the param that holds an option's list, which no template can give. An outlet's
     event says which table at which moment, and by which settings. The result is what
     ``JobOutput.steps`` gives.
     """
 
-    template_fields = (*SparkSubmitOperator.template_fields, "options", "mapped_options")
+    template_fields = (*SparkSubmitOperator.template_fields, "operand", "options", "mapped_options")
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         list_params: Mapping[str, str] | None = None,
         name: str | None = None,
         command: str | None = None,
+        operand: str | None = None,
         fails_on_findings: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -62,6 +64,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
             **kwargs,
         )
         self.command = command
+        self.operand = operand
         self.options = options
         self.mapped_options = mapped_options
         self.list_params = list_params or {}
@@ -72,7 +75,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         """Submit the job; say in one line how it ended where that is not with 0."""
         lists = {key: context["params"][param] for key, param in self.list_params.items()}
         options = {**self.options, **(self.mapped_options or {}), **lists}
-        self.application_args = _arguments(self.command, options)
+        self.application_args = _arguments([self.command, self.operand], options)
         try:
             super().execute(context)
         except FileNotFoundError as error:
@@ -117,8 +120,8 @@ def _extra(asset: Asset, options: Mapping[str, Any]) -> dict[str, Any]:
     return extra if conf in _LEFT_OUT else {**extra, "conf": conf}
 
 
-def _arguments(command: str | None, options: Mapping[str, Any]) -> list[str]:
-    arguments = [] if command is None else [command]
+def _arguments(words: Iterable[str | None], options: Mapping[str, Any]) -> list[str]:
+    arguments = [word for word in words if word is not None]
     for key, value in options.items():
         for element in value if isinstance(value, list) else [value]:
             text = str(element)

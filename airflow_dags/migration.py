@@ -6,13 +6,11 @@ answer that is not there in a week is a Reject. Runs that wait for an answer hol
 `kafka_segments_migration_rollback` takes a plan back, after an approval of its own.
 """
 
-from datetime import timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag
 
-from kafka_segments_ending import review_steps
+from kafka_segments_approval import WAITING, approval, review
 from kafka_segments_job import KafkaSegmentsJob
 from kafka_segments_params import (
     CONF,
@@ -27,15 +25,7 @@ from kafka_segments_params import (
 )
 
 PLAN = "{{ params.plan or 'airflow-' ~ dag_run.run_after.strftime('%Y%m%dT%H%M%S') }}"
-ANSWER_WITHIN = timedelta(days=7)
-# A run that waits for its answer is an active one; steps of one log directory exclude each other.
-WAITING = {"max_active_runs": 100, "dagrun_timeout": timedelta(days=10)}
 PLAN_ID = {"pattern": "^[A-Za-z0-9._-]+$"}
-
-
-def review(ti: Any, steps: list[str]) -> str:
-    """Write what steps of this run did, and what they refused."""
-    return review_steps({step: ti.xcom_pull(task_ids=step) for step in steps})
 
 
 def migration_step(task_id: str, plan: str, command: str = "", **more: Any) -> KafkaSegmentsJob:
@@ -47,18 +37,6 @@ def migration_step(task_id: str, plan: str, command: str = "", **more: Any) -> K
         command=command or task_id,
         options={**options, **more.pop("options", {})},
         **more,
-    )
-
-
-def approval(subject: str, body: str) -> ApprovalOperator:
-    """Give the task that waits for a person."""
-    return ApprovalOperator(
-        task_id="approve",
-        pool="default_pool",
-        subject=subject,
-        body=body,
-        response_timeout=ANSWER_WITHIN,
-        defaults=ApprovalOperator.REJECT,
     )
 
 

@@ -7,49 +7,58 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from kafka_broker import KafkaBroker
 from kafka_clients import WAIT_SECONDS, create, producer
+from killed_broker import KilledBroker
 
 START_MS = 1_790_000_000_000
 _RECOVERED = re.compile(r"Recovering unflushed segment (\d+)\. .* for (\S+?)-(\d+)\.")
 _TRANSACTIONS = 6
 
 
-def crash(folder: Path, megabytes: Mapping[str, int]) -> Path:
+def crash(folder: Path, megabytes: Mapping[str, int], **settings: object) -> Path:
     """Load topics of one partition with so much each, and kill the broker; return its log dir.
 
-    Of each topic a third was sent in transactions, some of them aborted; one is open in each. Two
-    plain producers send at the moment of the kill.
+    Of each topic a half was sent in transactions, some of them aborted; one is open in each.
+    Topics that are there already are loaded further. ``settings`` are as of ``KilledBroker``.
     """
-    with KafkaBroker(folder) as broker:
+    with KilledBroker(folder, **settings) as broker:
         broker.start_broker()
-        create(broker.bootstrap, dict.fromkeys(megabytes, 1))
-        plain = producer(broker.bootstrap, enable_idempotence=True, linger_ms=5)
-        senders = [
-            producer(
-                broker.bootstrap,
-                transactional_id=f"t{number}",
-                transaction_timeout_ms=900_000,
-                linger_ms=5,
-            )
-            for number in range(2)
-        ]
-        for sender in senders:
-            sender.init_transactions(WAIT_SECONDS)
-        for turn in range(_TRANSACTIONS):
-            _send(plain, megabytes, turn, 2)
-            for number, sender in enumerate(senders):
-                sender.begin_transaction()
-                _send(sender, megabytes, turn + number, 1)
-                if turn == _TRANSACTIONS - 1:
-                    continue
-                if (turn + number) % 3:
-                    sender.commit_transaction(WAIT_SECONDS)
-                else:
-                    sender.abort_transaction(WAIT_SECONDS)
+        load(broker, megabytes)
         broker.kill()
     return broker.log_dir
+
+
+def load(broker: KafkaBroker, megabytes: Mapping[str, int]) -> None:
+    """Send so much to each topic, and leave a transaction open in each."""
+    there = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60).topics
+    if new := dict.fromkeys(set(megabytes) - set(there), 1):
+        create(broker.bootstrap, new)
+    plain = producer(broker.bootstrap, enable_idempotence=True, linger_ms=5)
+    senders = [
+        producer(
+            broker.bootstrap,
+            transactional_id=f"t{number}",
+            transaction_timeout_ms=900_000,
+            linger_ms=5,
+        )
+        for number in range(2)
+    ]
+    for sender in senders:
+        sender.init_transactions(WAIT_SECONDS)
+    for turn in range(_TRANSACTIONS):
+        _send(plain, megabytes, turn, 2)
+        for number, sender in enumerate(senders):
+            sender.begin_transaction()
+            _send(sender, megabytes, turn + number, 1)
+            if turn == _TRANSACTIONS - 1:
+                continue
+            if (turn + number) % 3:
+                sender.commit_transaction(WAIT_SECONDS)
+            else:
+                sender.abort_transaction(WAIT_SECONDS)
 
 
 def _send(sender: Producer, megabytes: Mapping[str, int], turn: int, share: int) -> None:
@@ -69,9 +78,9 @@ def _send(sender: Producer, megabytes: Mapping[str, int], turn: int, share: int)
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[KafkaBroker]:
+def started(folder: Path, **settings: object) -> Iterator[KafkaBroker]:
     """Start a broker on the copy of a disk in ``folder``/logs, and kill it at the end."""
-    with KafkaBroker(folder) as broker:
+    with KilledBroker(folder, **settings) as broker:
         broker.start_broker()
         yield broker
 

@@ -37,7 +37,7 @@ class Load(NamedTuple):
         chance = random.Random(seed)
         return cls(
             partitions=chance.randint(3, 8),
-            segment_bytes=chance.choice([256, 512, 1024]) * 1024,
+            segment_bytes=chance.choice([1, 2, 4]) * 1024 * 1024,
             batch_bytes=chance.choice([2000, 4000, 16_000]),
             written_bytes=written_bytes,
             checkpoint_ms=chance.choice([1000, 3_600_000]),
@@ -113,6 +113,7 @@ def _write(bootstrap: str, load: Load, chance: random.Random) -> None:
 
 
 def _end(sender: object, *, aborts: bool) -> None:
+    sender.flush(60)  # an abort would throw away what is on its way, and the next one fail
     try:
         (sender.abort_transaction if aborts else sender.commit_transaction)(60)
     except KafkaException as error:

@@ -162,6 +162,7 @@ def submitted(dag_id: str, params: dict[str, Any]) -> list[list[Any]]:
             job="job",
             options=options,
             command=kwargs.get("command"),
+            operand=_rendered(kwargs.get("operand"), context),
             list_params=kwargs.get("list_params"),
         )
         job._hook = SimpleNamespace(

@@ -29,9 +29,9 @@ DAYS = {
 }
 _POOL = {"name": "kafka_segments", "slots": 3, "description": "", "include_deferred": False}
 _REBUILDS = ["build_indexes.py", "validate_tables.py"]
-REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK = (
+REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK, RECOVERY = (
     f"kafka_segments_{name}"
-    for name in ("rebuild", "retention", "upkeep", "migration", "migration_rollback")
+    for name in ("rebuild", "retention", "upkeep", "migration", "migration_rollback", "recovery")
 )
 
 
@@ -45,7 +45,8 @@ at = next(i for i, argument in enumerate(arguments) if argument.endswith(".py"))
 job, given = os.path.basename(arguments[at]), arguments[at + 1:]
 with open(os.environ["SUBMITTED"], "a") as notes:
     notes.write(json.dumps([job, *given]) + "\\n")
-warehouse = os.path.basename(given[given.index("--warehouse") + 1])
+option = "--warehouse" if "--warehouse" in given else given[0]
+warehouse = os.path.basename(given[given.index(option) + 1])
 if warehouse == "real":
     os.execv({str(Path(sys.executable).with_name("spark-submit"))!r}, ["spark-submit", *arguments])
 print("WARNING: Using incubator modules: jdk.incubator.vector", flush=True)
@@ -65,6 +66,11 @@ if job == "migrate_legacy.py":
     if given[0] in ("stage", "status"):
         say("/logs/b-0", "refused", "bad CRC at byte 99")
         sys.exit(1)
+if job == "plan_recovery.py":
+    status = "state" if given[0] == "kit" else "status"
+    cut = dict(cut_bytes=700, cut_records=12)
+    print(json.dumps({{"log": "a-0", status: "ready", "message": "torn", **cut}}))
+    sys.exit(1)
 """
 
 
@@ -124,8 +130,9 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             MIGRATION,
             {"sources": ["/logs/1", "/logs/2"], "warehouse": str(folder / "migrated")},
         ),
+        "recovery": (RECOVERY, {"sources": ["/logs/1", "/logs/2"], "kits": str(folder / "kits")}),
     }
-    with airflow.started(RETENTION, MIGRATION, ROLLBACK) as api:
+    with airflow.started(RETENTION, MIGRATION, ROLLBACK, RECOVERY) as api:
         api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL)
         api.pause(REBUILD, paused=True)
         days = [f"{day}T00:00:00Z" for day in DAYS]
@@ -225,6 +232,28 @@ def test_a_migration_is_applied_once_a_person_approves_and_rolled_back(
         False,
         True,
     ]
+
+
+def test_a_recovery_kit_is_applied_once_a_person_approves(scheduled: Scheduled) -> None:
+    def jobs() -> list[list[str]]:
+        notes = (scheduled.airflow.folder / "submitted").read_text("utf-8").splitlines()
+        return [job[1:] for job in map(json.loads, notes) if job[0] == "plan_recovery.py"]
+
+    api, run = scheduled.api, scheduled.runs["recovery"]
+    api.wait("the question", lambda: api.state(run, "approve") == "awaiting_input")
+    before = jobs()
+    asked = _approve(api, run)
+    kit, preview, apply = jobs()
+
+    assert before == [kit, preview]
+    assert kit[0] == "kit" and kit.count("--source") == 2
+    out = kit[kit.index("--out") + 1]
+    assert Path(out).parent == scheduled.airflow.folder / "kits"
+    assert preview == ["apply", out, "--output", "json"]
+    assert apply == [*preview, "--execute"]
+    assert asked["subject"] == "Apply the recovery kit of /logs/1, /logs/2?"
+    assert "- `a-0`: 700 bytes, whose headers name 12 records\n" in asked["body"]
+    assert f"`kafka-segments recovery rollback {out} --execute`" in asked["body"]
 
 
 def test_the_gate_says_which_expectation_failed_how_often_and_holds_retention_off(

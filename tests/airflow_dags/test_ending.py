@@ -148,3 +148,28 @@ def test_a_review_has_counts_by_step_and_every_refused_log_once() -> None:
         "",
         "- `/logs/b-0`: `[bad](x) 'CRC'`",
     ]
+
+
+def test_a_review_of_a_recovery_shows_each_torn_tail_with_its_bytes_and_records() -> None:
+    cut = {"cut_bytes": 700, "cut_records": 12}
+    whole = {"cut_bytes": 0, "cut_records": 0}
+    kit = _heard(
+        json.dumps({**STEP, "log": "a-0", "state": "ready", **cut, "message": "torn"}),
+        json.dumps({**STEP, "log": "b-0", "state": "refused", **whole, "message": "bad CRC"}),
+    ).steps()
+    preview = _heard(
+        json.dumps({"log_dir": "/d", "log": "a-0", "status": "would be done", "message": "", **cut})
+    ).steps()
+
+    assert ending.review_steps({"kit": kit, "preview": preview}).splitlines() == [
+        "- kit: 1 ready, 1 refused (4 segments, 600 bytes); 1 refused or failed",
+        "- preview: 1 would be done (0 segments, 0 bytes); 0 refused or failed",
+        "",
+        "Torn tails that are cut off:",
+        "",
+        "- `/d/a-0`: 700 bytes, whose headers name 12 records",
+        "",
+        "Left as they are:",
+        "",
+        "- `b-0`: `bad CRC`",
+    ]

@@ -12,19 +12,21 @@ import pytest
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
 from kafka_segments.migrate.command import migrate
+from kafka_segments.recovery.command import recovery
 from kafka_segments.report.command import report
 from kafka_segments.retention.command import retention
 from kafka_segments.validate.command import validate
 from local_airflow import PYTHON, ROOT
 
 DAY = 86400.0
-TIMEOUTS = {"migration": 10 * DAY, "migration_rollback": 10 * DAY}
+TIMEOUTS = dict.fromkeys(("migration", "migration_rollback", "recovery"), 10 * DAY)
 SIX_HOURS = 21600.0
 VERBS = {
     "build_indexes": build,
     "compact_indexes": compact,
     "decide_retention": retention,
     "migrate_legacy": migrate,
+    "plan_recovery": recovery,
     "report_segments": report,
     "validate_tables": validate,
 }
@@ -73,6 +75,8 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
         **{"sources": ["/logs/a", "/logs/b"], "plan": "p-1", "topic_ids": file},
         **{"stage_dir": "/stage", "convert": True, "time_index": "mtime-next", "damaged": "cut"},
     }
+    kits = str(Path(file).parent)
+    (Path(kits) / "20261118T110640").mkdir()  # `recovery apply` takes a kit that is there
     confs = {
         "kafka_segments_rebuild": {
             **shared,
@@ -87,6 +91,9 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
         "kafka_segments_migration_rollback": {
             **{"warehouse": "/wh", "plan": "p-1", "discard_appended": True},
         },
+        "kafka_segments_recovery": {
+            **{"conf": file, "sources": ["/logs/a", "/logs/b"], "kits": kits, "engine": "threads"}
+        },
     }
     folder = tmp_path_factory.mktemp("airflow")
     return _in_airflow(folder, file, json.dumps(SAID), json.dumps(confs))
@@ -96,7 +103,9 @@ def test_dags_load_without_spark_and_without_the_package(loaded: Any) -> None:
     assert loaded["errors"] == {}
     assert sorted(loaded["dags"]) == [
         f"kafka_segments_{name}"
-        for name in ("migration", "migration_rollback", "rebuild", "retention", "upkeep")
+        for name in (
+            *("migration", "migration_rollback", "rebuild", "recovery", "retention", "upkeep"),
+        )
     ]
 
 
@@ -200,5 +209,10 @@ def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> Non
     assert not parsed["migrate_legacy", "preview"]["execute"]
     rollback = parsed["migrate_legacy", "rollback"]
     assert rollback["execute"] and rollback["discard"]
+    kit = parsed["plan_recovery", "kit"]
+    assert (kit["sources"], kit["engine"]) == (("/logs/a", "/logs/b"), "threads")
+    preview, apply = (parsed["plan_recovery", task] for task in ("preview", "apply"))
+    assert str(preview["kit"]) == str(apply["kit"]) == kit["out"]
+    assert apply["execute"] and not preview["execute"]
     (decide,) = [sent for _, task, sent in loaded["submitted"] if task == "decide"]
     assert decide[:2] == ["--topic-configs", file]  # by the variable

@@ -10,6 +10,7 @@ from crashed_broker import answers, crash, errors, read_all, recovered, started
 from kafka_broker import KafkaBroker
 from kafka_clients import WAIT_SECONDS, producer
 from kafka_segments.cli import cli
+from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
 MEGABYTES = {"long": 26, "torn": 5, "zeros": 5, "flipped": 5, "bare": 5}
@@ -58,6 +59,7 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
         without = answers(broker, TOPICS)
         read_without = recovered(broker)
 
+    forecast = _forecast_with_kit(ours / "logs")
     made = _run("kit", "--source", ours / "logs", "--out", kit)
     applied = _run("apply", kit, "--execute")
     with started(ours) as broker:
@@ -77,6 +79,7 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
     assert read_with == read_without | {
         topic: bases for topic, bases in empty.items() if topic != "flipped"
     } | {"__transaction_state": read_with["__transaction_state"]}
+    assert forecast == {topic: len(bases) for topic, bases in read_with.items()}
 
     status, told = _run("rollback", kit, "--execute", "--output", "json")
     assert (status, told.count('"status": "refused"')) == (1, len(TOPICS) + 1), told
@@ -86,6 +89,16 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
             assert errors(broker) == []
             broker.stop_broker()
     assert counts[1:] == [[count + 1 for count in before] for before in counts[:-1]]
+
+
+def _forecast_with_kit(log_dir: Path) -> dict[str, int]:
+    """Return how many segments of each topic a start recovers after a kit, as forecast."""
+    options = ForecastOptions(threads=(1,), sources=(str(log_dir),), is_full=True)
+    return {
+        log.topic: log.kit_work.recovered_segments
+        for _, log in forecast_sources(options).logs
+        if log.kit_work.recovered_segments
+    }
 
 
 def _ends(found: dict[str, object]) -> dict[str, int]:

@@ -4,7 +4,9 @@ import pytest
 
 from kafka_segments.index.segment import Damage, DamageKind
 from kafka_segments.recovery.decide.cuts import DamagedSegment, decide_findings
+from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import FoundLog, decide_start
+from kafka_segments.recovery.decide.times import Work
 from kafka_segments.wire.names import FolderState, file_name
 
 _SUFFIXES = (".log", ".index", ".timeindex")
@@ -57,7 +59,6 @@ def test_the_metadata_log_is_recovered_whole_at_every_start() -> None:
     log = _log(0, 10, topic="__cluster_metadata", recovery_point=15)
 
     assert decide_start(log, is_clean=True).recovered == (0, 10)
-    assert decide_start(log, is_clean=True, with_kit=True).recovered == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +71,39 @@ def test_deleted_logs_alone_are_not_recovered(state, expected) -> None:
     assert start.recovered == expected
 
 
-def test_with_a_kit_the_last_segment_is_recovered_all_the_same() -> None:
+def _after_a_kit(log: FoundLog, damaged=None, *, is_clean: bool = False) -> Work:
+    start = decide_start(log, is_clean=is_clean)
+    return work_with_kit(start, _UNTOUCHED, damaged or {})
+
+
+_UNTOUCHED = Work(segments=-1)
+
+
+def test_a_kit_leaves_an_empty_segment_at_the_logs_end_to_be_recovered() -> None:
     log = _log(0, 10, 20, without=("00000000000000000010.index",))
+    ends_empty = _log(0, 10, 20, extra={"00000000000000000020.log": 0})
+    all_torn = {20: _cut(0)._replace(cut_bytes=120)}
 
-    start = decide_start(log, is_clean=False, with_kit=True)
+    assert _after_a_kit(log) == Work(segments=4, recovered_segments=1)
+    assert _after_a_kit(log, {20: _cut(50)}) == Work(segments=4, recovered_segments=1)
+    assert _after_a_kit(ends_empty) == Work(segments=3, recovered_segments=1)
+    assert _after_a_kit(log, all_torn) == Work(segments=3, recovered_segments=1)
 
-    assert (start.recovered, start.replayed) == ((20,), ())
+
+def test_what_a_kit_leaves_alone_is_recovered_as_ever() -> None:
+    swap = {"00000000000000000000.log.swap": 50}
+
+    for log in (
+        _log(0, 10, topic="__cluster_metadata"),
+        _log(0, 10, state=FolderState.STRAY),
+        _log(0, 10, state=FolderState.FUTURE),
+        _log(10, 20, log_start_offset=5),
+        _log(0, 10, 20, extra=swap, swap_end_offsets={0: 20}),
+    ):
+        assert _after_a_kit(log) == _UNTOUCHED
+    assert _after_a_kit(_log(0, 10), is_clean=True) == _UNTOUCHED
+    assert _after_a_kit(_log(0, 10), {0: _cut(50)}) == _UNTOUCHED
+    assert _after_a_kit(_log(0, 10), {10: _cut(50, DamageKind.OFFSET_OVERFLOW)}) == _UNTOUCHED
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The model of a start's time."""
 
+import math
 from itertools import permutations
 
 import pytest
@@ -15,6 +16,8 @@ _FREE = Costs(
     log_ms=0,
     open_ms=0,
     segment_ms={1: 0.0},
+    segment_cpu_ms=0,
+    hindrance=0,
     warm_up_ms=0,
     cores=64,
 )
@@ -58,7 +61,7 @@ def test_a_large_log_is_not_shared_out() -> None:
         ({"open_ms": 2.0}, Work(segments=500), 1),
         ({"segment_ms": {1: 4.0}}, Work(recovered_segments=250), 1),
         ({"log_ms": 7.0}, Work(), 0.007),
-        ({"warm_up_ms": 9.0}, Work(), 0.009),
+        ({"segment_cpu_ms": 3.0}, Work(recovered_segments=8, twice_segments=2), 0.03),
         ({"read_bytes_per_s": 1e9}, Work(recovered_bytes=10**9, replayed_bytes=10**9), 2),
     ],
 )
@@ -76,6 +79,25 @@ def test_what_the_disk_forces_is_shared_by_the_threads_and_cores_are_too() -> No
     assert _seconds(cpu, *four, threads=1) == pytest.approx(4)
     assert _seconds(cpu, *four, threads=2) == pytest.approx(2)
     assert _seconds(cpu, *four, threads=4) == pytest.approx(2)
+
+
+def test_threads_hinder_each_other_up_to_the_cores() -> None:
+    four = [Work(recovered_batches=1e6)] * 4
+    costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "hindrance": 0.5, "cores": 2})
+
+    assert _seconds(costs, *four, threads=1) == pytest.approx(4)
+    assert _seconds(costs, *four, threads=2) == pytest.approx(4 * 1.5 / 2)
+    assert _seconds(costs, *four, threads=4) == pytest.approx(4 * 1.5 * 2 / 4)
+
+
+def test_a_jvm_warms_up_in_its_first_work_whatever_the_threads() -> None:
+    costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "warm_up_ms": 800.0, "warm_up_span_ms": 500.0})
+    long, short = Work(recovered_batches=1e7), Work(recovered_batches=1e5)
+
+    assert _seconds(costs) == 0
+    assert _seconds(costs, long) == pytest.approx(10.8)
+    assert _seconds(costs, long, long, threads=2) == pytest.approx(10.8)
+    assert _seconds(costs, short) == pytest.approx(0.1 + 0.8 * (1 - math.exp(-0.2)))
 
 
 def test_costs_of_a_segment_lie_between_the_numbers_of_threads_that_were_measured() -> None:

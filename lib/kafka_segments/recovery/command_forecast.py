@@ -1,24 +1,41 @@
 """``recovery forecast``: what a start of a broker does, and how long it takes."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
+    ROOT,
     follow_links_option,
     output_option,
     run,
-    source_option,
     verbose_option,
 )
-from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
+from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command, complete_folder
+from kafka_segments.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions
 
 
 @click.command(cls=Command, may_spare_spark=("sources",))
-@source_option
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="A log directory, a folder of several, or one partition's folder; repeatable.",
+)
+@click.option(
+    "--warehouse",
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Root of the Delta tables that are asked, as the last build left them; no --source then.",
+)
 @click.option(
     "--broker-threads",
     "threads",
@@ -71,6 +88,7 @@ def forecast(**options: Any) -> None:
 def _forecast(
     *,
     sources: tuple[str, ...],
+    warehouse: str | None,
     threads: int | None,
     cores: int | None,
     check: str,
@@ -85,6 +103,10 @@ def _forecast(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
+    if bool(sources) == (warehouse is not None):
+        raise UsageError("give either --source, or --warehouse for what its last build found")
+    if warehouse is not None and (check == "full" or asked["is_cold"]):
+        raise UsageError("--check full and --cold read segments: give --source")
     if cores is not None:
         asked["cores"] = cores
     options = ForecastOptions(
@@ -93,5 +115,17 @@ def _forecast(
         is_full=check == "full",
         **asked,
     )
-    found = forecast_sources(options)
+    if warehouse is None:
+        found = forecast_sources(options)
+    else:
+        found = _of_tables(absolute_uri(warehouse), options)
     return FINDINGS if print_forecast(found, output, rows=rows) else DONE
+
+
+def _of_tables(warehouse: str, options: "ForecastOptions") -> "Forecast":
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.recovery.run_tables import forecast_tables  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
+    with spark_session("kafka-segments recovery forecast", root=ROOT) as spark, progress(spark):
+        return forecast_tables(spark, warehouse, options)

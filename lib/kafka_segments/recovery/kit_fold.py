@@ -20,9 +20,10 @@ from kafka_segments.index.rereading import producers_between, reaches
 from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.transactions import encode_transaction_index
+from kafka_segments.recovery.decide.cuts import TORN
 from kafka_segments.recovery.kit_manifest import Cut, LogKit, LogState, NewFile
 from kafka_segments.recovery.kit_plan import LogPlan
-from kafka_segments.recovery.kit_scan import TORN, ScannedSegment, put_into
+from kafka_segments.recovery.kit_scan import ScannedSegment, put_into
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.wire.names import (

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery, SegmentSummary
+from kafka_segments.recovery.decide.cuts import TORN
 from kafka_segments.recovery.kit_manifest import NewFile, SeenSegment
 from kafka_segments.recovery.torn_tail import Tail, read_tail
 from kafka_segments.segments.format_files import Around, Files, FormatFiles
@@ -14,9 +15,6 @@ from kafka_segments.storage.files import OpenSegment, first_line, open_segment, 
 from kafka_segments.storage.local_folder import mtime_ns_of
 from kafka_segments.wire.header_layout import MAGIC_V2
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
-
-TORN = (DamageKind.PARTIAL_BATCH, DamageKind.PREALLOCATED_TAIL, DamageKind.CORRUPT_BATCH)
-"""The kinds of damage that a torn write leaves, at the end of a log."""
 
 
 class ScannedSegment(NamedTuple):

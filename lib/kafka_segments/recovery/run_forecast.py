@@ -32,7 +32,7 @@ class ForecastOptions:
 
     Attributes:
         threads: Numbers of threads per log directory that are set side by side.
-        sources: URIs of log directories.
+        sources: URIs of log directories; none: tables are asked.
         is_full: Every segment that is recovered is read.
         is_killed: As if no log directory had ``.kafka_cleanshutdown``.
         is_cold: The page cache is empty, as after a start of the machine.
@@ -41,7 +41,7 @@ class ForecastOptions:
     """
 
     threads: tuple[int, ...]
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ()
     is_full: bool = False
     is_killed: bool = False
     is_cold: bool = False
@@ -83,7 +83,7 @@ def forecast_sources(options: ForecastOptions) -> Forecast:
         found = [replace(one, is_clean=False) for one in found]
     surveyed = [_survey(one, is_full=options.is_full) for one in found]
     dirs = [_facts(one, logs) for one, logs in zip(found, surveyed, strict=True)]
-    costs = _costs(options, [log.start for logs in surveyed for log in logs])
+    costs = costs_of(options, [log.start for logs in surveyed for log in logs])
     return Forecast(dirs, forecast_dirs(dirs, costs, threads=options.threads), costs)
 
 
@@ -94,8 +94,7 @@ def _survey(one: FoundLogDir, *, is_full: bool) -> list[Surveyed]:
     def survey(log: LogStart) -> Surveyed:
         if not hasattr(own, "surveyor"):
             own.surveyor = Surveyor(is_full=is_full)
-        kit = decide_start(log.log, is_clean=one.is_clean, with_kit=True)
-        surveyed: Surveyed = own.surveyor.survey(log, kit)
+        surveyed: Surveyed = own.surveyor.survey(log)
         return surveyed
 
     starts = [decide_start(log, is_clean=one.is_clean) for log in one.logs]
@@ -114,7 +113,8 @@ def _facts(one: FoundLogDir, logs: Sequence[Surveyed]) -> DirFacts:
     )
 
 
-def _costs(options: ForecastOptions, starts: Sequence[LogStart]) -> Costs:
+def costs_of(options: ForecastOptions, starts: Sequence[LogStart]) -> Costs:
+    """Return what the forecast goes by; ``starts``: logs whose files may be read."""
     costs = Costs(cores=options.cores)
     if options.calibrates_in is not None:
         costs = calibrate(options.calibrates_in, costs)

@@ -11,6 +11,7 @@ from kafka_segments.index.offset_index import decode_offset_index
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_findings
+from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Work
 from kafka_segments.storage.files import Place, first_line, open_segment, place, read_whole
@@ -48,8 +49,8 @@ class Surveyor:
         self._headers = SegmentRecoverer(RecoveryOptions(check_crc=False))
         self._checked = SegmentRecoverer(RecoveryOptions(is_load=True))
 
-    def survey(self, start: LogStart, kit: LogStart) -> Surveyed:
-        """Survey a log; ``kit`` is its start with a kit."""
+    def survey(self, start: LogStart) -> Surveyed:
+        """Survey a log."""
         folder = place(start.log.log_dir).child(start.log.folder)
         damaged: dict[int, DamagedSegment] = {}
         counts: dict[int, int] = {}
@@ -65,13 +66,9 @@ class Surveyor:
         except (OSError, FileChangedError, UnreadableObjectError) as error:
             problem = f"{start.log.folder}: {first_line(error)}"
         findings, start = decide_findings(start, damaged)
-        return Surveyed(
-            start,
-            _work(start, density, counts),
-            _work(kit, density, counts),
-            tuple(findings),
-            problem,
-        )
+        work = _work(start, density, counts)
+        with_kit = work_with_kit(start, work, damaged)
+        return Surveyed(start, work, with_kit, tuple(findings), problem)
 
     def _bases_read(self, start: LogStart) -> Sequence[int]:
         return start.recovered if self._is_full else start.recovered[-1:]

@@ -1,1 +1,1 @@
-"""What a start does with each log, and how long that takes: without files, tables and clock."""
+"""What a start does with each log, and how long that takes: without files and clock."""

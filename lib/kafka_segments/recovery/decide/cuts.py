@@ -17,13 +17,10 @@ from kafka_segments.broker_rules.startup import lost_by_a_cut
 from kafka_segments.index.segment import Damage, DamageKind
 from kafka_segments.recovery.decide.starts import LogStart
 
-_CUTS = (
-    DamageKind.PARTIAL_BATCH,
-    DamageKind.PREALLOCATED_TAIL,
-    DamageKind.CORRUPT_BATCH,
-    DamageKind.OFFSET_GOES_BACK,
-    DamageKind.BAD_MARKER,
-)
+TORN = (DamageKind.PARTIAL_BATCH, DamageKind.PREALLOCATED_TAIL, DamageKind.CORRUPT_BATCH)
+"""The kinds of damage that a torn write leaves, at the end of a log."""
+CUTS = (*TORN, DamageKind.OFFSET_GOES_BACK, DamageKind.BAD_MARKER)
+"""The kinds of damage at which a segment is cut."""
 
 
 class DamagedSegment(NamedTuple):
@@ -94,6 +91,6 @@ def decide_findings(
 
 
 def _consequence(found: DamagedSegment) -> str:
-    if found.damage.kind in _CUTS:
+    if found.damage.kind in CUTS:
         return "cut"
     return "split" if found.damage.kind == DamageKind.OFFSET_OVERFLOW else "refused"

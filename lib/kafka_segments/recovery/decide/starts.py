@@ -12,7 +12,8 @@
    the newest snapshot at or below, and from there on all batches up to the base offset. Without a
    snapshot it reads them from the log start offset on.
 6. With a recovery point at the log's end and all index files and snapshots in their place the
-   active segment is recovered all the same: it holds the recovery point.
+   active segment is recovered all the same: it holds the recovery point. An empty one costs next
+   to nothing, and so a kit leaves one (``decide.kits``).
 
 Source: LogLoader.load, recoverLog, recoverSegment; UnifiedLog.rebuildProducerState;
 LogManager.loadLogs; KafkaMetadataLog (4.3.1).
@@ -100,33 +101,27 @@ class LogStart(NamedTuple):
         return sum(self.sizes[base] for base in bases)
 
 
-def decide_start(log: FoundLog, *, is_clean: bool, with_kit: bool = False) -> LogStart:
+def decide_start(log: FoundLog, *, is_clean: bool) -> LogStart:
     """Say what a start does with a log.
 
     Args:
         log: the log as it lies there.
         is_clean: ``.kafka_cleanshutdown`` lies in its log directory.
-        with_kit: as if all index files and snapshots were in their places and the recovery point
-            were at the log's end (rule 6).
 
     Raises:
         KeyError: ``swap_end_offsets`` lacks a ``.log.swap`` that is to replace segments.
     """
-    logs = sorted(_offset(name) for name in log.files if name.endswith(LOG_SUFFIX))
-    recovery_point = (log.recovery_point or 0) if not log.is_metadata else 0
-    if with_kit and logs and not log.is_metadata:
-        recovery_point = logs[-1]
     plan = plan_startup(
         log.files,
         is_clean=is_clean and not log.is_metadata,
-        recovery_point=recovery_point,
+        recovery_point=0 if log.is_metadata else log.recovery_point or 0,
         log_start_offset=log.log_start_offset or 0,
         swap_end_offsets=log.swap_end_offsets,
     )
     unflushed = () if log.state == FolderState.DELETE else plan.recovered_second
     sizes = _sizes(log, plan)
     odd = {*plan.recovered_first, *log.refused_txn_indexes} & set(sizes)
-    lacking = () if with_kit else tuple(sorted(odd))
+    lacking = tuple(sorted(odd))
     first = min((*lacking, *unflushed), default=None)
     return LogStart(
         log,
@@ -134,7 +129,7 @@ def decide_start(log: FoundLog, *, is_clean: bool, with_kit: bool = False) -> Lo
         sizes,
         lacking,
         unflushed,
-        () if with_kit or first is None else _replayed(log, tuple(sizes), first),
+        () if first is None else _replayed(log, tuple(sizes), first),
         _full_indexes(log, tuple(sizes)),
         tuple(sorted(name for name in log.files if name.endswith(_LEFT_BEHIND))),
     )

@@ -9,12 +9,16 @@
    of several threads one after another, more or less: that cost is one by number of threads.
 4. A segment that is only opened costs little, and so does a batch that is read for the
    producers' state alone.
-5. Threads share the cores. What a start costs before the JVM has compiled its code comes on top.
+5. Threads share the cores, and are in each other's way before these are all busy: they change the
+   mappings of one process.
+6. A JVM begins by interpreting its code. What that costs comes on top, most of it in the first
+   second.
 
 Source: LogManager.loadLogs, LogLoader.load (4.3.1).
 """
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -48,7 +52,7 @@ class DirWork(NamedTuple):
 
 
 def _assumed() -> dict[int, float]:
-    return {1: 4.0}
+    return {1: 1.5, 2: 2.5, 4: 5.0}
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,12 @@ class Costs:
         replayed_batch_us: To read a batch for the producers' state alone.
         log_ms: To load a log, whatever is in it.
         open_ms: To open a segment.
-        segment_ms: To recover a segment, whatever is in it, by the number of threads that do so at
-            once on a disk; above the greatest number that is given it grows with the threads.
-        segment_cpu_ms: The part of it that is no disk's: what Kafka does around the files.
-        warm_up_ms: What a start costs more, until the JVM has compiled its code.
+        segment_ms: What the disk takes for a recovered segment, by the number of threads that
+            recover at once on it; above the greatest number given it grows with the threads.
+        segment_cpu_ms: What Kafka does for it around the files, whatever is in it.
+        hindrance: By how much, as a share, each further thread slows the others.
+        warm_up_ms: What a long start costs more, until the JVM has compiled its code.
+        warm_up_span_ms: Of a start's work, how much that goes with, but for a share of 1 / e.
         read_bytes_per_s: What the disk reads; None: the files lie in the page cache.
         cores: Of the machine.
         error: By how much, as a share of it, a forecast may be wrong.
@@ -72,13 +78,15 @@ class Costs:
     """
 
     batch_us: float = 1.3
-    byte_ns: float = 0.2
+    byte_ns: float = 0.5
     replayed_batch_us: float = 1.0
     log_ms: float = 8.0
     open_ms: float = 0.3
     segment_ms: Mapping[int, float] = field(default_factory=_assumed)
-    segment_cpu_ms: float = 2.0
-    warm_up_ms: float = 900.0
+    segment_cpu_ms: float = 3.6
+    hindrance: float = 0.22
+    warm_up_ms: float = 800.0
+    warm_up_span_ms: float = 500.0
     read_bytes_per_s: float | None = None
     cores: int = 4
     error: float = 0.8
@@ -94,6 +102,16 @@ class Costs:
         share = (threads - below) / (above - below)
         return self.segment_ms[below] * (1 - share) + self.segment_ms[above] * share
 
+    def slower(self, threads: float) -> float:
+        """Return how many times as long a thread takes where so many are at work, in all."""
+        beside = max(0.0, min(threads, self.cores) - 1)
+        return (1 + self.hindrance * beside) * max(1.0, threads / self.cores)
+
+    def warm_up_seconds(self, seconds: float) -> float:
+        """Return what a start of so many seconds costs more, as its JVM is a new one."""
+        done = 1 - math.exp(-seconds * 1e3 / self.warm_up_span_ms) if self.warm_up_ms else 0.0
+        return self.warm_up_ms / 1e3 * done
+
 
 def seconds_of_start(dirs: Sequence[DirWork], costs: Costs, *, threads: int) -> dict[str, float]:
     """Return how long each log directory of a broker takes; the broker takes the longest.
@@ -106,13 +124,13 @@ def seconds_of_start(dirs: Sequence[DirWork], costs: Costs, *, threads: int) -> 
         alone = [_seconds_of_log(work, costs, at_once=1, slower=1) for work in logs]
         last = makespan(alone, threads=threads)
         at_once[log_dir] = sum(alone) / last if last else 0.0
-    slower = max(1.0, sum(at_once.values()) / costs.cores)
+    slower = costs.slower(sum(at_once.values()))
     found = {}
     for log_dir, logs in dirs:
         here = at_once[log_dir]
         seconds = [_seconds_of_log(work, costs, at_once=here, slower=slower) for work in logs]
-        warm_up = costs.warm_up_ms / 1e3 * slower if logs else 0.0
-        found[log_dir] = makespan(seconds, threads=threads) + warm_up
+        last = makespan(seconds, threads=threads)
+        found[log_dir] = last + costs.warm_up_seconds(last)
     return found
 
 
@@ -127,14 +145,15 @@ def makespan(seconds: Sequence[float], *, threads: int) -> float:
 def _seconds_of_log(work: Work, costs: Costs, *, at_once: float, slower: float) -> float:
     """Return how long a thread is at a log, with so many at work on its disk.
 
-    ``slower``: how many threads share a core.
+    ``slower``: how many times as long it takes as alone on the machine.
     """
     micros = (work.recovered_batches + work.twice_batches) * costs.batch_us
     micros += work.replayed_batches * costs.replayed_batch_us
     micros += (work.recovered_bytes + work.twice_bytes) * costs.byte_ns / 1e3
     micros += (costs.log_ms + work.segments * costs.open_ms) * 1e3
-    seconds = slower * micros / 1e6
     passes = work.recovered_segments + work.twice_segments
+    micros += passes * costs.segment_cpu_ms * 1e3
+    seconds = slower * micros / 1e6
     seconds += passes * costs.segment_ms_at(max(1.0, at_once)) / 1e3
     if costs.read_bytes_per_s:
         read = work.recovered_bytes + work.replayed_bytes

@@ -1,0 +1,212 @@
+"""Hold `recovery forecast` against the starts of a real broker that was killed under load.
+
+    python benchmarks/forecasts.py /data/scratch --seeds 18 20 21 --threads 1 4
+
+For each seed a load is drawn and written, and the broker killed with SIGKILL meanwhile. For each
+number of threads a start on a copy is forecast with `--calibrate`, and then made. Prints a line
+each: seconds that the broker logs (`Loaded … logs in … ms`), seconds forecast, and how many cores
+other processes took meanwhile: a forecast is of a machine that does nothing else.
+`--load-only` writes the loads, to measure them later when the machine is quiet.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from kafka_clients import producer  # noqa: E402
+from kafka_segments.recovery.decide.forecasts import DirForecast  # noqa: E402
+from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: E402
+from killed_broker import KilledBroker, start_copy  # noqa: E402
+
+_HOUR_MS = 3_600_000
+_TRANSACTIONS = 20
+_LOADED = re.compile(r"Loaded \d+ logs in (\d+)ms")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LONGEST_START_SECONDS = 300
+
+
+class Load(NamedTuple):
+    """What is written; sizes in bytes. ``transactional`` is a share, ``idle`` counts empty logs."""
+
+    partitions: int
+    segment: int
+    batch: int
+    written: int
+    transactional: float
+    idle: int
+    record: int
+
+
+class Timed(NamedTuple):
+    """How long a start took to load logs, and how many cores other processes had meanwhile."""
+
+    seconds: float
+    others: float
+
+
+def main() -> None:
+    """Measure as the arguments say."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    arguments.add_argument("--threads", type=int, nargs="+", default=[1, 4])
+    arguments.add_argument("--load-only", action="store_true")
+    given = arguments.parse_args()
+    for seed in given.seeds:
+        disk = given.folder / str(seed)
+        if not (disk / "written").exists():
+            kill_under(draw(seed), disk, seed)
+        for threads in () if given.load_only else given.threads:
+            row, timed = measure(disk / "logs", given.folder / "copy", threads)
+            told = (
+                f"{row.recovered_segments} segments, {row.recovered_bytes / 1e9:.2f} GB,"
+                f" {row.recovered_batches} batches, {row.logs} logs"
+            )
+            print(
+                f"seed {seed}: {told}; {threads} threads: {timed.seconds:.2f} s, forecast"
+                f" {row.seconds:.2f} s, {row.seconds / timed.seconds:.2f} of it; others had"
+                f" {timed.others:.1f} cores",
+                flush=True,
+            )
+
+
+def draw(seed: int) -> Load:
+    """Draw a load of up to 1.5 GB."""
+    chance = random.Random(seed)
+    segment = chance.choice([1, 1, 2, 4, 8]) << 20
+    segments = chance.randint(300, 1500)
+    return Load(
+        partitions=chance.randint(3, 12),
+        segment=segment,
+        batch=chance.choice([2000, 4000, 16_000, 64_000]),
+        written=min(segments * segment, 1_500_000_000),
+        transactional=chance.choice([0.0, 0.3, 0.6]),
+        idle=chance.choice([0, 10, 50]),
+        record=chance.choice([1000, 1000, 1900]),
+    )
+
+
+def kill_under(load: Load, disk: Path, seed: int) -> None:
+    """Start a broker, write the load, and kill it while the last of it is on its way."""
+    shutil.rmtree(disk, ignore_errors=True)
+    broker = KilledBroker(
+        disk,
+        log_segment_bytes=load.segment,
+        log_flush_offset_checkpoint_interval_ms=_HOUR_MS,
+        log_initial_task_delay_ms=_HOUR_MS,
+    )
+    topics = {"plain": load.partitions, "held": load.partitions, "idle": load.idle}
+    with broker:
+        broker.start_broker()
+        broker.create({topic: count for topic, count in topics.items() if count})
+        write(broker.bootstrap, load, random.Random(seed))
+    (disk / "written").touch()
+    print(f"seed {seed}: {load}", flush=True)
+
+
+def write(bootstrap: str, load: Load, chance: random.Random) -> None:
+    """Write the records, by a plain and a transactional producer."""
+    plain, held = (
+        producer(
+            bootstrap,
+            linger_ms=20,
+            batch_size=load.batch,
+            queue_buffering_max_kbytes=200_000,
+            transaction_timeout_ms=600_000,
+            **own,
+        )
+        for own in ({"acks": 1}, {"transactional_id": "x"})
+    )
+    held.init_transactions(60)
+    held.begin_transaction()
+    values = [chance.randbytes(load.record) for _ in range(64)]
+    count = load.written // load.record
+    ends = max(count // _TRANSACTIONS, 1)
+    for number in range(count):
+        is_held = chance.random() < load.transactional
+        sender, topic = (held, "held") if is_held else (plain, "plain")
+        while True:
+            try:
+                partition = chance.randrange(load.partitions)
+                sender.produce(topic, values[number % 64], partition=partition)
+                break
+            except BufferError:
+                sender.poll(0.05)
+        if number % 500 == 0:
+            plain.poll(0)
+            held.poll(0)
+        if number % ends == ends - 1 and number < count - ends // 2:
+            held.flush(120)
+            is_third = number // ends % 3 == 0
+            (held.abort_transaction if is_third else held.commit_transaction)(60)
+            held.begin_transaction()
+        if number == count * 49 // 50:
+            plain.flush(120)
+
+
+def measure(log_dir: Path, copy: Path, threads: int) -> tuple[DirForecast, Timed]:
+    """Forecast a start on a copy, and make it."""
+    shutil.rmtree(copy, ignore_errors=True)
+    broker = start_copy(log_dir, copy, num_recovery_threads_per_data_dir=threads)
+    os.sync()
+    forecast = forecast_sources(
+        ForecastOptions(threads=(threads,), sources=(str(broker.log_dir),), calibrates_in=copy)
+    )
+    timed = timed_start(broker)
+    shutil.rmtree(copy)
+    return next(row for row in forecast.rows if not row.with_kit), timed
+
+
+def timed_start(broker: KilledBroker) -> Timed:
+    """Start a broker, and kill it once its logs are loaded."""
+    broker.start()
+    assert broker._process is not None
+    pid = broker._process.pid
+
+    def start() -> None:
+        with contextlib.suppress(Exception):  # it is killed before it answers
+            broker.start_broker()
+
+    threading.Thread(target=start, daemon=True).start()
+    began: tuple[float, float] | None = None
+    end = time.monotonic() + _LONGEST_START_SECONDS
+    while time.monotonic() < end:
+        text = broker.log_file.read_text() if broker.log_file.exists() else ""
+        if began is None and "Recovering unflushed" in text:
+            began = time.monotonic(), others_seconds(pid)
+        if found := _LOADED.search(text):
+            break
+        time.sleep(0.1)
+    else:
+        raise TimeoutError(text[-2000:])
+    since, before = began or (time.monotonic(), 0.0)
+    others = (others_seconds(pid) - before) / max(time.monotonic() - since, 0.1)
+    broker._process.kill()
+    broker._process.wait()
+    broker._process = None
+    return Timed(int(found[1]) / 1000, others)
+
+
+def others_seconds(pid: int) -> float:
+    """Return the CPU seconds of all processes but one, since the machine's start."""
+    user, nice, system, _, _, *interrupts = map(
+        int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    )
+    own = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    busy = user + nice + system + sum(interrupts) - int(own[11]) - int(own[12])
+    return busy / _TICKS
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Start a killed broker with a recovery kit and without one, side by side on one disk.
+
+    python benchmarks/kits.py /data/scratch --gigabytes 8 --segments 2000 --kills 3
+
+A real broker is loaded in as many parts, half of it by transactions, and killed after each. Each
+time it starts again on a copy after `recovery kit` and `apply`, and on its own disk without. What
+it answers is compared: offsets by time, producers, leader epochs, and after the last kill every
+record by both isolation levels. Then the one with a kit goes on: it produces, compacts and
+deletes, stops cleanly, is killed once more, and produces again. Prints a line for each figure.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from confluent_kafka import Consumer, TopicPartition  # noqa: E402
+from confluent_kafka.admin import AdminClient  # noqa: E402
+
+from crashed_broker import START_MS, crash, errors, load, recovered, started  # noqa: E402
+from kafka_broker import KafkaBroker  # noqa: E402
+from kafka_clients import WAIT_SECONDS, producer  # noqa: E402
+
+TOPICS = [f"orders{number}" for number in range(8)]
+_LOADED = re.compile(r"Loaded (\d+) logs in (\d+)ms")
+_LOAD_OF_LOG = re.compile(r"Completed load of Log\(.* in (\d+)ms \(")
+_ASKED = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *(str(START_MS + 1000 * i) for i in range(9))]
+_AT_ONCE = 10_000
+_HOUR_MS = 3_600_000
+
+
+def main() -> None:
+    """Run as the arguments say."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--gigabytes", type=float, default=8)
+    arguments.add_argument("--segments", type=int, default=2000)
+    arguments.add_argument("--kills", type=int, default=3)
+    arguments.add_argument("--threads", type=int, default=2, help="of the broker's recovery")
+    given = arguments.parse_args()
+    segment_bytes = int(given.gigabytes * 1e9 / given.segments)
+    settings: dict[str, Any] = {
+        "log_segment_bytes": max(segment_bytes, 1 << 20),
+        "log_flush_offset_checkpoint_interval_ms": _HOUR_MS,
+        "log_initial_task_delay_ms": _HOUR_MS,
+        "num_recovery_threads_per_data_dir": given.threads,
+    }
+    part = round(given.gigabytes * 1e3 / len(TOPICS) / given.kills)
+    disk, ours, kit = (given.folder / name for name in ("disk", "ours", "kit"))
+    for number in range(given.kills):
+        shutil.rmtree(ours, ignore_errors=True)
+        shutil.rmtree(kit, ignore_errors=True)
+        if number == 0:
+            crash(disk, dict.fromkeys(TOPICS, part), **settings)
+        link_copy(disk / "logs", ours / "logs")
+        is_last = number == given.kills - 1
+        print(f"kill {number + 1}: {size_of(disk / 'logs')}")
+        make_and_apply(ours / "logs", kit)
+        with_kit, kit_ms = answers_of(ours, settings, reads=is_last)
+        without, ms = answers_of(
+            disk, settings, reads=is_last, then=None if is_last else part_of(part)
+        )
+        print(f"  {ms / kit_ms:.1f} times as long without a kit")
+        compare(without, with_kit)
+    shutil.rmtree(disk)
+    go_on(ours, settings)
+
+
+def part_of(megabytes: int) -> Callable[[KafkaBroker], None]:
+    """Return what loads another part."""
+    return lambda broker: load(broker, dict.fromkeys(TOPICS, megabytes))
+
+
+def link_copy(source: Path, target: Path) -> None:
+    """Copy a log directory; but for the last segment of a log, which a start may cut, by links."""
+    target.mkdir(parents=True)
+    for path in sorted(source.rglob("*")):
+        copy = target / path.relative_to(source)
+        if path.is_dir():
+            copy.mkdir(parents=True)
+        elif path.suffix == ".log" and path != max(path.parent.glob("*.log")):
+            os.link(path, copy)
+        else:
+            subprocess.run(["cp", "--preserve=all", "--sparse=always", path, copy], check=True)
+    os.sync()
+
+
+def size_of(log_dir: Path) -> str:
+    """Say how many segments and bytes there are."""
+    sizes = [path.stat().st_size for path in log_dir.rglob("*.log")]
+    return f"{len(sizes)} segments, {sum(sizes) / 1e9:.2f} GB"
+
+
+def make_and_apply(log_dir: Path, kit: Path) -> None:
+    """Make a kit and apply it; print what each took."""
+    for words in (("kit", "--source", log_dir, "--out", kit), ("apply", kit, "--execute")):
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        program = [sys.executable, "-m", "kafka_segments", "recovery", *map(str, words)]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        taken = time.perf_counter() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        said = " | ".join(done.stderr.splitlines())
+        print(f"  recovery {words[0]}: {taken:.1f} s, {cpu:.1f} s of CPU, {said}", flush=True)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(done.stderr)
+
+
+def answers_of(
+    folder: Path,
+    settings: Mapping[str, Any],
+    *,
+    reads: bool,
+    then: Callable[[KafkaBroker], None] | None = None,
+) -> tuple[dict[str, Any], int]:
+    """Start a broker, print how long its logs took, ask it, do something more, and kill it.
+
+    Return its answers, and the ms that its logs took.
+    """
+    (folder / "server.log").unlink(missing_ok=True)
+    with started(folder, **settings) as broker:
+        text = broker.log_file.read_text()
+        found = _LOADED.search(text)
+        assert found is not None
+        read = {topic: len(bases) for topic, bases in recovered(broker).items()}
+        of_logs = sum(map(int, _LOAD_OF_LOG.findall(text)))
+        print(
+            f"  {folder.name}: loaded {found[1]} logs in {found[2]} ms, {of_logs} ms over the logs,"
+            f" {sum(read.values()) - read.get('__cluster_metadata', 0)} segments recovered",
+            flush=True,
+        )
+        answers: dict[str, Any] = {
+            "offsets": broker.list_offsets({f"{topic}-0": _ASKED for topic in TOPICS})
+        }
+        for topic in TOPICS:
+            answers[f"producers of {topic}"] = broker.producers(f"{topic}-0")
+            epochs = broker.log_dir / f"{topic}-0" / "leader-epoch-checkpoint"
+            answers[f"epochs of {topic}"] = epochs.read_text().splitlines()[2:]
+            for level in ("read_uncommitted", "read_committed") if reads else ():
+                answers[f"{topic} {level}"] = digest(broker, topic, level)
+        if then is not None:
+            then(broker)
+        return answers, int(found[2])
+
+
+def digest(broker: KafkaBroker, topic: str, isolation: str) -> tuple[int, int, str]:
+    """Read a topic's partition; return the records, the last position, a digest of all of it."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "fetch.max.bytes": 50_000_000,
+            "max.partition.fetch.bytes": 20_000_000,
+        }
+    )
+    reader.assign([TopicPartition(topic, 0, 0)])
+    seen, count, position, is_end = hashlib.blake2b(), 0, -1, False
+    while not is_end:
+        for message in reader.consume(_AT_ONCE, timeout=1):
+            if message.error() is not None:
+                is_end, position = True, message.offset()
+                break
+            seen.update(b"%d %d " % (message.offset(), message.timestamp()[1]))
+            seen.update(message.key() or b"")
+            seen.update(message.value() or b"")
+            count += 1
+    reader.close()
+    return count, position, seen.hexdigest()
+
+
+def compare(without: Mapping[str, Any], with_kit: Mapping[str, Any]) -> None:
+    """Print whether all answers are equal.
+
+    Raises:
+        AssertionError: some are not.
+    """
+    differ = [name for name, answer in without.items() if with_kit[name] != answer]
+    records = sum(answer[0] for name, answer in without.items() if name.endswith("_uncommitted"))
+    print(f"  {len(without)} answers, {records} records read: {differ or 'equal'}")
+    assert not differ, [(without[name], with_kit[name]) for name in differ[:2]]
+
+
+def go_on(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Produce, compact and delete on the disk with a kit; stop cleanly, kill, produce again."""
+    cleaning = {
+        **settings,
+        "log_initial_task_delay_ms": 1000,
+        "log_cleaner_enable": "true",
+        "log_cleaner_min_cleanable_ratio": 0.01,
+        "log_cleaner_backoff_ms": 500,
+        "log_retention_check_interval_ms": 1000,
+        "log_segment_delete_delay_ms": 500,
+    }
+    for number, ending in enumerate(("stopped cleanly", "killed", "at the end")):
+        (folder / "server.log").unlink(missing_ok=True)
+        with started(folder, **cleaning) as broker:
+            produced = [produce(broker, topic) for topic in TOPICS]
+            if number == 0:
+                compact_and_delete(broker)
+            wrong = errors(broker)
+            print(f"  {ending}: produced to {len(produced)} topics, errors: {wrong or 'none'}")
+            assert not wrong
+            if number == 0:
+                broker.stop_broker()
+
+
+def produce(broker: KafkaBroker, topic: str) -> None:
+    """Produce in a transaction, which ends the one that is open."""
+    sender = producer(broker.bootstrap, transactional_id="t0")
+    sender.init_transactions(WAIT_SECONDS)
+    sender.begin_transaction()
+    for number in range(100):
+        sender.produce(topic, b"more", key=b"%d" % (number % 10), partition=0)
+    sender.commit_transaction(WAIT_SECONDS)
+
+
+def compact_and_delete(broker: KafkaBroker) -> None:
+    """Compact one topic and delete most of another's segments; wait until both are seen."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    configs = {
+        TOPICS[0]: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
+        TOPICS[1]: {"retention.bytes": str(50_000_000)},
+    }
+    alter(admin, configs)
+    for topic, what in ((TOPICS[0], "compacted"), (TOPICS[1], "deleted")):
+        before = sorted((broker.log_dir / f"{topic}-0").glob("*.log"))
+        first = {path.name: path.stat().st_ino for path in before}
+        end = time.monotonic() + 120
+
+        def is_done(topic: str = topic, first: Mapping[str, int] = first) -> bool:
+            found = (broker.log_dir / f"{topic}-0").glob("*.log")
+            now = {path.name: path.stat().st_ino for path in found}
+            return len(now) < len(first) or any(first.get(name) != now[name] for name in now)
+
+        while not is_done() and time.monotonic() < end:
+            time.sleep(0.5)
+        time.sleep(3)
+        after = len(list((broker.log_dir / f"{topic}-0").glob("*.log")))
+        print(f"  {topic} {what}: {len(before)} segments, {after} left; done: {is_done()}")
+        assert is_done()
+
+
+def alter(admin: AdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
+    """Set configs of topics."""
+    from confluent_kafka.admin import (  # noqa: PLC0415
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        ResourceType,
+    )
+
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in wanted.items()
+            ],
+        )
+        for topic, wanted in configs.items()
+    ]
+    for future in admin.incremental_alter_configs(resources).values():
+        future.result(60)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What a start does with the logs of a warehouse, as its last build found them."""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.recovery.decide.cuts import CUTS, TORN
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.wire.names import METADATA_TOPIC, FolderState
+
+_OF_SEGMENTS = (
+    *("base_offset", "size_bytes", "batch_count", "valid_bytes", "truncated_bytes", "damage"),
+)
+
+
+def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
+    """Return a row for each log: what a start recovers of it.
+
+    The rules are those of ``decide.starts``, ``decide.cuts`` and ``decide.kits``. Index files and
+    snapshots are taken to be in their places, as the tables do not tell of them.
+
+    Needs: rows of ``segments`` that are there; ``logs`` and ``log_dirs``: rows of these tables.
+    Gives: the keys of a log, path, folder_state, recovery_point, is_clean, problem (of its log
+        directory), segments, first_recovered_offset, of what is recovered segments, bytes and
+        batches (``recovered_…``), is_left_alone (by a kit), and ends_empty.
+    """
+    dirs = log_dirs.select(
+        *LOG_KEYS[:3],
+        F.col("was_clean_shutdown").alias("is_clean"),
+        F.col("problem"),
+    )
+    noted = logs.select(*LOG_KEYS, "path", "folder_state", "recovery_point", "log_start_offset")
+
+    def transform(segments: DataFrame) -> DataFrame:
+        of_logs = (
+            segments.select(*LOG_KEYS, *_OF_SEGMENTS)
+            .join(noted, list(LOG_KEYS))
+            .join(F.broadcast(dirs), list(LOG_KEYS[:3]), how="left")
+        )
+        return (
+            of_logs.withColumn("is_clean", F.coalesce("is_clean", F.lit(False)))
+            .transform(_with_recovered)
+            .groupBy(*LOG_KEYS)
+            .agg(
+                *map(_first, ("path", "folder_state", "recovery_point", "is_clean", "problem")),
+                F.count("*").alias("segments"),
+                F.min(F.when(F.col("_read"), F.col("base_offset"))).alias("first_recovered_offset"),
+                F.count_if("_read").alias("recovered_segments"),
+                _total("size_bytes"),
+                _total("batch_count"),
+                (_is_unlike_live() | F.bool_or(_is_no_torn_tail())).alias("is_left_alone"),
+                F.max_by(F.coalesce("valid_bytes", "size_bytes"), "base_offset")
+                .eqNullSafe(0)
+                .alias("ends_empty"),
+            )
+        )
+
+    return transform
+
+
+def _with_recovered(segments: DataFrame) -> DataFrame:
+    """Add ``_read``: a start recovers the segment."""
+    whole_log = Window.partitionBy(*LOG_KEYS).rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    base, is_metadata = F.col("base_offset"), F.col("topic") == METADATA_TOPIC
+    point = F.when(is_metadata, 0).otherwise(F.coalesce("recovery_point", F.lit(0)))
+    floor = F.coalesce(F.max(F.when(base <= point, base)).over(whole_log), point)
+    is_unflushed = (is_metadata | ~F.col("is_clean")) & (base >= floor)
+    cuts = F.col("damage.kind").isin(*CUTS) & (F.col("truncated_bytes") > 0)
+    first_cut = F.min(F.when(F.col("_unflushed") & cuts, base)).over(whole_log)
+    last = F.max(base).over(whole_log)
+    return segments.withColumns({"_unflushed": is_unflushed, "_last": last}).withColumn(
+        "_read", F.col("_unflushed") & F.coalesce(base <= first_cut, F.lit(True))
+    )
+
+
+def _first(column: str) -> Column:
+    return F.first(column).alias(column)
+
+
+def _total(column: str) -> Column:
+    total = F.sum(F.when(F.col("_read"), F.col(column)))
+    return F.coalesce(total, F.lit(0)).alias(f"recovered_{_SHORT[column]}")
+
+
+_SHORT = {"size_bytes": "bytes", "batch_count": "batches"}
+
+
+def _is_unlike_live() -> Column:
+    """Tell whether a log is none that a kit takes, by its name, folder and log start offset."""
+    start = F.first(F.coalesce("log_start_offset", F.lit(0)))
+    rules = (
+        F.first("topic") == METADATA_TOPIC,
+        F.first("folder_state") != FolderState.LIVE.value,
+        (start > 0) & (start < F.min("base_offset")),
+    )
+    return reduce(Column.__or__, rules)
+
+
+def _is_no_torn_tail() -> Column:
+    """Tell whether a segment that a start reads is damaged by more than a torn tail."""
+    is_torn = F.col("damage.kind").isin(*TORN) & (F.col("base_offset") == F.col("_last"))
+    return F.col("_unflushed") & F.col("damage").isNotNull() & ~is_torn

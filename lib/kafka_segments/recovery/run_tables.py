@@ -1,0 +1,78 @@
+"""Forecast what a start does from the tables of a build: of last night's snapshot, say."""
+
+from itertools import groupby
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.recovery.decide.forecasts import DirFacts, LogForecast, forecast_dirs
+from kafka_segments.recovery.decide.tables import decide_logs
+from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, costs_of
+from kafka_segments.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.wire.names import METADATA_TOPIC
+
+
+def forecast_tables(spark: SparkSession, warehouse: str, options: ForecastOptions) -> Forecast:
+    """Forecast the start of the brokers in a warehouse; a row a log comes to the driver.
+
+    Raises:
+        UsageError: the warehouse lacks the tables of a build; or as ``calibrate``.
+    """
+    tables = Warehouse(spark, warehouse)
+    log_dirs = tables.read(LOG_DIRS)
+    if options.is_killed:
+        log_dirs = log_dirs.withColumn("was_clean_shutdown", F.lit(False))
+    segments = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    for column, value in (("cluster", options.cluster), ("broker_id", options.broker_id)):
+        if value is not None:
+            segments = segments.where(F.col(column) == value)
+    decided = segments.transform(decide_logs(tables.read(LOGS), log_dirs))
+    dirs = dirs_of(decided.orderBy("cluster", "broker_id", "log_dir", "topic", "partition"))
+    costs = costs_of(options, [])
+    return Forecast(dirs, forecast_dirs(dirs, costs, threads=options.threads), costs)
+
+
+def dirs_of(decided: DataFrame) -> list[DirFacts]:
+    """Return the log directories of rows of ``decide_logs``, in their order."""
+    rows = decided.collect()
+    return [
+        _facts(*key, list(of_dir))
+        for key, of_dir in groupby(rows, lambda row: (row.cluster, row.broker_id, row.log_dir))
+    ]
+
+
+def _facts(cluster: str, broker_id: int, log_dir: str, rows: list[Row]) -> DirFacts:
+    problem = rows[0]["problem"]
+    return DirFacts(
+        cluster,
+        broker_id,
+        log_dir,
+        rows[0]["is_clean"],
+        [_log(row) for row in rows],
+        () if problem is None else (problem,),
+    )
+
+
+def _log(row: Row) -> LogForecast:
+    work = Work(
+        row["segments"],
+        row["recovered_segments"],
+        row["recovered_bytes"],
+        row["recovered_batches"],
+    )
+    keeps = row["is_left_alone"] or not work.recovered_segments
+    with_kit = Work(row["segments"] + (not row["ends_empty"]), 1)
+    return LogForecast(
+        row["log_dir"],
+        row["path"].rpartition("/")[2],
+        row["topic"],
+        row["partition"],
+        row["folder_state"],
+        row["topic"] == METADATA_TOPIC,
+        row["recovery_point"],
+        row["first_recovered_offset"],
+        work,
+        work if keeps else with_kit,
+    )
