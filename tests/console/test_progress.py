@@ -9,7 +9,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkStageInfo
 
-from kafka_segments.console.output import ReadingStage, Work, progress, size_text
+from kafka_segments.console.bar import ReadingStage, Work
+from kafka_segments.console.output import progress, size_text
 from kafka_segments.spark.packing import Load
 
 GIB = 1024**3

@@ -12,12 +12,12 @@ from kafka_segments.console.options import (
     ROOT,
     clock,
     follow_links_option,
+    load_settings,
     run,
     shared_options,
     source_option,
 )
 from kafka_segments.console.strict_options import Command
-from kafka_segments.settings import Settings
 
 
 @click.command(cls=Command)
@@ -55,7 +55,7 @@ def _forensics(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    settings = Settings.load(conf, pairs)
+    settings = load_settings(conf, pairs)
     asked = ForensicsOptions(
         sources=tuple(map(absolute_uri, sources)),
         now_ms=clock() if now_ms is None else now_ms,
