@@ -37,6 +37,10 @@ class Work:
         """
         self.bytes, self.tasks, self.bytes_read = load.bytes, tasks, 0
 
+    def reads_here(self, size_bytes: int) -> None:
+        """Note how much this process reads itself; it tells by ``has_read`` how far it is."""
+        self.bytes, self.tasks, self.bytes_read = size_bytes, 0, 0
+
     def has_read(self, size_bytes: int) -> None:
         """Note that this process has read so many bytes more."""
         self.bytes_read += size_bytes

@@ -137,6 +137,7 @@ def _kit(
     moment = clock() if now_ms is None else now_ms
     if engine == "spark":
         require_java()
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.kit_listing import plan_kit  # noqa: PLC0415
     from kafka_segments.recovery.kit_run import (  # noqa: PLC0415
         is_quicker_in_threads,
@@ -154,8 +155,11 @@ def _kit(
         engine == "auto" and not is_quicker_in_threads(work.read_bytes, at_once)
     ):
         return _kit_on_spark(work, options, moment, output)
-    kits = make_kit(work, options, read_in_threads(at_once), made_ms=moment)
-    return print_kit(kits, work, output, by=f"{at_once} threads of this process")
+    with progress(None) as told:
+        told.reads_here(work.read_bytes)
+        read = read_in_threads(at_once, told.has_read)
+        kits = make_kit(work, options, read, made_ms=moment)
+        return print_kit(kits, work, output, by=f"{at_once} threads of this process")
 
 
 def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: str) -> int:

@@ -61,6 +61,18 @@ def read_small_files(uri: str, *, most_bytes: int, most_files: int) -> SmallTabl
     return SmallTable(found.schema, files)
 
 
+def file_totals(uri: str) -> tuple[int, int] | None:
+    """Return the number of files of the last version of the table at a URI, and their bytes.
+
+    None: there is no table, or only Spark can tell.
+    """
+    try:
+        found = _snapshot(place(uri).child("_delta_log"), most_log_bytes=_MOST_LOG_BYTES)
+    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+        return None
+    return None if found is None else (len(found.added), sum(add["size"] for add in found.added))
+
+
 def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
     size_bytes: int = sum(add["size"] for add in snapshot.added)
     return size_bytes <= most_bytes
