@@ -1,5 +1,6 @@
 """``forensics``: what is wrong with the timestamps of producers."""
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ def _forensics(
     from kafka_segments.forensics import report  # noqa: PLC0415
     from kafka_segments.forensics.decide import Admission  # noqa: PLC0415
     from kafka_segments.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415
+    from kafka_segments.sources.little import hold_little  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -67,6 +70,11 @@ def _forensics(
         follow_links=follow_links,
     )
     print_found = report.print_refused if refused else report.print_forensics
-    with spark_session("kafka-segments forensics", root=ROOT) as spark, progress(spark):
+    is_little = hold_little(asked.sources, follow_links=follow_links)
+    with (
+        spark_session("kafka-segments forensics", root=ROOT) as spark,
+        few_rows(spark) if is_little else nullcontext(),
+        progress(spark),
+    ):
         found = print_found(run_forensics(spark, asked), output)
     return FINDINGS if found else DONE
