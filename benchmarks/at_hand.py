@@ -29,17 +29,17 @@ with spark_session("bench", root=Path({root!r})) as spark:
 
 def bench_at_hand(*, quick: bool) -> Section:
     """Run each verb on the sample segments, cold and warm, beside Spark doing next to nothing."""
-    section = Section("At hand: each verb on 24 segments")
+    section, count = Section("At hand: each verb on 24 segments"), 1 if quick else _ROUNDS
     section.lines += [
         "The repository's sample of 24 segments. *Cold*: in a process of its own, from the shell's"
         " prompt back to it, with the archive of classes. *Of bare*: as a multiple of a bare"
         " session, which starts, counts one Delta table and stops. *Warm*: in a session that has"
         " run the verb before, with the Spark jobs and SQL executions of that run. The quickest of"
-        f" {_ROUNDS} each.",
+        f" {count} each.",
         "",
     ]
     make_class_archive(ROOT)
-    rounds = range(1 if quick else _ROUNDS)
+    rounds = range(count)
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         with tarfile.open(ROOT / "tests" / "golden" / "broker.tar.xz") as sample:

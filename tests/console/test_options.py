@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from kafka_segments.cli import cli
@@ -79,6 +80,30 @@ def test_a_moment_that_no_timestamp_column_holds_is_refused():
         "Error: Invalid value for '--now-ms': 253402300800000 lies after the year 9999: ms"
         " since 1970 expected, up to 253402300799999 (9999-12-31 23:59:59.999 UTC)"
     )
+
+
+PLACES = [found for found in ALL if found[2].metavar in ("DIR", "FILE", "URI")]
+
+
+@pytest.mark.parametrize(("command", "names", "option"), PLACES, ids=_id)
+def test_a_shell_completes_what_is_a_path(command, names, option):
+    found = ShellComplete(cli, {}, "kafka-segments", "").get_completions(
+        [*names, option.opts[0]], ""
+    )
+
+    assert [item.type for item in found] == ["file" if option.metavar == "FILE" else "dir"]
+
+
+VERBS = [found[:2] for found in ALL if found[2].name == "verbose"]
+
+
+@pytest.mark.parametrize(("command", "names"), VERBS, ids=_id)
+def test_every_verb_but_the_shell_prints_json_and_csv_and_its_options_complete(command, names):
+    (output,) = [option for option in command.params if option.name == "output"] or [None]
+    if names != ("shell",):
+        assert {"table", "json", "csv"} <= set(output.type.choices)
+    completed = ShellComplete(cli, {}, "kafka-segments", "").get_completions([*names], "--")
+    assert {"--quiet", "--verbose"} <= {item.value for item in completed}
 
 
 SETTING = [found[:2] for found in ALL if found[2].name == "pairs"]

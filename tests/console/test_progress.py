@@ -9,7 +9,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkStageInfo
 
-from kafka_segments.console.output import ReadingStage, Work, progress, size_text
+from kafka_segments.console.bar import ReadingHere, ReadingStage, Work
+from kafka_segments.console.output import progress, size_text
 from kafka_segments.spark.packing import Load
 
 GIB = 1024**3
@@ -61,6 +62,29 @@ def test_a_later_stage_of_as_many_tasks_reads_nothing_more() -> None:
     reading.told([_stage(2, 0, 16), _stage(3, 0, 16)], 0.0)
 
     assert reading.told([_stage(3, 8, 16)], 9.0) is None
+
+
+def test_what_this_process_reads_is_told_without_a_stage_and_without_a_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work = Work()
+    reading = ReadingHere(work)
+    assert reading.told([], 0.0) is None
+    work.reads_here(4 * GIB)
+    assert reading.told([], 1.0) == "read 0 bytes of 4.0 GiB"
+    work.has_read(GIB)
+    assert reading.told([], 11.0) == "read 1.0 GiB of 4.0 GiB, 30 s left"
+    assert (reading.done, reading.total) == (GIB, 4 * GIB)
+    work.has_read(3 * GIB)
+    assert reading.told([], 12.0) is None
+
+    err = _Terminal()
+    monkeypatch.setattr("sys.stderr", err)
+    with progress(None) as shown:
+        shown.reads_here(4 * GIB)
+        shown.has_read(GIB)
+        while "read 1.0 GiB of 4.0 GiB" not in err.getvalue():
+            pass
 
 
 def test_the_bar_goes_to_stderr_and_before_the_first_line_of_the_result(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kafka_segments.storage.delta_rows import read_small_files, read_small_table
+from kafka_segments.storage.delta_rows import file_totals, read_small_files, read_small_table
 
 LARGE = 1 << 30
 
@@ -54,6 +54,16 @@ def test_a_checkpoint_stands_for_the_commits_before_it(table: str) -> None:
         table, pa.table({"id": [30], "name": ["z"]}), mode="append", schema_mode="merge"
     )
     assert _rows(table) == [*(before or []), {"id": 30, "name": "z", "late": None}]
+
+
+def test_files_and_their_bytes_are_counted_by_the_log_alone(table: str, tmp_path: Path) -> None:
+    sizes = [Path(unquote(file)).stat().st_size for file in DeltaTable(table).file_uris()]
+
+    assert file_totals(table) == (len(sizes), sum(sizes))
+    for file in Path(table).glob("*.parquet"):
+        file.unlink()
+    assert file_totals(table) == (len(sizes), sum(sizes))
+    assert file_totals(str(tmp_path / "none")) is None
 
 
 @pytest.mark.parametrize("has_checkpoint", [False, True])

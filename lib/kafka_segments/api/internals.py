@@ -11,9 +11,9 @@ from kafka_segments.broker_rules.group_records import OLDEST, group_record_rules
 from kafka_segments.broker_rules.versions import LATEST, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
+from kafka_segments.internals.as_of import AsOf
 from kafka_segments.internals.run_groups import GroupsOptions, run_groups
 from kafka_segments.internals.run_metadata import (
-    AsOf,
     ChangesOptions,
     StateOptions,
     run_changes,

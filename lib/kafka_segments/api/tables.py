@@ -65,7 +65,7 @@ class OpenTables:
     @property
     def tables(self) -> list[str]:
         """The names of the tables that are there, sorted."""
-        return table_names(self._tables)
+        return table_names(self.uri)
 
     def table(self, name: str) -> DataFrame:
         """Return the published rows of a table by its name.

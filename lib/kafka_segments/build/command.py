@@ -1,7 +1,7 @@
 """``build``: scan segments, write index files, merge the tables."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT
 from kafka_segments.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafka_segments.build.options import BuildOptions
 
 
 @click.command(cls=BuildCommand, may_spare_spark=("dry_run",))
@@ -85,17 +88,6 @@ def _build(
     has_internals: bool,
     **options: Any,
 ) -> int:
-    from kafka_segments.build import report  # noqa: PLC0415
-    from kafka_segments.build.dry_run import plan_without_spark  # noqa: PLC0415
-    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
-    from kafka_segments.build.run import Build  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
-    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-
     if has_internals and dry_run:
         raise UsageError("--internals has no dry run: leave it or --dry-run out")
     settings = load_settings(
@@ -105,6 +97,11 @@ def _build(
         segment_index_bytes=segment_index_bytes,
     )
     options.pop("verbose")
+    from kafka_segments.build.options import BuildOptions  # noqa: PLC0415
+    from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
+    from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
     build_options = BuildOptions(
         sources=tuple(map(absolute_uri, sources)),
         warehouse=absolute_uri(warehouse),
@@ -121,20 +118,43 @@ def _build(
         set_aside=None if set_aside is None else absolute_uri(set_aside),
         **options,
     )
-    planned = plan_without_spark(build_options) if dry_run else None
-    if planned is not None:
-        report.summary(planned, build_options, dry_run=True)
-        return FINDINGS if planned.findings else DONE
+    if dry_run:
+        planned = _planned(build_options)
+        if planned is not None:
+            return planned
+    return _built(build_options, output, dry_run=dry_run, has_internals=has_internals)
+
+
+def _planned(options: "BuildOptions") -> int | None:
+    """Say without Spark what would be built; None: only Spark can tell."""
+    from kafka_segments.build.dry_run import plan_without_spark  # noqa: PLC0415
+    from kafka_segments.build.report import summary  # noqa: PLC0415
+
+    planned = plan_without_spark(options)
+    if planned is None:
+        return None
+    summary(planned, options, dry_run=True)
+    return FINDINGS if planned.findings else DONE
+
+
+def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals: bool) -> int:
+    from kafka_segments.build.report import summary  # noqa: PLC0415
+    from kafka_segments.build.report_segments import segments_of_run  # noqa: PLC0415
+    from kafka_segments.build.run import Build  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+
     with spark_session("kafka-segments build", root=ROOT) as spark, few_rows(spark):
         with progress(spark) as work:
-            job = Build(spark, build_options, work.reads)
-            summary = job.plan_only() if dry_run else job.run()
+            job = Build(spark, options, work.reads, work.has_read)
+            done = job.plan_only() if dry_run else job.run()
         if not dry_run:
-            report.segments_of_run(spark, build_options.warehouse, summary, output)
-        report.summary(summary, build_options, dry_run=dry_run)
-        found = summary.findings
+            segments_of_run(spark, options.warehouse, done, output)
+        summary(done, options, dry_run=dry_run)
+        found = done.findings
         if has_internals:
             from kafka_segments.build.internal_topics import read_internal_topics  # noqa: PLC0415
 
-            found += read_internal_topics(spark, build_options)
+            found += read_internal_topics(spark, options)
     return FINDINGS if found else DONE

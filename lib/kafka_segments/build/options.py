@@ -8,7 +8,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
 from kafka_segments.storage.uris import folders_below, join_uri, last_component

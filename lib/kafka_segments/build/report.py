@@ -1,89 +1,12 @@
-"""What ``build`` prints."""
+"""What ``build`` says of itself on stderr; it needs no Spark."""
 
 import sys
 from collections.abc import Iterator
 
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
-from rich.markup import escape
-from rich.table import Table as RichTable
-
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.delta import Warehouse
-
-_SHOWN = (
-    "topic",
-    "partition",
-    "base_offset",
-    "next_offset",
-    "valid_bytes",
-    "truncated_bytes",
-    "batch_count",
-    "largest_timestamp_ms",
-    "index_entries",
-    "time_index_entries",
-    "damage",
-)
-
-
-def segments_of_run(spark: SparkSession, warehouse: str, done: BuildSummary, output: str) -> None:
-    """Print the segments that a run read."""
-    if not done.segments_scanned and output != "csv":  # which has its header at least
-        return
-    segments = (
-        Warehouse(spark, warehouse)
-        .read(tables.SEGMENTS)
-        .where(F.col("run_id") == done.run_id)
-        .drop("producers", "transaction_steps")
-        .orderBy("log_dir", "topic", "partition", "base_offset")
-    )
-    if output == "table":
-        _print_segments(segments)
-    else:
-        print_rows(segments, output)
-
-
-def _print_segments(segments: DataFrame) -> None:
-    rows = segments.select(*_SHOWN).take(MOST_ROWS_SHOWN + 1)
-    if not rows:
-        return
-    table = RichTable(box=None, pad_edge=False)
-    for name in (
-        "topic-partition",
-        "base offset",
-        "next offset",
-        "valid bytes",
-        "cut off",
-        "batches",
-        "largest timestamp (UTC)",
-        "index",
-        "time index",
-        "damage",
-    ):
-        is_text = name in ("topic-partition", "largest timestamp (UTC)", "damage")
-        table.add_column(name, justify="left" if is_text else "right", overflow="fold")
-    for row in rows[:MOST_ROWS_SHOWN]:
-        damage = row["damage"]
-        table.add_row(
-            escape(f"{row['topic']}-{row['partition']}"),
-            *(_number(row[name]) for name in _SHOWN[2:7]),
-            utc(row["largest_timestamp_ms"]),
-            _number(row["index_entries"]),
-            _number(row["time_index_entries"]),
-            "" if damage is None else escape(_damage(damage)),
-        )
-    console().print(table)
-    if len(rows) > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: table segments has them, --output csv prints them all\n")
-
-
-def _damage(damage: Row) -> str:
-    return f"{damage['kind']} at byte {damage['position']}: {damage['message']}"
 
 
 def _not_taken(done: BuildSummary) -> Iterator[str]:
@@ -104,10 +27,6 @@ def _not_taken(done: BuildSummary) -> Iterator[str]:
             f"{done.files_left_over} files left over, which a broker resolves at its start: no"
             " finding, table unrecognized_files has them"
         )
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)
 
 
 def _would_write(options: BuildOptions) -> Iterator[str]:

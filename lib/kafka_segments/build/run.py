@@ -18,7 +18,7 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.planning import BuildWork, plan_build
 from kafka_segments.build.scanner import ScanOptions
 from kafka_segments.build.summary import BuildSummary, Totals, run_values, summarize, totals_of
-from kafka_segments.build.tasks import scan_segments
+from kafka_segments.build.tasks import TellRead, scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.spark.few_rows import has_few_rows
@@ -48,10 +48,15 @@ class Build:
     """
 
     def __init__(
-        self, spark: SparkSession, options: BuildOptions, tell: TellLoad = tell_nobody
+        self,
+        spark: SparkSession,
+        options: BuildOptions,
+        tell: TellLoad = tell_nobody,
+        tell_read: TellRead | None = None,
     ) -> None:
         self._spark = spark
         self._tell = tell
+        self._tell_read = tell_read
         self._options = options
         self._run_id = uuid.uuid4().hex
         self._warehouse = Warehouse(spark, options.warehouse)
@@ -120,11 +125,13 @@ class Build:
         make_folders(self._entries_folder())
         to_scan = work.planned.where(F.col("plan") == SCAN)
         is_here = has_few_rows(self._spark) and work.load.is_little
-        if not is_here:
+        if is_here:
+            self._tell(work.load, 0)
+        else:
             tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
             self._tell(work.load, tasks)
             to_scan = to_scan.transform(pack_segments(work.load, tasks=tasks))
-        scan = scan_segments(self._scan_options(), is_here=is_here)
+        scan = scan_segments(self._scan_options(), is_here=is_here, tell_read=self._tell_read)
         return held(to_scan.transform(scan), caches)
 
     def _scan_options(self) -> ScanOptions:

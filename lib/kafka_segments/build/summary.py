@@ -2,15 +2,16 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_segments import __version__
-from kafka_segments.build.decide.totals import count_scanned
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.planning import BuildWork
 from kafka_segments.sources import kinds
+
+if TYPE_CHECKING:  # a dry run needs no Spark
+    from pyspark.sql import DataFrame
+
+    from kafka_segments.build.planning import BuildWork
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,10 @@ class Totals(NamedTuple):
     has_transactions: bool = False
 
 
-def totals_of(scanned: DataFrame | None) -> Totals:
+def totals_of(scanned: "DataFrame | None") -> Totals:
     """Return the totals of scanned segments; None: nothing was scanned."""
+    from kafka_segments.build.decide.totals import count_scanned  # noqa: PLC0415
+
     row = None if scanned is None else scanned.transform(count_scanned).first()
     if row is None:
         return Totals()
@@ -57,7 +60,7 @@ def totals_of(scanned: DataFrame | None) -> Totals:
 
 
 def summarize(
-    work: BuildWork, totals: Totals, *, run_id: str, seconds: float, steps: dict[str, float]
+    work: "BuildWork", totals: Totals, *, run_id: str, seconds: float, steps: dict[str, float]
 ) -> BuildSummary:
     """Return what a build did; ``steps`` has the seconds of each step."""
     found = work.listed_count(kinds.SEGMENT)

@@ -1,7 +1,7 @@
 """Scan segments in the executors: paths in, index files written, rows out."""
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -34,12 +34,17 @@ CARRIED = (
     "fingerprint",
 )
 """The columns that a scan needs; all of them are in its rows again."""
+TellRead = Callable[[int], None]
+"""Is told of bytes that the driver has read itself."""
 
 
-def scan_segments(options: ScanOptions, *, is_here: bool = False) -> Transform:
+def scan_segments(
+    options: ScanOptions, *, is_here: bool = False, tell_read: TellRead | None = None
+) -> Transform:
     """Recover every segment of a DataFrame and publish its index files.
 
     ``is_here``: they are so few and small that the driver reads them sooner than tasks begin to.
+    ``tell_read``: is told then of the bytes of each segment that was read.
 
     Needs: ``CARRIED``, as ``plan_scan`` gives them.
     Gives: the same, with size and mtime of the log that was read, and ``SCANNED_COLUMNS``.
@@ -62,10 +67,15 @@ def scan_segments(options: ScanOptions, *, is_here: bool = False) -> Transform:
                         yield _to_batch(rows, scanned, arrow_schema)
 
         if is_here:
-            return map_few(carried, on_task, row_type)
+            tell = None if tell_read is None else _tell_bytes(tell_read)
+            return map_few(carried, on_task, row_type, tell=tell)
         return carried.mapInArrow(on_task, row_type)
 
     return transform
+
+
+def _tell_bytes(tell_read: TellRead) -> Callable[[pa.RecordBatch], None]:
+    return lambda row: tell_read(sum(row.column("size_bytes").to_pylist()))
 
 
 def _entry_files(folder: str | None) -> AbstractContextManager[EntryFiles | None]:

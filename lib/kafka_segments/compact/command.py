@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.console.early import ANY_TABLE, require_tables
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    load_settings,
+    run,
+    shared_options,
+)
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 from kafka_segments.errors import UsageError
-from kafka_segments.settings import Settings
 
 if TYPE_CHECKING:
     from kafka_segments.compact.run import CompactOptions
@@ -67,7 +75,9 @@ def _compact(
     output: str,
     **given: Any,
 ) -> int:
-    Settings.load(conf, pairs)  # none is used; what cannot be read is refused
+    load_settings(conf, pairs)  # none is used; what cannot be read is refused
+    if not given["sources"] and undo is None:
+        require_tables(given["warehouse"], (ANY_TABLE,))
     from kafka_segments.compact import report  # noqa: PLC0415
     from kafka_segments.compact.run import run_compaction  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415

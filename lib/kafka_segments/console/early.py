@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.settings import Settings
 from kafka_segments.spark.jars import require_named_jars
 from kafka_segments.spark.java import require_java
 from kafka_segments.tables.missing import missing_plan, missing_table, missing_tables
@@ -47,6 +46,8 @@ def check_before_session(
     """
     try:
         if "pairs" in options:
+            from kafka_segments.settings import Settings  # noqa: PLC0415
+
             flags = {flag: options.get(flag) for flag in _FLAGS_OF_SETTINGS}
             Settings.load(options.get("conf"), options["pairs"], **flags)
         for source in options.get("sources") or ():

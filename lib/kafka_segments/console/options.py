@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
 from kafka_segments.errors import KafkaSegmentsError, UsageError
-from kafka_segments.settings import Settings
+
+if TYPE_CHECKING:
+    from kafka_segments.settings import Settings
 
 DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -69,12 +71,14 @@ def index_size_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def load_settings(conf: Path | None, pairs: Sequence[str], **flags: int | None) -> Settings:
+def load_settings(conf: Path | None, pairs: Sequence[str], **flags: int | None) -> "Settings":
     """Read the settings; options of a setting's own that were given win over ``pairs``.
 
     Raises:
         UsageError: as ``Settings.load``.
     """
+    from kafka_segments.settings import Settings  # noqa: PLC0415
+
     return Settings.load(conf, pairs, **flags)
 
 

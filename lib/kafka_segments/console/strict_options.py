@@ -49,6 +49,24 @@ def complete_folder(
     return [CompletionItem(incomplete, type="dir")]
 
 
+class _Text(click.types.StringParamType):
+    """A text that names a place, which a shell completes."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Let the shell complete folders, or files."""
+        del ctx, param
+        return [CompletionItem(incomplete, type=self._kind)]
+
+
+_PLACES = {"DIR": _Text("dir"), "FILE": _Text("file"), "URI": _Text("dir")}
+"""What completes a text, by what the help calls it."""
+
+
 def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) -> None:
     """Refuse an option that is given more often than it counts: click takes the last in silence.
 
@@ -114,6 +132,9 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*arguments, **options)
         self.params.append(_quiet_option())
+        for param in self.params:
+            if param.type is click.STRING and param.metavar in _PLACES:
+                param.type = _PLACES[param.metavar]
         self.reads = reads
         self.may_spare_spark = may_spare_spark
 

@@ -101,6 +101,7 @@ def _divergence(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.divergence.run import CopyOptions, run_divergence  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -111,7 +112,11 @@ def _divergence(
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check == FULL,
     )
-    with spark_session("kafka-segments divergence", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments divergence", root=ROOT) as spark,
+        few_rows(spark),
+        ExitStack() as caches,
+    ):
         with progress(spark) as work:
             compared = run_divergence(spark, asked, caches, dry_run=dry_run, tell=work.reads)
         found = print_divergence(compared, output)

@@ -22,6 +22,8 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.collected import collect_together
+from kafka_segments.spark.few_rows import expect_many_rows
+from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import DIVERGENCES
@@ -97,16 +99,18 @@ def run_divergence(
     """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches)
+    if not loads.get(kinds.SEGMENT, Load()).is_little:
+        expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         _refuse_missing(listed)
     named = listed.transform(with_copy(sources))
-    logs = _cached(named.transform(listed_logs), caches)
+    logs = held(named.transform(listed_logs), caches)
     _refuse_doubles(logs)
-    segments = _cached(named.transform(chosen_segments(logs)), caches)
+    segments = held(named.transform(chosen_segments(logs)), caches)
     load = _load_of(segments)
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
-    read = _cached(
+    read = held(
         segments.transform(pack_segments(load, tasks=tasks)).transform(
             read_segments(check_crc=options.check_crc)
         ),
@@ -114,7 +118,7 @@ def run_divergence(
     )
     copies = read.transform(described(logs))
     parts = read.transform(unequal_parts(copies))
-    compared = _cached(
+    compared = held(
         copies.transform(compare_logs(parts, check_crc=options.check_crc))
         .unionByName(logs.transform(other_topics))
         .withColumn("run_id", F.lit(uuid.uuid4().hex))
@@ -131,12 +135,6 @@ def run_divergence(
         bytes_there=load.bytes,
         **_totals(logs, read, compared),
     )
-
-
-def _cached(rows: DataFrame, caches: ExitStack) -> DataFrame:
-    rows = rows.persist()
-    caches.callback(rows.unpersist)
-    return rows
 
 
 def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str, int]:

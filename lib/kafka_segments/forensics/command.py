@@ -1,5 +1,6 @@
 """``forensics``: what is wrong with the timestamps of producers."""
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from kafka_segments.console.options import (
     ROOT,
     clock,
     follow_links_option,
+    load_settings,
     run,
     shared_options,
     source_option,
 )
 from kafka_segments.console.strict_options import Command
-from kafka_segments.settings import Settings
 
 
 @click.command(cls=Command)
@@ -52,10 +53,12 @@ def _forensics(
     from kafka_segments.forensics import report  # noqa: PLC0415
     from kafka_segments.forensics.decide import Admission  # noqa: PLC0415
     from kafka_segments.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415
+    from kafka_segments.sources.little import hold_little  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    settings = Settings.load(conf, pairs)
+    settings = load_settings(conf, pairs)
     asked = ForensicsOptions(
         sources=tuple(map(absolute_uri, sources)),
         now_ms=clock() if now_ms is None else now_ms,
@@ -67,6 +70,11 @@ def _forensics(
         follow_links=follow_links,
     )
     print_found = report.print_refused if refused else report.print_forensics
-    with spark_session("kafka-segments forensics", root=ROOT) as spark, progress(spark):
+    is_little = hold_little(asked.sources, follow_links=follow_links)
+    with (
+        spark_session("kafka-segments forensics", root=ROOT) as spark,
+        few_rows(spark) if is_little else nullcontext(),
+        progress(spark),
+    ):
         found = print_found(run_forensics(spark, asked), output)
     return FINDINGS if found else DONE

@@ -1,6 +1,7 @@
 """What ``forensics`` prints."""
 
 import sys
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -9,6 +10,7 @@ from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.forensics.decide import sum_by_producer
 from kafka_segments.forensics.run import Forensics
+from kafka_segments.spark.held import held
 
 _NUMBERS = {
     "batches": "batches",
@@ -32,13 +34,11 @@ def print_forensics(found: Forensics, output: str) -> int:
     Segments that were not read to their end are named on stderr, and count where they are
     findings.
     """
-    summed = found.judged.transform(sum_by_producer()).persist()
-    try:
+    with ExitStack() as caches:
+        summed = held(found.judged.transform(sum_by_producer()), caches)
         ordered = summed.orderBy("topic", "partition", "producer_id")
         print_result(ordered, output, names=_NAMES, cells=_cells)
         odd = summed.where("first_refused_offset IS NOT NULL OR unit != 'ms'").count()
-    finally:
-        summed.unpersist()
     return odd + _print_unread(found.unread)
 
 
@@ -50,8 +50,8 @@ def print_refused(found: Forensics, output: str) -> int:
 
 
 def _print_unread(unread: DataFrame) -> int:
-    unread = unread.persist()
-    try:
+    with ExitStack() as caches:
+        unread = held(unread, caches)
         counts = unread.agg(F.count("*"), F.count_if("is_finding")).collect()[0]
         for row in unread.orderBy("path").take(MOST_ROWS_SHOWN):
             sys.stderr.write(f"{row['path']}: {row['error']}\n")
@@ -61,8 +61,6 @@ def _print_unread(unread: DataFrame) -> int:
                 " findings: the timestamps in the rest of them are not judged\n"
             )
         return int(counts[1])
-    finally:
-        unread.unpersist()
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ Source: LogSegment.recover, FileLogInputStream.nextBatch, OffsetIndex.append,
 TimeIndex.maybeAppend (2.0 and later; the bytes have not changed since).
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
@@ -31,6 +31,7 @@ from kafka_segments.index import walk as walks
 from kafka_segments.index.cut_to_base import Left, truncated_to_base
 from kafka_segments.index.end_lookups import damage_at_end
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import (
     Damage,
     DamageKind,
@@ -44,6 +45,8 @@ from kafka_segments.wire.crc import HAS_CPU_CRC
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
 from kafka_segments.wire.reading import MAX_FILE_BYTES, ReadInto
 
+__all__ = ["RecoveryOptions", "SegmentRecoverer"]
+
 _UNREADABLE = (
     DamageKind.UNREADABLE_CUT,
     DamageKind.UNREADABLE_END,
@@ -52,18 +55,6 @@ _UNREADABLE = (
 _OF_THE_WALK = {field.name for field in fields(SegmentRecovery)} & set(
     SegmentWalk.dtype.names or ()
 )
-
-
-@dataclass(frozen=True)
-class RecoveryOptions:
-    """The broker settings that recovery depends on, and how much to verify."""
-
-    index_interval_bytes: int = 4096
-    segment_index_bytes: int = 10 * 1024 * 1024
-    check_crc: bool = True
-    by_instruction: bool = HAS_CPU_CRC
-    is_load: bool = False
-    """The segment is recovered as part of its log's load, which does not read it all back."""
 
 
 class SegmentRecoverer:
@@ -118,14 +109,14 @@ class SegmentRecoverer:
         return walked.producers
 
     def _new_walk(self, size_bytes: int, base_offset: int) -> SegmentWalk:
-        options = self._options
+        options, by_instruction = self._options, self._options.by_instruction
         return walks.new_walk(
             size_bytes=size_bytes,
             base_offset=base_offset,
             index_interval_bytes=options.index_interval_bytes,
             segment_index_bytes=options.segment_index_bytes,
             check_crc=options.check_crc,
-            by_instruction=options.by_instruction,
+            by_instruction=HAS_CPU_CRC if by_instruction is None else by_instruction,
         )
 
     def _damage(self, read_into: ReadInto, walk: SegmentWalk) -> Damage | None:

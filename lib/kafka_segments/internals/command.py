@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
@@ -102,24 +103,30 @@ def _read(
     output: str,
     **_: Any,
 ) -> int:
+    from kafka_segments.generated.records import INTERNAL_TOPICS  # noqa: PLC0415
+    from kafka_segments.internals.as_of import parse_as_of  # noqa: PLC0415
+
+    as_of = None if at is None else parse_as_of(at, now_ms=clock() if now_ms is None else now_ms)
+    unknown = [topic for topic in topics if topic not in INTERNAL_TOPICS]
+    if unknown:
+        one_of = ", ".join(sorted(INTERNAL_TOPICS))
+        raise UsageError(f"--topic {unknown[0]}: one of {one_of} expected")
+    if not sources and as_of is None:
+        raise UsageError("nothing to read and nothing to print: give --source, --at, or both")
+    if not sources:
+        require_tables(warehouse, ("internal_records",))
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.internals.files import INTERNAL_TOPICS, Origin  # noqa: PLC0415
+    from kafka_segments.internals.files import Origin  # noqa: PLC0415
     from kafka_segments.internals.report import print_internals, print_state  # noqa: PLC0415
     from kafka_segments.internals.run import InternalsOptions, run_internals  # noqa: PLC0415
-    from kafka_segments.internals.run_metadata import StateOptions, parse_as_of, run_state  # noqa: PLC0415
+    from kafka_segments.internals.run_metadata import StateOptions, run_state  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root, found = absolute_uri(warehouse), 0
-    as_of = None if at is None else parse_as_of(at, now_ms=clock() if now_ms is None else now_ms)
-    unknown = [topic for topic in topics if topic not in INTERNAL_TOPICS]
-    if unknown:
-        raise UsageError(f"--topic {unknown[0]}: one of {', '.join(INTERNAL_TOPICS)} expected")
-    if not sources and as_of is None:
-        raise UsageError("nothing to read and nothing to print: give --source, --at, or both")
     origin = Origin(
         sources=tuple(map(absolute_uri, sources)),
-        topics=topics or INTERNAL_TOPICS,
+        topics=topics or tuple(sorted(INTERNAL_TOPICS)),
         cluster=cluster,
         broker_id=broker_id,
         follow_links=follow_links,

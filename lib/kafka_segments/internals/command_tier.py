@@ -24,7 +24,7 @@ _HOUR_MS = 3_600_000
 _CHECKS = ("names", "manifests", "headers")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, reads=("internal_records",))
 @click.option(
     "--source",
     "sources",
@@ -104,6 +104,7 @@ def _tier(
     output: str,
     **_: Any,
 ) -> int:
+    _refuse(sources, rebuild, not_copied=not_copied)
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report_tier import (  # noqa: PLC0415
         print_gaps,
@@ -121,7 +122,6 @@ def _tier(
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    _refuse(sources, rebuild, not_copied=not_copied)
     asked = TierOptions(
         warehouse=absolute_uri(warehouse),
         sources=tuple(map(absolute_uri, sources)),

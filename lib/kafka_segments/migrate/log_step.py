@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import Row
+from typing import TYPE_CHECKING
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.migrate.decide.actions import Step
 from kafka_segments.migrate.staged_log import LogState, Side, StagedLog, log_state
 from kafka_segments.tables.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class LogStep:
     message: str
 
 
-def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogStep:
+def tried(log: "Row", act: Callable[["Row"], LogStep], refusal: str | None) -> LogStep:
     """Do a step with a log; return as its outcome also a refusal, or an error of the machine."""
     if refusal is not None:
         return step_of(log, Outcome.REFUSED, refusal)
@@ -47,7 +49,7 @@ def tried(log: Row, act: Callable[[Row], LogStep], refusal: str | None) -> LogSt
         return step_of(log, Outcome.FAILED, str(error))
 
 
-def why_not_done(log: Row) -> str | None:
+def why_not_done(log: "Row") -> str | None:
     """Return why staging or verifying a log was refused last; None: it was not."""
     for step in (Step.STAGE, Step.VERIFY):
         found = log[step]
@@ -56,20 +58,20 @@ def why_not_done(log: Row) -> str | None:
     return None
 
 
-def why_unverified(log: Row) -> str | None:
+def why_unverified(log: "Row") -> str | None:
     """Return why a log may not be applied; None: it may."""
     never = "it is not verified: run `migrate verify`" if log[Step.VERIFY] is None else None
     return why_not_done(log) or never
 
 
-def reached(log: Row) -> LogStep:
+def reached(log: "Row") -> LogStep:
     """Return the last step of a log that still holds, and why the next one does not."""
     state = log_state(staged_log(log))
     refusal = why_not_done(log) if state.side is Side.BEFORE else None
     return step_of(log, _last_step(log, state), refusal)
 
 
-def _last_step(log: Row, state: LogState) -> str:
+def _last_step(log: "Row", state: LogState) -> str:
     if state.side is Side.AFTER:
         return "applied"
     if not state.is_staged:
@@ -80,12 +82,12 @@ def _last_step(log: Row, state: LogState) -> str:
     return "verified" if proof is not None and proof["status"] == Outcome.DONE else "staged"
 
 
-def staged_log(log: Row) -> StagedLog:
+def staged_log(log: "Row") -> StagedLog:
     """Return the folders of a log of a plan."""
     return StagedLog(Path(log["folder"]), Path(log["root"]))
 
 
-def step_of(log: Row, status: str, message: str | None = None) -> LogStep:
+def step_of(log: "Row", status: str, message: str | None = None) -> LogStep:
     """Return what became of a log, and which folder is in place now."""
     try:
         state = log_state(staged_log(log))

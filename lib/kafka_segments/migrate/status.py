@@ -5,9 +5,7 @@ What is on disk decides; the plan and the events say the rest, as for ``Migratio
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Any, cast
-
-from pyspark.sql import Row
+from typing import TYPE_CHECKING, Any, cast
 
 from kafka_segments.errors import UsageError
 from kafka_segments.migrate.decide.actions import Action, Step
@@ -18,6 +16,9 @@ from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
 
 _MOST_BYTES = 64 * 1024 * 1024
 _PLANNED = (*LOG_KEYS, "path", "root", "size_bytes", "action", "reason", "is_migrated")
@@ -54,7 +55,7 @@ def _rows(warehouse: str, table: str, columns: tuple[str, ...], plan_id: str) ->
 
 def _steps(logs: list[_Log], events: dict[tuple[Any, ...], _Log]) -> Iterator[LogStep]:
     """Give the refused logs, then those with nothing to do, then those that are migrated."""
-    left = [cast(Row, log) for log in logs if not log["is_migrated"]]
+    left = [cast("Row", log) for log in logs if not log["is_migrated"]]
     for log in left:
         if log["problem"] is not None:
             yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
@@ -64,7 +65,7 @@ def _steps(logs: list[_Log], events: dict[tuple[Any, ...], _Log]) -> Iterator[Lo
     for found in logs:
         if found["is_migrated"]:
             none = dict.fromkeys(_STEPS)
-            yield reached(cast(Row, {**found, **none, **events.get(_key(found), {})}))
+            yield reached(cast("Row", {**found, **none, **events.get(_key(found), {})}))
 
 
 def _logs(planned: list[_Log]) -> list[_Log]:

@@ -20,11 +20,12 @@ from kafka_segments.console.options import (
     with_options,
 )
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
-from kafka_segments.settings import Settings
+from kafka_segments.spark.java import require_java
 
 if TYPE_CHECKING:
     from kafka_segments.recovery.kit_listing import KitWork
     from kafka_segments.recovery.kit_run import KitOptions
+    from kafka_segments.settings import Settings
 
 _KIT = click.argument("kit", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _apply_options = with_options(
@@ -134,6 +135,9 @@ def _kit(
     }
     settings = load_settings(conf, pairs, **sizes)
     moment = clock() if now_ms is None else now_ms
+    if engine == "spark":
+        require_java()
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.kit_listing import plan_kit  # noqa: PLC0415
     from kafka_segments.recovery.kit_run import (  # noqa: PLC0415
         is_quicker_in_threads,
@@ -151,8 +155,11 @@ def _kit(
         engine == "auto" and not is_quicker_in_threads(work.read_bytes, at_once)
     ):
         return _kit_on_spark(work, options, moment, output)
-    kits = make_kit(work, options, read_in_threads(at_once), made_ms=moment)
-    return print_kit(kits, work, output, by=f"{at_once} threads of this process")
+    with progress(None) as told:
+        told.reads_here(work.read_bytes)
+        read = read_in_threads(at_once, told.has_read)
+        kits = make_kit(work, options, read, made_ms=moment)
+        return print_kit(kits, work, output, by=f"{at_once} threads of this process")
 
 
 def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: str) -> int:
@@ -160,7 +167,6 @@ def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: s
     from kafka_segments.recovery.kit_run import make_kit  # noqa: PLC0415
     from kafka_segments.recovery.report_kit import print_kit  # noqa: PLC0415
     from kafka_segments.recovery.tasks_kit import SparkReader  # noqa: PLC0415
-    from kafka_segments.spark.java import require_java  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     require_java()
@@ -169,7 +175,7 @@ def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: s
         return print_kit(make_kit(work, options, read, made_ms=moment), work, output, by="Spark")
 
 
-def _kit_options(out: str, settings: Settings, moment: int, *, has_digests: bool) -> "KitOptions":
+def _kit_options(out: str, settings: "Settings", moment: int, *, has_digests: bool) -> "KitOptions":
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.recovery.kit_fold import FoldSettings  # noqa: PLC0415
     from kafka_segments.recovery.kit_run import KitOptions  # noqa: PLC0415

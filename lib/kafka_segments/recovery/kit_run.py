@@ -17,7 +17,7 @@ from kafka_segments.recovery.kit_manifest import (
     write_log,
     write_manifest,
 )
-from kafka_segments.recovery.kit_plan import LogPlan
+from kafka_segments.recovery.kit_plan import LogPlan, PlannedSegment
 from kafka_segments.recovery.kit_scan import KitScanner, ScannedSegment
 
 _BYTES_A_SECOND = 400_000_000  # that one core verifies
@@ -91,11 +91,17 @@ def fold_planned(
     return log
 
 
-def read_in_threads(threads: int) -> "Reader":
+def read_in_threads(threads: int, tell_read: Callable[[int], None] | None = None) -> "Reader":
     """Return what reads and folds all logs in threads of this process.
 
-    Segments are read side by side, also those of one log.
+    Segments are read side by side, also those of one log. ``tell_read``: is told of the bytes of
+    each one that was read.
     """
+
+    def told(segment: PlannedSegment, scanned: ScannedSegment | str) -> ScannedSegment | str:
+        if tell_read is not None:
+            tell_read(segment.size_bytes)
+        return scanned
 
     def read(work: KitWork, options: KitOptions) -> Iterator[LogKit]:
         own = local()
@@ -109,7 +115,9 @@ def read_in_threads(threads: int) -> "Reader":
             tasks = [(plan, at) for plan in work.plans for at in range(len(plan.segments))]
             scanned = pool.map(scan, tasks)
             for plan in work.plans:
-                yield fold_planned(plan, [next(scanned) for _ in plan.segments], options)
+                yield fold_planned(
+                    plan, [told(each, next(scanned)) for each in plan.segments], options
+                )
 
     return read
 

@@ -4,13 +4,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kafka_segments.console.options import DONE, FAILED, FINDINGS
 from kafka_segments.console.output import print_records, size_text
 from kafka_segments.recovery.apply_run import LogStep
-from kafka_segments.recovery.kit_listing import KitWork
 from kafka_segments.recovery.kit_manifest import LogKit, LogState
 from kafka_segments.tables.outcomes import Outcome
+
+if TYPE_CHECKING:  # to apply a kit nothing is read by compiled code
+    from kafka_segments.recovery.kit_listing import KitWork
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class _KitRow:
     message: str
 
 
-def print_kit(kits: Iterable[LogKit], work: KitWork, output: str, *, by: str) -> int:
+def print_kit(kits: Iterable[LogKit], work: "KitWork", output: str, *, by: str) -> int:
     """Print what a kit says of each log as it is made; return the exit status.
 
     ``by``: what reads the segments.

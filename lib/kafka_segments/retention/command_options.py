@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.broker_rules.versions import LATEST
-from kafka_segments.console.options import clock, shared_options
+from kafka_segments.console.options import clock, load_settings, shared_options
 from kafka_segments.errors import CorruptTextError, UsageError
-from kafka_segments.settings import Settings
 from kafka_segments.wire.moments import moment_text
 from kafka_segments.wire.names import PartitionFolder, parse_partition_folder
 
 if TYPE_CHECKING:
     from kafka_segments.retention.run import RetentionOptions
+    from kafka_segments.settings import Settings
     from kafka_segments.tables.metadata_configs import MetadataConfigs
     from kafka_segments.topic_configs import TopicConfigs
 
@@ -69,7 +69,7 @@ def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_configs(
-    settings: Settings,
+    settings: "Settings",
     *,
     topic_configs: Sequence[Path],
     server_properties: Path | None,
@@ -158,7 +158,7 @@ def retention_options(
     return RetentionOptions(
         warehouse=root,
         configs=load_configs(
-            Settings.load(conf, pairs),
+            load_settings(conf, pairs),
             topic_configs=topic_configs,
             server_properties=server_properties,
             warehouse=root,

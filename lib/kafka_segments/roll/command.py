@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, clock, run, shared_options
+from kafka_segments.console.options import DONE, ROOT, clock, load_settings, run, shared_options
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
 from kafka_segments.retention.command_options import config_file_options, load_configs
-from kafka_segments.settings import CutConfig, Settings, settings_grid
 
 
 @click.command(cls=Command, reads=("segments",))
@@ -83,11 +82,12 @@ def _roll(
     from kafka_segments.roll.decide.rules import RollRules  # noqa: PLC0415
     from kafka_segments.roll.report import print_roll, print_what_if  # noqa: PLC0415
     from kafka_segments.roll.run import RollOptions, run_roll, run_what_if  # noqa: PLC0415
+    from kafka_segments.settings import CutConfig, settings_grid  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    settings = Settings.load(conf, pairs)
+    settings = load_settings(conf, pairs)
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     asked = RollOptions(
         warehouse=root,

@@ -53,9 +53,15 @@ def has_few_rows(spark: SparkSession) -> bool:
     return not is_connect(spark) and spark.conf.get(_FEW_ROWS, None) == "true"
 
 
+def can_work_here(spark: SparkSession) -> bool:
+    """Tell whether a verb works on few rows where the driver sees what the executors see."""
+    return has_few_rows(spark) and (spark.sparkContext.master or "").startswith("local")
+
+
 def expect_many_rows(spark: SparkSession) -> None:
     """Compile the plans of the queries that come, as Spark does by itself."""
-    _restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
+    if has_few_rows(spark):
+        _restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
 
 
 def map_few(
@@ -63,21 +69,33 @@ def map_few(
     on_task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     columns: StructType,
     *,
+    most_here: int = MOST_HERE,
     spread: bool = False,
+    tell: Callable[[pa.RecordBatch], None] | None = None,
 ) -> DataFrame:
     """Map rows as ``DataFrame.mapInArrow`` does; few ones at once, in the driver.
 
+    ``most_here``: that many at most.
     ``spread``: others are shared out to as many tasks as the session runs at once.
+    ``tell``: is told of each row that was mapped in the driver.
     """
     spark = rows.sparkSession
-    if has_few_rows(spark) and (spark.sparkContext.master or "").startswith("local"):
+    if can_work_here(spark):
         found = rows.toArrow()
-        if len(found) <= MOST_HERE:
-            done = list(on_task(found.to_batches()))
+        if len(found) <= most_here:
+            batches = found.to_batches() if tell is None else _each_told(found, tell)
+            done = list(on_task(batches))
             made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
             return arrow_rows(spark, made, columns)
     shared = rows.repartition(default_parallelism(spark)) if spread else rows
     return shared.mapInArrow(on_task, columns)
+
+
+def _each_told(rows: pa.Table, tell: Callable[[pa.RecordBatch], None]) -> Iterator[pa.RecordBatch]:
+    """Give rows one by one; tell of each when the next one is asked for."""
+    for row in rows.to_batches(max_chunksize=1):
+        yield row
+        tell(row)
 
 
 def _restore(spark: SparkSession, before: dict[str, str | None]) -> None:

@@ -42,13 +42,14 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.sql.report import print_sql  # noqa: PLC0415
-    from kafka_segments.sql.run import SqlOptions, confined, run_sql  # noqa: PLC0415
+    from kafka_segments.sql.run import SqlOptions, confined, refuse_early, run_sql  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
     asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
+    refuse_early(asked)
     with (
         spark_session("kafka-segments sql", root=ROOT) as spark,
         few_rows(spark, runs_any_query=True),

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.errors import UsageError
 from kafka_segments.sql.decide import Statement, check_names
 from kafka_segments.sql.decide_plan import check_plan, explain_statement
-from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.views import register_views, view_names
 
 # No files by their path, no variables of the environment in the text, and "x" is a text.
@@ -34,13 +33,22 @@ class SqlOptions:
     now_ms: int
 
 
+def refuse_early(options: SqlOptions) -> None:
+    """Refuse a query by its text, before there is a session.
+
+    Raises:
+        UsageError: as ``run_query``, but for what only Spark can tell.
+    """
+    check_names(options.query, view_names(options.warehouse))
+
+
 def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
     """Register the tables that a query reads as views, and run it over them.
 
     Raises:
         UsageError: as ``run_query``.
     """
-    views = view_names(Warehouse(spark, options.warehouse))
+    views = view_names(options.warehouse)
     statement = check_names(options.query, views)
     register_views(spark, options.warehouse, only=statement.reads)
     return _run(spark, statement, views, now_ms=options.now_ms)

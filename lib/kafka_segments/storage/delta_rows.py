@@ -61,6 +61,18 @@ def read_small_files(uri: str, *, most_bytes: int, most_files: int) -> SmallTabl
     return SmallTable(found.schema, files)
 
 
+def file_totals(uri: str) -> tuple[int, int] | None:
+    """Return the number of files of the last version of the table at a URI, and their bytes.
+
+    None: there is no table, or only Spark can tell.
+    """
+    try:
+        found = _snapshot(place(uri).child("_delta_log"), most_log_bytes=_MOST_LOG_BYTES)
+    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+        return None
+    return None if found is None else (len(found.added), sum(add["size"] for add in found.added))
+
+
 def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
     size_bytes: int = sum(add["size"] for add in snapshot.added)
     return size_bytes <= most_bytes
@@ -68,7 +80,7 @@ def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
 
 def _whole_file(file: Place) -> pa.Table:
     with file.filesystem.open_input_file(file.path) as stream:
-        return parquet.read_table(stream, coerce_int96_timestamp_unit=_UNIT)
+        return _opened(stream).read()
 
 
 def read_small_table(
@@ -101,12 +113,12 @@ def _read_file(
     file: Place, columns: Sequence[str], where: tuple[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
     with file.filesystem.open_input_file(file.path) as stream:
-        there = set(parquet.read_schema(stream).names)
-        stream.seek(0)
+        opened = _opened(stream)
+        there = set(opened.schema_arrow.names)
         wanted = [column for column in columns if column in there]
         if where is not None:
             wanted = [*wanted, where[0]]
-        rows = parquet.read_table(stream, columns=wanted).to_pylist()
+        rows = opened.read(columns=wanted).to_pylist()
     missing = dict.fromkeys(column for column in columns if column not in there)
     for row in rows:
         if where is None or row.pop(where[0]) == where[1]:
@@ -170,7 +182,12 @@ def _actions(log: Place, names: _Log) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _read_checkpoint(file: Place) -> Iterator[dict[str, Any]]:
     with file.filesystem.open_input_file(file.path) as stream:
-        there = set(parquet.read_schema(stream).names)
-        stream.seek(0)
+        opened = _opened(stream)
+        there = set(opened.schema_arrow.names)
         wanted = [kind for kind in _IN_CHECKPOINT if kind in there]
-        yield from parquet.read_table(stream, columns=wanted).to_pylist()
+        yield from opened.read(columns=wanted).to_pylist()
+
+
+def _opened(stream: pa.NativeFile) -> parquet.ParquetFile:
+    """Open a file by itself: ``read_table`` takes it for a data set, and imports pandas for it."""
+    return parquet.ParquetFile(stream, coerce_int96_timestamp_unit=_UNIT)

@@ -18,6 +18,7 @@ from kafka_segments.spark.held import in_one_task
 from kafka_segments.spark.local_rows import arrow_rows, local_rows
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
+from kafka_segments.storage.delta_rows import file_totals
 from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
@@ -216,7 +217,10 @@ class Warehouse:
             self.spark.catalog.dropTempView(source)
 
     def file_totals(self, table: Table) -> tuple[int, int]:
-        """Return the number of files of a table, and their bytes."""
+        """Return the number of files of a table, and their bytes; its log tells, or Spark."""
+        found = file_totals(join_uri(self.root, table.name))
+        if found is not None:
+            return found
         detail = self.spark.sql(f"DESCRIBE DETAIL {delta_table(self.uri(table))}")
         files, size_bytes = detail.select("numFiles", "sizeInBytes").collect()[0]
         return files, size_bytes

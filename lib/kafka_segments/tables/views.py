@@ -8,7 +8,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.errors import UsageError
+from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.files import list_folder, place
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.missing import missing_tables
@@ -33,32 +35,32 @@ def register_views(
         UsageError: the warehouse has no tables.
     """
     tables = Warehouse(spark, warehouse)
-    views = [name for name in view_names(tables) if only is None or name in only]
+    views = [name for name in view_names(tables.root) if only is None or name in only]
     for name in views:
         view_of(tables, name).createOrReplaceTempView(name)
     return views
 
 
-def view_names(tables: Warehouse) -> list[str]:
+def view_names(warehouse: str) -> list[str]:
     """Return the names of the views that a warehouse gives, sorted; Spark is not asked.
 
     Raises:
         UsageError: the warehouse has no tables.
     """
-    names = table_names(tables)
+    names = table_names(warehouse)
     if not names:
-        raise UsageError(missing_tables(tables.root))
+        raise UsageError(missing_tables(warehouse))
     return sorted([*names, *([HISTORY] if SEGMENTS.name in names else [])])
 
 
-def table_names(tables: Warehouse) -> list[str]:
+def table_names(warehouse: str) -> list[str]:
     """Return the names of the tables of a warehouse that have been made, sorted."""
     return sorted(
         entry.name
-        for entry in list_folder(place(tables.root))
+        for entry in list_folder(place(warehouse))
         if entry.is_folder
         and _NAME.fullmatch(entry.name)
-        and tables.version(Table(entry.name, 1, ())) is not None
+        and last_version(join_uri(warehouse, entry.name)) is not None
     )
 
 

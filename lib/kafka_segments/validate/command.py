@@ -8,9 +8,16 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run, shared_options
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    load_settings,
+    run,
+    shared_options,
+)
 from kafka_segments.console.strict_options import Command
-from kafka_segments.settings import Settings
 
 _SEVERITIES = ("fatal", "warning", "info")
 
@@ -55,7 +62,7 @@ def _validate(
     dry_run: bool,
     **_: Any,
 ) -> int:
-    Settings.load(conf, pairs)  # none is needed, but what cannot be meant is said
+    load_settings(conf, pairs)  # none is needed, but what cannot be meant is said
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415

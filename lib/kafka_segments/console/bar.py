@@ -1,0 +1,198 @@
+"""The bar on stderr: how far the running Spark stage is, or what the driver reads itself."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from py4j.protocol import Py4JError
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from kafka_segments.console.output import duration, size_text
+
+if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
+    from pyspark.sql import SparkSession
+
+    from kafka_segments.spark.packing import Load
+
+_POLL_SECONDS = 0.3
+
+
+class Work:
+    """What a verb reads: told when it is known, shown while it is read."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.tasks = 0
+        self.bytes_read = 0
+
+    def reads(self, load: "Load", tasks: int) -> None:
+        """Note how much is read, and by how many tasks of about as many bytes each.
+
+        No tasks: this process reads it, and tells by ``has_read`` how far it is.
+        """
+        self.bytes, self.tasks, self.bytes_read = load.bytes, tasks, 0
+
+    def reads_here(self, size_bytes: int) -> None:
+        """Note how much this process reads itself; it tells by ``has_read`` how far it is."""
+        self.bytes, self.tasks, self.bytes_read = size_bytes, 0, 0
+
+    def has_read(self, size_bytes: int) -> None:
+        """Note that this process has read so many bytes more."""
+        self.bytes_read += size_bytes
+
+
+class Bar:
+    """A bar on stderr, which a thread moves until it is ended.
+
+    ``spark``: the session whose stages are shown; None, or one of Spark Connect, has none to show.
+    """
+
+    def __init__(self, spark: "SparkSession | None", work: Work) -> None:
+        self._stages = _stages_of(spark)
+        self._readings = (ReadingHere(work), ReadingStage(work))
+        self._ended = threading.Event()
+        self._is_over = False
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,  # it would go to stderr
+        )
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show it until there is a first text on stdout."""
+        result = cast("TextIO", _Result(sys.stdout, self.end))
+        self._bars.start()
+        self._watcher.start()
+        try:
+            with redirect_stdout(result):
+                yield
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Take the bar away; it does not come back."""
+        if not self._is_over:
+            self._ended.set()
+            self._watcher.join()
+            self._bars.stop()
+            self._is_over = True  # not before: Ctrl-C may come meanwhile, and end it once more
+
+    def _watch(self) -> None:
+        with suppress(Py4JError, OSError):  # the JVM is gone: the verb says so itself
+            self._move(self._bars.add_task("starting", total=None))
+
+    def _move(self, bar: TaskID) -> None:
+        while not self._ended.wait(_POLL_SECONDS):
+            stages, now = self._stages(), time.monotonic()
+            done = sum(stage.numCompletedTasks for stage in stages)
+            total = sum(stage.numTasks for stage in stages)
+            for reading in self._readings:
+                text = reading.told(stages, now)
+                if text is not None:
+                    done, total = reading.done, reading.total
+                    break
+            else:
+                text = f"{done} of {total} tasks"
+            if total:
+                self._bars.update(bar, description=text, completed=done, total=total)
+
+
+class _Result:
+    """stdout, before whose first text the bar goes."""
+
+    def __init__(self, stdout: TextIO, end: Callable[[], None]) -> None:
+        self._stdout = stdout
+        self._end = end
+
+    def write(self, text: str) -> int:
+        self._end()
+        return self._stdout.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stdout, name)
+
+
+class ReadingHere:
+    """What this process reads itself."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._since: float | None = None
+        self.done = self.total = 0
+
+    def told(self, stages: "Sequence[SparkStageInfo]", now: float) -> str | None:
+        """Return how much is read and the time left; None if this process reads nothing.
+
+        ``now``: seconds of any clock.
+        """
+        del stages
+        done, total = self._work.bytes_read, self._work.bytes
+        if self._work.tasks or not total or done >= total:
+            self._since = None
+            return None
+        if self._since is None:
+            self._since = now
+        self.done, self.total = done, total
+        return _reading_text(total, done / total, now - self._since)
+
+
+class ReadingStage:
+    """The stage that reads what a verb has told of: the first one with as many tasks.
+
+    Its tasks have about as many bytes each, so those that are done tell how much is read.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._stage: int | None = None
+        self._since = 0.0
+        self.done = self.total = 0
+
+    def told(self, stages: "Sequence[SparkStageInfo]", now: float) -> str | None:
+        """Return how much is read and the time left; None if the stage does not run.
+
+        ``now``: seconds of any clock.
+        """
+        if self._stage is None:
+            new = [stage.stageId for stage in stages if stage.numTasks == self._work.tasks]
+            self._stage, self._since = min(new, default=None), now
+        for stage in stages:
+            if stage.stageId == self._stage:
+                self.done, self.total = stage.numCompletedTasks, stage.numTasks
+                return _reading_text(self._work.bytes, self.done / self.total, now - self._since)
+        return None
+
+
+def _reading_text(size_bytes: int, share: float, spent: float) -> str:
+    text = f"read {size_text(share * size_bytes)} of {size_text(size_bytes)}"
+    if not share:
+        return text
+    left = round(spent * (1 - share) / share)
+    return f"{text}, {f'{left} s' if left < 60 else duration(1000 * left)} left"
+
+
+def _stages_of(spark: "SparkSession | None") -> "Callable[[], list[SparkStageInfo]]":
+    """Return what gives the stages that run."""
+    if spark is None:
+        return list
+    from kafka_segments.spark.connect import is_connect  # noqa: PLC0415
+
+    if is_connect(spark):
+        return list
+    tracker = spark.sparkContext.statusTracker()
+
+    def stages() -> "list[SparkStageInfo]":
+        found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+        return [stage for stage in found if stage is not None]
+
+    return stages

@@ -1,0 +1,16 @@
+"""What recovery depends on, apart from its compiled code: who only asks does not wait for that."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RecoveryOptions:
+    """The broker settings that recovery depends on, and how much to verify."""
+
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 * 1024 * 1024
+    check_crc: bool = True
+    by_instruction: bool | None = None
+    """CRC-32C by the CPU's instruction; None: where there is one."""
+    is_load: bool = False
+    """The segment is recovered as part of its log's load, which does not read it all back."""

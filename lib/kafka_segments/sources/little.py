@@ -1,0 +1,25 @@
+"""How much there is below sources on this machine, told before there is a session."""
+
+from collections.abc import Sequence
+
+from kafka_segments.sources.kinds import SEGMENT
+from kafka_segments.sources.walk import walk_folders
+from kafka_segments.storage.stores import store_of
+
+_MOST_ROWS = 10_000
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def hold_little(sources: Sequence[str], *, follow_links: bool = False) -> bool:
+    """Tell whether segments are so small that to compile a query costs more than to read them.
+
+    Of sources in a store it is not known: to list them takes as long as what is saved.
+    """
+    if not all(store_of(source).is_local for source in sources):
+        return False
+    walked = walk_folders(
+        ((source, "") for source in sources), most_rows=_MOST_ROWS, follow_links=follow_links
+    )
+    listed = (row for rows in walked.folders for row in rows)
+    size_bytes = sum(row.size_bytes or 0 for row in listed if row.kind == SEGMENT)
+    return not walked.left and size_bytes <= _MOST_BYTES
