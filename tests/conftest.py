@@ -53,6 +53,7 @@ SLOW = (
     "test_dags",
     "test_cluster",
     "test_object_store_run",
+    "test_hdfs",
     "test_hostile_names",
     "test_broker",
     "test_cluster_retention",
@@ -221,6 +222,7 @@ def spark(
         with ExitStack() as stack:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
+                patch.delenv("KAFKA_SEGMENTS_CLASS_ARCHIVE")  # one that is there may be used
                 session = stack.enter_context(
                     sessions.spark_session("tests", root=ROOT, master="local[2]", is_long=True)
                 )

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-_PLENTY_BYTES = 12 * 2**30
+_PLENTY_BYTES = 16 * 2**30  # two heaps of Spark take ten of them
 
 
 def has_plenty() -> bool:
