@@ -9,6 +9,8 @@ AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
 # tests/conftest.py puts long files first
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests start dozens of processes: each would compile all of the package's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo build environment test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow

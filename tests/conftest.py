@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from compiled_rooms import compiled_sources
+from memory_folders import MEMORY, has_plenty
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,12 +43,17 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 LIBRARY = ROOT / "lib"
 COMPILED = ROOT / "build" / "compiled" / compiled_sources(LIBRARY / "kafka_segments")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
+# What is published, and what Kafka writes, is synced to its disk file by file. Folders of tests lie
+# in memory where the machine has plenty.
+if has_plenty():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 # The longest first: Airflow's scheduler, submitted clusters, other stores, brokers and faults at
 # length. Single tests of other files have the marker, too.
 SLOW = (
     "test_dags",
     "test_cluster",
     "test_object_store_run",
+    "test_hdfs",
     "test_hostile_names",
     "test_broker",
     "test_cluster_retention",
@@ -216,6 +222,7 @@ def spark(
         with ExitStack() as stack:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
+                patch.delenv("KAFKA_SEGMENTS_CLASS_ARCHIVE")  # one that is there may be used
                 session = stack.enter_context(
                     sessions.spark_session("tests", root=ROOT, master="local[2]", is_long=True)
                 )
@@ -232,21 +239,21 @@ def caches() -> Iterator[ExitStack]:
 
 
 @pytest.fixture(scope="session")
-def referee() -> Iterator["Referee"]:
+def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Referee"]:
     """One JVM with Kafka's own classes."""
     from kafka_referee import Referee
 
-    with Referee() as started:
+    with Referee(scratch=tmp_path_factory.mktemp("referee")) as started:
         yield started
 
 
 @pytest.fixture
 def memory_folder(tmp_path: Path) -> Iterator[Path]:
     """A folder in memory where the system has one: nothing in it waits for a disk."""
-    if not os.access("/dev/shm", os.W_OK):
+    if not os.access(MEMORY, os.W_OK):
         yield tmp_path
         return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         yield Path(folder)
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.internals.tasks import InternalReader
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 
 SCHEMA = INTERNAL_RECORDS.schema
@@ -47,4 +48,4 @@ def rows_of_log(folder: Path, **file: Any) -> list[dict[str, Any]]:
 def internal_frame(spark: SparkSession, rows: Iterable[dict[str, Any]]) -> DataFrame:
     """Return rows of ``internal_records`` as a frame."""
     values = [tuple(row[name] for name in SCHEMA.fieldNames()) for row in rows]
-    return spark.createDataFrame(values, SCHEMA)
+    return local_rows(spark, values, SCHEMA)

@@ -23,7 +23,7 @@ import group_logs
 import kafka_segments
 import metadata_logs
 from cookbook import NOW_MS
-from doc_blocks import DOCS, blocks, rewritten, run_page
+from doc_blocks import DOCS, PageRun, blocks, rewritten
 from kafka_segments.api import tables as opening
 from kafka_segments.api.internals import OpenInternals
 from kafka_segments.errors import KafkaSegmentsError, UsageError
@@ -32,6 +32,7 @@ from kafka_segments.internals.run import InternalsOptions, run_internals
 
 PAGE = DOCS / "api.md"
 PAGE_TEXT = PAGE.read_text("utf-8")
+BLOCKS = blocks(PAGE_TEXT)
 NOW = datetime.fromtimestamp(NOW_MS // 1000, UTC)
 INTERNALS = [name for name in dir(OpenInternals) if not name.startswith("_")]
 PUBLIC = [name for name in dir(kafka_segments.OpenWarehouse) if not name.startswith("_")]
@@ -84,18 +85,24 @@ def internals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return warehouse
 
 
-def test_the_page_shows_what_its_blocks_print(
-    spark: SparkSession, cookbook_warehouse: Path, internals: Path
-) -> None:
+@pytest.fixture(scope="module")
+def page(cookbook_warehouse: Path, internals: Path) -> PageRun:
+    """The page's blocks; with one of them all are run that stand before it."""
     logs = str(cookbook_warehouse.parent / "logs")
     text = PAGE_TEXT.replace("LOGS/", f"{logs}/").replace("/srv/cluster", str(internals))
-    printed = run_page(text, cookbook_warehouse)
+    return PageRun(text, cookbook_warehouse)
 
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_the_page_shows_what_its_blocks_print(
+    spark: SparkSession, page: PageRun, number: int
+) -> None:
+    assert page.printed(number)
     if "REWRITE_API" in os.environ:
-        PAGE.write_text(rewritten(PAGE_TEXT, printed), "utf-8")
+        if number == len(BLOCKS) - 1:
+            PAGE.write_text(rewritten(PAGE_TEXT, page.all_printed()), "utf-8")
         return
-    assert rewritten(PAGE_TEXT, printed) == PAGE_TEXT
-    assert all(block.output for block in blocks(PAGE_TEXT))
+    assert page.printed(number) == BLOCKS[number].output
 
 
 def test_the_page_names_every_public_name() -> None:
@@ -137,34 +144,71 @@ def test_tables_are_those_of_the_views(opened: "kafka_segments.OpenWarehouse") -
     assert repr(opened) == f"<kafka_segments: {opened.uri}>"
 
 
-def test_verbs_take_values_of_python_and_give_the_rows_of_the_commands(
+SETTINGS: dict[str, Any] = {"retention.ms": 2_592_000_000, "remote_storage_enable": False}
+
+
+def test_retention_takes_values_of_python_and_gives_the_rows_of_the_command(
     opened: "kafka_segments.OpenWarehouse",
 ) -> None:
-    settings: dict[str, Any] = {"retention.ms": 2_592_000_000, "remote_storage_enable": False}
-
-    decided = opened.retention(now=NOW, settings=settings, kafka_version="3.9")
-    explained = opened.explain("txn-0", now=NOW_MS, settings=settings)
-    tried = opened.retention_what_if({"retention_ms": [1, 2], "retention.bytes": [-1]}, now=NOW)
-    rolls = opened.roll(now=NOW, settings={"segment_ms": 1}, append_timestamp=-1, opened="-2h")
-    cuts = opened.roll_what_if({"segment_bytes": [1 << 20]})
-    answers = opened.search("LATEST", NOW, NOW_MS, topics=["txn"], partitions=0, now=NOW)
-    latencies = opened.latency(topics="lat-none")
-    asked = opened.sql("SELECT now_ms AS n, count(*) AS c FROM segments", now=NOW)
+    decided = opened.retention(now=NOW, settings=SETTINGS, kafka_version="3.9")
 
     assert {row["decision"] for row in decided.collect()} == {"keep", "delete"}
+
+
+def test_explain_takes_values_of_python_and_gives_the_rows_of_the_command(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    explained = opened.explain("txn-0", now=NOW_MS, settings=SETTINGS)
+
     bases = [row["base_offset"] for row in explained.collect()]
     assert bases == sorted(bases) == [0, 10, 1153, 1165, 2325, 2329]
+
+
+def test_what_if_takes_values_of_python_and_gives_the_rows_of_the_command(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    tried = opened.retention_what_if({"retention_ms": [1, 2], "retention.bytes": [-1]}, now=NOW)
+
     assert {row["setting"] for row in tried.select("setting").collect()} == {
         "retention_ms=1 retention_bytes=-1",
         "retention_ms=2 retention_bytes=-1",
     } or tried.count() == 2 * opened.segments.select("topic").distinct().count()
+
+
+def test_roll_takes_values_of_python_and_gives_the_rows_of_the_command(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    rolls = opened.roll(now=NOW, settings={"segment_ms": 1}, append_timestamp=-1, opened="-2h")
+
     assert rolls.count() == opened.segments.where("is_active").count()
+
+
+def test_cuts_take_values_of_python_and_are_the_rows_of_the_command(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    cuts = opened.roll_what_if({"segment_bytes": [1 << 20]})
+
     assert cuts.count() == opened.logs.count()
+
+
+def test_search_takes_values_of_python_and_gives_the_rows_of_the_command(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    answers = opened.search("LATEST", NOW, NOW_MS, topics=["txn"], partitions=0, now=NOW)
+
     assert {row["question"] for row in answers.collect()} == {
         "LATEST",
         NOW.isoformat(),
         str(NOW_MS),
     }
+
+
+def test_latency_and_queries_take_values_of_python_and_give_the_rows_of_the_commands(
+    opened: "kafka_segments.OpenWarehouse",
+) -> None:
+    latencies = opened.latency(topics="lat-none")
+    asked = opened.sql("SELECT now_ms AS n, count(*) AS c FROM segments", now=NOW)
+
     assert {row["topic"] for row in latencies.collect()} == {"lat-none"}
     assert [tuple(row) for row in asked.collect()] == [(NOW_MS, 24)]
 

@@ -11,6 +11,7 @@ from kafka_segments.forensics.decide import (
     only_of_producers,
     sum_by_producer,
 )
+from rows_of import rows_of
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -35,7 +36,7 @@ def _summary(
     spark: SparkSession, rows: list[tuple[Any, ...]], admission: Admission = DEFAULTS
 ) -> dict[int, Row]:
     judge = judge_timestamps(now_ms=NOW_MS, admission=admission)
-    frame = spark.createDataFrame(rows, COLUMNS).transform(judge)
+    frame = rows_of(spark, rows, COLUMNS).transform(judge)
     return {row["producer_id"]: row for row in frame.transform(sum_by_producer()).collect()}
 
 

@@ -18,6 +18,7 @@ from kafka_segments.internals.decide_tier import fold_states, records_that_count
 from kafka_segments.internals.tasks import decode_row
 from plain_decoder import plain_records
 from remote_records import COPIED, COPYING, DELETED, DELETING, added, partition_deleted, updated
+from rows_of import rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +40,7 @@ def _rows(records: Sequence[Record], log: tuple[Any, ...] = LOG) -> list[tuple[A
 
 
 def _states(spark: SparkSession, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
-    records = spark.createDataFrame(rows, RECORDS).transform(records_that_count)
+    records = rows_of(spark, rows, RECORDS).transform(records_that_count)
     found = records.transform(fold_states).collect()
     return {row["segment_id"]: row.asDict(recursive=True) for row in found}
 

@@ -18,6 +18,7 @@ from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
 from kafka_segments.search.log_tables import LogChoice
+from rows_of import rows_of
 from stored_builds import build
 
 pytestmark = pytest.mark.spark
@@ -45,7 +46,7 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
         (*LOG, topic, partition, producer, first) for topic, partition, producer, _, first in rows
     ]
     columns = f"{KEYS}, producer_id long, first_offset long"
-    return spark.createDataFrame(opened, columns).transform(with_producers(segments))
+    return rows_of(spark, opened, columns).transform(with_producers(segments))
 
 
 def _records(
@@ -63,7 +64,7 @@ def _records(
         for offset, name, value in rows
     ]
     columns = ", offset long, kind string, key_json string, value_json string, is_tombstone boolean"
-    return spark.createDataFrame(values, KEYS + columns)
+    return rows_of(spark, values, KEYS + columns)
 
 
 def _value(

@@ -16,6 +16,7 @@ from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.lag.decide_share import decide_share_lag, decide_share_states
 from kafka_segments.wire.names import METADATA_TOPIC
+from rows_of import rows_of
 from stored_builds import build
 
 pytestmark = pytest.mark.spark
@@ -84,7 +85,7 @@ def test_a_state_is_its_last_snapshot_and_the_updates_behind_it(
     spark: SparkSession, at: int, expected: dict[int, tuple[Any, ...]]
 ) -> None:
     behind = [*LOG[:1], snapshot(2, 0, 99, 99)]  # a replica that does not reach so far
-    records = spark.createDataFrame([*rows(LOG), *rows(behind, broker_id=2)], COLUMNS)
+    records = rows_of(spark, [*rows(LOG), *rows(behind, broker_id=2)], COLUMNS)
 
     found = records.transform(decide_share_states(at_ms=1_000 * at)).collect()
 
@@ -103,7 +104,8 @@ def test_what_a_group_is_done_with_is_no_lag(spark: SparkSession) -> None:
         (True, 5, None, 0, 10, "nothing read yet", None),
         (False, None, None, 0, 10, "no state left from that time", None),
     ]
-    states = spark.createDataFrame(
+    states = rows_of(
+        spark,
         [("c", "g", "t", number, *row[:5], 7, 7_000) for number, row in enumerate(given)],
         "cluster string, group_id string, topic string, partition int, is_known boolean,"
         " start_offset long, delivery_complete_count long, log_start_offset long,"

@@ -6,7 +6,7 @@ from kafka_segments.migrate.decide import obstacles
 from kafka_segments.migrate.decide.listing import segments_of_listing
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import LISTED
-from rows_of import frame
+from rows_of import frame, rows_of
 
 
 def _codes(found: DataFrame) -> dict[str, tuple[bool, int, str]]:
@@ -34,7 +34,8 @@ def test_settings_are_told_by_their_key_and_release(spark: SparkSession) -> None
         (protocol, "latest"): ("old_protocol", True),
         ("log.message.format.version", "0.10"): ("gone_setting", False),
     }
-    settings = spark.createDataFrame(
+    settings = rows_of(
+        spark,
         [(7, None, key, value) for key, value in cases],
         "broker_id int, topic string, key string, value string",
     )
@@ -66,7 +67,8 @@ def test_logs_lack_an_id_or_epochs_where_their_files_were_read(spark: SparkSessi
 
 
 def test_log_directories_tell_how_their_broker_ran_and_stopped(spark: SparkSession) -> None:
-    log_dirs = spark.createDataFrame(
+    log_dirs = rows_of(
+        spark,
         [
             ("c", 1, "/sound", 1, True),
             ("c", 2, "/zookeeper", 0, True),
@@ -85,7 +87,8 @@ def test_log_directories_tell_how_their_broker_ran_and_stopped(spark: SparkSessi
 
 
 def test_files_are_summed_up_by_what_a_broker_does_with_them(spark: SparkSession) -> None:
-    files = spark.createDataFrame(
+    files = rows_of(
+        spark,
         [
             ("c", 1, "/b", 5, "a broker would not start"),
             ("c", 1, "/a", 7, "a broker would not start"),
@@ -125,7 +128,7 @@ def test_a_log_starts_where_its_checkpoint_says_and_else_at_0(spark: SparkSessio
         ],
         LISTED,
     )  # fmt: skip
-    ids = spark.createDataFrame([("t", "given")], "topic string, given_topic_id string")
+    ids = rows_of(spark, [("t", "given")], "topic string, given_topic_id string")
 
     found = rows.transform(segments_of_listing(ids)).orderBy("relative_path").collect()
 

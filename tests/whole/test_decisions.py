@@ -15,6 +15,7 @@ from kafka_segments.report import decide as overview
 from kafka_segments.sources import broker_identity
 from kafka_segments.tables.as_of import last_at_or_below
 from kafka_segments.tables.timestamps import guess_unit
+from rows_of import rows_of
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 86_400_000
@@ -25,7 +26,7 @@ LOG_COLUMNS = "cluster string, broker_id int, log_dir string, topic string, part
 def _frame(spark: SparkSession, columns: str, *rows: dict[str, Any]) -> DataFrame:
     """Give rows as a frame; what a row leaves out is null."""
     names = [column.split()[0] for column in columns.split(",")]
-    return spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], columns)
+    return rows_of(spark, [tuple(row.get(name) for name in names) for row in rows], columns)
 
 
 def _values(frame: DataFrame, *names: str) -> list[tuple[Any, ...]]:
@@ -46,7 +47,7 @@ def test_the_unit_of_a_timestamp_at_the_ends_of_what_is_plausible(spark: SparkSe
     ]
     rows += [(-1, None), (0, None), (NOW_MS, None)]
 
-    found = spark.createDataFrame(rows, "ms long, unit string").withColumn(
+    found = rows_of(spark, rows, "ms long, unit string").withColumn(
         "guess", guess_unit(F.col("ms"))
     )
 
@@ -68,8 +69,10 @@ def test_where_a_failover_goes_back_to(spark: SparkSession) -> None:
         (0, 9, 0, True),
         (999, 9, 0, True),
     ]
-    groups = spark.createDataFrame(
-        [case[:2] for case in cases], "last_timestamp_ms long, least_unread_timestamp_ms long"
+    groups = rows_of(
+        spark,
+        [case[:2] for case in cases],
+        "last_timestamp_ms long, least_unread_timestamp_ms long",
     )
 
     found = groups.transform(plans.aim_failover(max_latency_ms=1_000))
@@ -78,11 +81,13 @@ def test_where_a_failover_goes_back_to(spark: SparkSession) -> None:
 
 
 def test_an_entry_is_taken_from_its_own_value_on(spark: SparkSession) -> None:
-    entries = spark.createDataFrame(
-        [("a", 5, "x"), ("a", 9, "y"), ("b", 0, "z")], "k string, e long, v string"
+    entries = rows_of(
+        spark, [("a", 5, "x"), ("a", 9, "y"), ("b", 0, "z")], "k string, e long, v string"
     )
-    rows = spark.createDataFrame(
-        [("a", 4), ("a", 5), ("a", 8), ("a", 9), ("b", -1), ("b", 7), ("c", 1)], "k string, n long"
+    rows = rows_of(
+        spark,
+        [("a", 4), ("a", 5), ("a", 8), ("a", 9), ("b", -1), ("b", 7), ("c", 1)],
+        "k string, n long",
     )
 
     found = rows.transform(last_at_or_below(entries, keys=["k"], at="n", entry_at="e"))
@@ -175,7 +180,7 @@ def test_neighbours_are_merged_into_spans(spark: SparkSession) -> None:
 
 def test_bins_take_what_lies_outside_at_their_ends(spark: SparkSession) -> None:
     moments = [-5, 99, 100, 109, 110, 119, 120, 129, 130, 10**12, None]
-    rows = spark.createDataFrame([(ms, 1) for ms in moments], "ms long, size_bytes long")
+    rows = rows_of(spark, [(ms, 1) for ms in moments], "ms long, size_bytes long")
 
     found = rows.transform(overview.sum_by_bin("ms", from_ms=100, width_ms=10, bins=3))
 
@@ -218,8 +223,10 @@ def test_when_a_segment_was_written_as_far_as_that_can_be_believed(spark: SparkS
         (-1, NOW_MS + 1, NOW_MS - 5, NOW_MS - 5),
         (-1, 0, NOW_MS + 5, NOW_MS),
     ]
-    rows = spark.createDataFrame(
-        [case[:3] for case in cases], "largest_timestamp_ms long, last_modified_ms long, at long"
+    rows = rows_of(
+        spark,
+        [case[:3] for case in cases],
+        "largest_timestamp_ms long, last_modified_ms long, at long",
     ).withColumn("scanned_at", F.timestamp_millis("at"))
 
     found = rows.transform(overview.with_written_ms(now_ms=NOW_MS))
@@ -269,8 +276,8 @@ def test_what_has_expired_behind_an_older_segment(spark: SparkSession) -> None:
 def test_what_lies_below_a_source(
     spark: SparkSession, sources: list[str], below: list[str]
 ) -> None:
-    paths = spark.createDataFrame(
-        [(path,) for path in ("/a/b", "/a/b/c", "/a/bc", "/x/y", "/z")], "path string"
+    paths = rows_of(
+        spark, [(path,) for path in ("/a/b", "/a/b/c", "/a/bc", "/x/y", "/z")], "path string"
     )
 
     found = paths.where(broker_identity.lies_below(F.col("path"), sources))

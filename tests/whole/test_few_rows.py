@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.summary import BuildSummary
@@ -36,6 +37,7 @@ def _both(spark: SparkSession, act: Callable[[str], Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_builds_make_the_same_tables_and_index_files(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_small_build_writes_a_file_a_table(
     assert max(written.values()) == 1, written
 
 
+@pytest.mark.slow
 def test_a_report_an_inventory_and_a_validation_say_the_same(
     spark: SparkSession, broker_build: ReadyBuild
 ) -> None:

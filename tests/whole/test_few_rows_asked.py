@@ -3,6 +3,7 @@
 from contextlib import ExitStack, nullcontext
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.audit.run import AuditOptions, run_audit
@@ -50,6 +51,7 @@ def _texts(rows: DataFrame) -> list[str]:
     return sorted(repr(row) for row in rows.drop("run_id", "bytes_read").collect())
 
 
+@pytest.mark.slow
 def test_they_answer_the_same(
     spark: SparkSession, broker_build: ReadyBuild, caches: ExitStack
 ) -> None:
