@@ -19,6 +19,7 @@ from clustering import bench_clustering, bench_long_logs
 from decisions import bench_decisions
 from dumping import bench_dump
 from first_result import bench_first_result
+from internal_topics import bench_internals
 from kernel import bench_kernel
 from many import bench_many
 from model import cost_model
@@ -41,6 +42,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "first_result": bench_first_result,
     "at_hand": bench_at_hand,
     "dump": bench_dump,
+    "internals": bench_internals,
     "decisions": bench_decisions,
     "rolls": bench_rolls,
     "search": bench_search,

@@ -13,7 +13,11 @@ from pyspark.sql import functions as F
 from cluster_disks import internal_files
 from kafka_referee import Answer, Referee
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC, decode_internal
-from kafka_segments.internals.decide_lineage import is_within_lineage
+from kafka_segments.internals.decide_lineage import (
+    choose_lineage,
+    goes_beyond_log,
+    is_within_lineage,
+)
 from kafka_segments.internals.decide_tier import fold_states, records_that_count
 from kafka_segments.internals.tasks import decode_row
 from plain_decoder import plain_records
@@ -178,6 +182,54 @@ def test_a_segment_is_in_the_lineage_as_kafka_has_it(
     differ = [(c, k, o) for c, k, o in zip(cases, kafkas, ours, strict=True) if k != o]
     assert differ == []
     assert 0.2 < sum(kafkas) / len(kafkas) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("epochs", "end", "is_beyond"),
+    [
+        ([(2, 50)], 99, False),
+        ([(2, 50)], 100, True),
+        ([(0, 0)], 120, False),
+        ([(2, 50), (3, 100)], 120, True),
+        ([(2, 50), (3, 99)], 120, False),
+        ([(4, 150)], 200, True),
+        ([], 200, False),
+    ],
+)
+def test_a_segment_goes_beyond_the_log_where_nothing_contradicts_it(
+    spark: SparkSession, epochs: list[tuple[int, int]], end: int, is_beyond: bool
+) -> None:
+    pairs = "array<struct<epoch: int, start_offset: long>>"
+    columns = f"leader_epochs {pairs}, end_offset long, lineage {pairs}, log_end_offset long"
+    row = (epochs, end, [(0, 0), (2, 50)], 100)
+
+    (found,) = spark.createDataFrame([row], columns).select(goes_beyond_log().alias("is")).collect()
+
+    assert found["is"] == is_beyond
+
+
+def test_the_leaders_log_is_judged_by_else_the_one_that_would_be_elected(
+    spark: SparkSession,
+) -> None:
+    pairs = "array<struct<epoch: int, start_offset: long>>"
+    columns = (
+        "cluster string, broker_id int, log_dir string, topic string, partition int,"
+        f" leader_epochs {pairs}, log_end_offset long"
+    )
+    deposed, ahead, lagging = [(0, 0)], [(0, 0), (4, 80)], [(0, 0), (4, 80)]
+    logs = [
+        ("c", broker, "/d", "t", partition, epochs, end)
+        for partition in range(3)
+        for broker, epochs, end in ((1, deposed, 200), (2, ahead, 100), (3, lagging, 90))
+    ]
+    leaders = spark.createDataFrame(
+        [("c", "t", 0, 3), ("c", "t", 1, 7)],
+        "cluster string, topic string, partition int, leader int",
+    )
+
+    found = spark.createDataFrame(logs, columns).transform(choose_lineage(leaders)).collect()
+
+    assert {row["partition"]: row["broker_id"] for row in found} == {0: 3, 1: 2, 2: 2}
 
 
 def test_of_an_empty_lineage_nothing_is_known(spark: SparkSession) -> None:

@@ -1,6 +1,8 @@
 """The lag of share groups: by hand, and as Kafka's Admin listed it for a cluster that lived."""
 
 import json
+import random
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from stored_builds import build
 pytestmark = pytest.mark.spark
 
 SHARES = "__share_group_state"
+MOMENTS = 6
 COLUMNS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, offset long,"
     " timestamp_ms long, kind string, key_json string, value_json string, is_tombstone boolean,"
@@ -117,40 +120,108 @@ def test_what_a_group_is_done_with_is_no_lag(spark: SparkSession) -> None:
     assert [(row["status"], row["offset_lag"]) for row in found] == [row[5:] for row in given]
 
 
-def listed_offsets(cluster: Path) -> dict[tuple[str, int], int]:
-    """Give what Admin listed of the share group of the cluster that lived."""
-    listed = json.loads((cluster / "answers" / "group_offsets.json").read_text())
+def listed(cluster: Path, name: str) -> dict[tuple[str, int], int]:
+    """Give the offset or the lag that Admin listed of the share group of the cluster that lived."""
+    rows = json.loads((cluster / "answers" / "group_offsets.json").read_text())
     return {
-        (row["topic"], row["partition"]): row["offset"]
-        for row in listed
-        if row["group"] == "sharers" and row["offset"] is not None
+        (row["topic"], row["partition"]): row[name]
+        for row in rows
+        if row["group"] == "sharers" and row[name] is not None
     }
 
 
-def test_start_offsets_of_the_cluster_are_those_that_admin_listed(
-    spark: SparkSession, cluster: Path
-) -> None:
-    disks = cluster / "disks"
-    records = [
+@pytest.fixture(scope="module")
+def of_cluster(cluster: Path) -> list[dict[str, Any]]:
+    """The records of all replicas of the share coordinator's log."""
+    return [
         row
-        for folder in sorted(disks.glob(f"node-*/*/{SHARES}-*"))
+        for folder in sorted((cluster / "disks").glob(f"node-*/*/{SHARES}-*"))
         for row in rows_of_log(folder, broker_id=int(folder.parts[-3].removeprefix("node-")))
     ]
-    held, _ = metadata_rows(disks / "node-1" / "a" / f"{METADATA_TOPIC}-0")
+
+
+def test_start_offsets_and_lags_of_the_cluster_are_those_that_admin_listed(
+    spark: SparkSession, cluster: Path, of_cluster: list[dict[str, Any]]
+) -> None:
+    held, _ = metadata_rows(cluster / "disks" / "node-1" / "a" / f"{METADATA_TOPIC}-0")
     names = {
         row.values["topic_id"]: row.values["topic"]
         for row in held
         if row.table == "metadata_topics" and row.until is None
     }
+    ends = json.loads((cluster / "answers" / "end_offsets.json").read_text())
+    logs = spark.createDataFrame(
+        [
+            (topic_id, name, int(number), 0, ends[f"{name}-{number}"])
+            for topic_id, name in names.items()
+            for number in range(5)
+            if f"{name}-{number}" in ends
+        ],
+        "topic_id string, topic string, partition int, log_start_offset long, end_offset long",
+    )
 
-    states = internal_frame(spark, records).transform(decide_share_states(at_ms=2**60)).collect()
+    states = internal_frame(spark, of_cluster).transform(decide_share_states(at_ms=2**60))
+    found = states.join(logs, ["topic_id", "partition"]).transform(decide_share_lag).collect()
 
-    ours = {
-        (names[row["topic_id"]], row["partition"]): row["start_offset"]
-        for row in states
-        if row["group_id"] == "sharers" and row["start_offset"] is not None
-    }
-    assert ours == listed_offsets(cluster)
+    ours = {(row["topic"], row["partition"]): row for row in found if row["group_id"] == "sharers"}
+    told = {key: row for key, row in ours.items() if row["offset_lag"] is not None}
+    assert len(told) > 2
+    assert {key: row["start_offset"] for key, row in told.items()} == listed(cluster, "offset")
+    assert {key: row["offset_lag"] for key, row in told.items()} == listed(cluster, "lag")
+
+
+def states_by_a_plain_loop(
+    records: list[dict[str, Any]], at_ms: int
+) -> dict[tuple[str, str, int], tuple[int | None, int | None, int]]:
+    """Fold the longest replica of each partition as the coordinator replays it, up to a moment."""
+    replicas = defaultdict(list)
+    for row in records:
+        replicas[row["partition"], row["broker_id"], row["log_dir"]].append(row)
+    furthest: dict[int, tuple[Any, ...]] = {}
+    for (number, *place), rows in replicas.items():
+        end = max(row["offset"] for row in rows if row["offset"] is not None)
+        furthest[number] = max(furthest.get(number, (-1,)), (end, *place))
+    states: dict[tuple[str, str, int], tuple[int | None, int | None, int]] = {}
+    for number, (_, *place) in furthest.items():
+        log = (row for row in replicas[number, *place] if row["kind"] is not None)
+        for row in log:
+            if row["timestamp_ms"] > at_ms or not row["kind"].startswith("Share"):
+                continue
+            key = tuple(json.loads(row["key_json"]).values())
+            if row["is_tombstone"]:
+                states.pop(key, None)
+                continue
+            value = json.loads(row["value_json"])
+            start, count = value["startOffset"], value.get("deliveryCompleteCount", -1)
+            before = states.get(key, (None, None, 0))[0]
+            if row["kind"] == "ShareSnapshot":
+                before = None
+            states[key] = (
+                before if start == -1 else start,
+                None if count == -1 else count,
+                row["offset"],
+            )
+    return states
+
+
+@pytest.mark.slow
+def test_states_as_of_any_moment_are_those_of_a_replay_up_to_it(
+    spark: SparkSession, of_cluster: list[dict[str, Any]], seed: int
+) -> None:
+    records = internal_frame(spark, of_cluster).persist()
+    moments = sorted({row["timestamp_ms"] for row in of_cluster})
+    for at_ms in sorted(random.Random(seed).sample(moments, MOMENTS)):
+        found = records.transform(decide_share_states(at_ms=at_ms)).where("is_known").collect()
+
+        assert {
+            (row["group_id"], row["topic_id"], row["partition"]): (
+                row["start_offset"],
+                row["delivery_complete_count"],
+                row["state_offset"],
+            )
+            for row in found
+        } == states_by_a_plain_loop(of_cluster, at_ms)
+    records.unpersist()
 
 
 @pytest.mark.slow
@@ -176,11 +247,10 @@ def test_the_verb_measures_share_groups_by_their_logs(
     told = lag("--topic", "orders")
     nothing = lag("--at", "2020-01-01T00:00:00Z", "--output", "json")
 
-    assert {key: row["start_offset"] for key, row in found.items()} == listed_offsets(cluster)
+    assert {key: row["start_offset"] for key, row in found.items()} == listed(cluster, "offset")
+    assert {key: row["offset_lag"] for key, row in found.items()} == listed(cluster, "lag")
     for (topic, partition), row in found.items():
         assert row["end_offset"] == ends[f"{topic}-{partition}"]
-        done_with = row["delivery_complete_count"]
-        assert row["offset_lag"] == row["end_offset"] - row["start_offset"] - done_with
     assert "share partitions, " in told.stderr
     assert nothing.exit_code == 1
     statuses = {json.loads(line)["status"] for line in nothing.stdout.splitlines()}

@@ -18,6 +18,7 @@ ControlRecordUtils, EndTransactionMarker.
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptMessageError
@@ -47,6 +48,7 @@ _COMMIT_TYPES = {
     _INT16.pack(key.type_id) for key in (groups.LEGACY_OFFSET_COMMIT_KEY, groups.OFFSET_COMMIT_KEY)
 }
 _FRAME_VERSION = 1
+_KEYS_KEPT = 4_096
 _MAX_INT16 = 2**15 - 1
 _MIN_INT16 = -(2**15)
 
@@ -58,7 +60,8 @@ class InternalRecord(NamedTuple):
     ``type_id``: Kafka's number for it; None: not readable. ``key_version``, ``value_version``: the
     int16 before the key (for a coordinator the type again), and the version the value has.
     ``key``, ``value``: the fields; None: there is none (a value of None is a tombstone), or it
-    could not be read. ``problem``: what is wrong with the bytes; None: nothing.
+    could not be read. ``problem``: what is wrong with the bytes; None: nothing. Records of the same
+    key share its fields: they are not to be changed.
     """
 
     kind: str = UNKNOWN
@@ -68,14 +71,12 @@ class InternalRecord(NamedTuple):
     key: Message | None = None
     value: Message | None = None
     problem: str | None = None
-    key_layout: Layout | None = None
+    key_text: str | None = None
     value_layout: Layout | None = None
 
     def key_json(self) -> str | None:
         """Return the key as Kafka's converter writes it; None where there is none."""
-        if self.key is None or self.key_layout is None:
-            return None
-        return json_text(self.key_layout, 0, self.key)
+        return self.key_text
 
     def value_json(self) -> str | None:
         """Return the value as Kafka's converter writes it; None where there is none."""
@@ -109,14 +110,14 @@ def decode_commit(key: bytes, value: bytes | None) -> InternalRecord | None:
 
 
 def _decode_control(key: bytes | None, value: bytes | None) -> InternalRecord:
-    record = InternalRecord(key_layout=control.CONTROL_RECORD_TYPE_SCHEMA)
+    record = InternalRecord()
     try:
         version = _int16(key, "the key's version", least=0)
-        fields, _ = decode_from(control.CONTROL_RECORD_TYPE_SCHEMA, 0, key or b"", 2)
+        fields, text = _decode_key(control.CONTROL_RECORD_TYPE_SCHEMA, key or b"")
     except CorruptMessageError as wrong:
         return record._replace(problem=str(wrong))
     type_id = fields["type"]
-    record = record._replace(type_id=type_id, key_version=version, key=fields)
+    record = record._replace(type_id=type_id, key_version=version, key=fields, key_text=text)
     layout = control.RECORDS.get(type_id)
     if layout is None:
         return record
@@ -186,26 +187,36 @@ def _keyed(
 
     def decode_keyed(key: bytes | None, value: bytes | None) -> InternalRecord:
         kind, type_id, version = UNKNOWN, None, None
-        key_layout = value_layout = fields = message = None
+        value_layout = fields = text = message = None
         try:
             type_id = _int16(key, "the key's version")
             if type_id not in known:
                 return InternalRecord(UNKNOWN, type_id, type_id, _version_of(value))
             kind, key_layout, value_layout = known[type_id]
-            fields, _ = decode_from(key_layout, 0, key or b"", 2)
+            fields, text = _decode_key(key_layout, key or b"")
             if value is not None:
                 version = _int16(value, "the value's version")
                 message, _ = decode_from(value_layout, version, value, 2)
         except CorruptMessageError as wrong:
             problem = str(wrong)
             return InternalRecord(
-                kind, type_id, type_id, version, fields, None, problem, key_layout, value_layout
+                kind, type_id, type_id, version, fields, None, problem, text, value_layout
             )
         return InternalRecord(
-            kind, type_id, type_id, version, fields, message, None, key_layout, value_layout
+            kind, type_id, type_id, version, fields, message, None, text, value_layout
         )
 
     return decode_keyed
+
+
+@lru_cache(maxsize=_KEYS_KEPT)
+def _decode_key(layout: Layout, key: bytes) -> tuple[Message, str]:
+    """Return the fields of a key behind its first int16, and their JSON.
+
+    A coordinator writes the same few keys again and again.
+    """
+    fields, _ = decode_from(layout, 0, key, 2)
+    return fields, json_text(layout, 0, fields)
 
 
 def _version_of(value: bytes | None) -> int | None:

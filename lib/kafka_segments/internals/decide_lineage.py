@@ -1,7 +1,11 @@
 """Decide whether a remote segment lies in its partition's lineage of leader epochs."""
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+
+_OF_PARTITION = ("cluster", "topic", "partition")
 
 
 def epochs_with_records(epochs: str) -> Column:
@@ -55,3 +59,56 @@ def is_within_lineage() -> Column:
     )
     is_known = (F.size("lineage") > 0) & (F.size(held) > 0)
     return F.when(is_known, F.when(is_within, follow).otherwise(F.lit(False)))
+
+
+def goes_beyond_log() -> Column:
+    """Tell whether a remote segment goes on where the local log that was read ends.
+
+    A leader copies nothing behind the end of its log: the disk is of an earlier moment than the
+    segment, or of a follower that lags. Whether the segment is in the lineage is not known then.
+
+    1. It ends behind the log, in the last epoch of the lineage.
+    2. Or it has a later epoch, and the first of those begins at the log's end or behind it.
+
+    Needs: as ``is_within_lineage``.
+    """
+    lineage = F.array_sort("lineage")
+    held = epochs_with_records("leader_epochs")
+    last_epoch = F.get(lineage, F.size(lineage) - 1)["epoch"]
+    later = F.filter(held, lambda entry: entry["epoch"] > last_epoch)
+    is_last = F.get(held, F.size(held) - 1)["epoch"] == last_epoch
+    goes_on = is_last & (F.col("end_offset") >= F.col("log_end_offset"))
+    begins_behind = F.get(later, F.lit(0))["start_offset"] >= F.col("log_end_offset")
+    return F.coalesce(goes_on | begins_behind, F.lit(False))
+
+
+def choose_lineage(leaders: DataFrame) -> Transform:
+    """Keep the replica of each partition by whose leader epochs remote segments are judged.
+
+    1. The leader's, as the metadata has it last: a broker judges by its own epochs, as leader.
+    2. Where that is not known, or its log is not there, the one that would be elected: of the last
+       leader epoch, then of the greatest end. A longer log of an earlier epoch is that of a leader
+       that was deposed.
+
+    Needs: the key of a log, leader_epochs, log_end_offset; ``leaders``: cluster, topic, partition,
+        leader.
+    Gives: the same rows, one for each partition.
+    """
+    last_epoch = F.array_max(F.transform("leader_epochs", lambda entry: entry["epoch"]))
+    order = Window.partitionBy(*_OF_PARTITION).orderBy(
+        F.desc(F.coalesce(F.col("broker_id") == F.col("_leader"), F.lit(False))),
+        F.desc_nulls_last(last_epoch),
+        F.desc("log_end_offset"),
+        *LOG_KEYS,
+    )
+    named = leaders.select(*_OF_PARTITION, F.col("leader").alias("_leader"))
+
+    def transform(logs: DataFrame) -> DataFrame:
+        return (
+            logs.join(named, list(_OF_PARTITION), how="left")
+            .withColumn("_turn", F.row_number().over(order))
+            .where("_turn = 1")
+            .select(*logs.columns)
+        )
+
+    return transform

@@ -10,7 +10,11 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
-from kafka_segments.internals.decide_lineage import is_within_lineage
+from kafka_segments.internals.decide_lineage import (
+    choose_lineage,
+    goes_beyond_log,
+    is_within_lineage,
+)
 from kafka_segments.internals.decide_tier import (
     decide_findings,
     fold_states,
@@ -20,7 +24,7 @@ from kafka_segments.internals.decide_tier import (
 )
 from kafka_segments.internals.rebuilt_tier import rebuilt_lines
 from kafka_segments.internals.tasks_tier import NAMES, list_objects
-from kafka_segments.search.decide.logs import choose_replica, describe_logs
+from kafka_segments.search.decide.logs import describe_logs
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.packing import Load
@@ -214,7 +218,7 @@ def _with_topic_ids(objects: DataFrame, tables: Warehouse) -> DataFrame:
 
 
 def _local_logs(tables: Warehouse) -> DataFrame | None:
-    """Describe the replica of each partition on brokers' disks that reaches furthest."""
+    """Describe the replica of each partition on brokers' disks that its leader has."""
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         return None
     segments = tables.read(catalog.SEGMENTS).where(F.col("vanished_at").isNull())
@@ -223,7 +227,7 @@ def _local_logs(tables: Warehouse) -> DataFrame | None:
     described = (
         segments.where(F.col("path").rlike(_PLAIN_LOG))
         .transform(describe_logs(logs))
-        .transform(choose_replica())
+        .transform(choose_lineage(_leaders(tables)))
         .join(ids, list(LOG_KEYS), how="left")
     )
     return described.select(
@@ -235,10 +239,20 @@ def _local_logs(tables: Warehouse) -> DataFrame | None:
     )
 
 
+def _leaders(tables: Warehouse) -> DataFrame:
+    """Return the leader of each partition, as the metadata has it last."""
+    if tables.version(catalog.METADATA_PARTITIONS) is None:
+        columns = "cluster string, topic string, partition int, leader int"
+        return tables.spark.createDataFrame([], columns)
+    held = tables.read(catalog.METADATA_PARTITIONS).where("until_offset IS NULL")
+    return held.select(*_OF_PARTITION, "leader")
+
+
 def _with_lineage(held: DataFrame, local: DataFrame | None) -> DataFrame:
     if local is None:
         return held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
     lineage = local.drop("log_start_offset")
     is_same = F.coalesce(F.col("local_topic_id") == F.col("topic_id"), F.lit(True))
     joined = held.join(lineage, _OF_PARTITION, how="left")
-    return joined.withColumn("is_in_lineage", F.when(is_same, is_within_lineage()))
+    is_known = is_same & ~goes_beyond_log()
+    return joined.withColumn("is_in_lineage", F.when(is_known, is_within_lineage()))
