@@ -55,9 +55,9 @@ def _chosen(row: Row) -> Chosen:
 def _summary(found: Elections, counted: Row) -> str:
     lost = [counted[name] or 0 for name in ("lost", "acks_all_lost", "committed_lost")]
     text = (
-        f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost, of"
-        f" {lost[1]} acks=all may have been told, {lost[2]} lie below a high watermark; partitions"
-        f" to look at: {counted['findings'] + found.absent}"
+        f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost,"
+        f" acks=all may have been told of {lost[1]}, {lost[2]} lie below a high watermark;"
+        f" partitions to look at: {counted['findings'] + found.absent}"
     )
     if found.absent:
         text += f"; of {found.absent} no replica is at hand"
