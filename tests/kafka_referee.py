@@ -367,6 +367,22 @@ class Referee:
         rewritten: int = self._ask("clean", log=str(log), target=str(target))["rewritten"]
         return rewritten
 
+    def clean_log(
+        self, directory: Path, *, first_dirty: int, now_ms: int, delete_retention_ms: int = 1000
+    ) -> int:
+        """Let the log cleaner at a log once, from an offset up to the active segment.
+
+        Gives the offset up to which it is clean then.
+        """
+        clean: int = self._ask(
+            "clean_log",
+            dir=str(directory),
+            first_dirty=first_dirty,
+            now=now_ms,
+            delete_retention_ms=delete_retention_ms,
+        )["clean"]
+        return clean
+
     def write_commits(self, commits: Sequence[Answer], partitions: int = 50) -> list[Answer]:
         """Write records of ``__consumer_offsets`` as the group coordinator does.
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence
+from kafka_segments.divergence.decide.copies import Copy, Divergence, Piece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.log_files import LogFiles
+from kafka_segments.divergence.log_files import LogFiles, Open
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import offset_ranges
@@ -157,8 +159,31 @@ def flipped(data: bytes, at: int, bit: int = 0) -> bytes:
     return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
 
 
+class ReadLog(NamedTuple):
+    """Copies as a task is given them: what is known of each, what differs, and their files."""
+
+    copies: list[Copy]
+    ranges: list[dict[str, Piece]]
+    files: LogFiles
+    open_log: Open
+
+    def batches(self) -> dict[str, list[Piece]]:
+        """Give the batches of each copy in the ranges."""
+        held: dict[str, list[Piece]] = {copy.name: [] for copy in self.copies}
+        for found in self.ranges:
+            for name, piece in found.items():
+                held[name] += self.files.batches(name, piece)
+        return held
+
+
 def compared(copies: dict[str, LogCopy], *, range_bits: int = 5) -> list[Divergence]:
     """Read the copies and compare them, as a task does."""
+    read = read_log(copies, range_bits=range_bits)
+    return compare_log(read.copies, read.ranges, read.files)
+
+
+def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
+    """Read the copies."""
     files = {
         f"{name}/{base:020d}.log": copy.file(index)
         for name, copy in copies.items()
@@ -200,7 +225,14 @@ def compared(copies: dict[str, LogCopy], *, range_bits: int = 5) -> list[Diverge
     def open_log(path: str) -> Iterator[ReadInto]:
         yield reader_of(files[path])
 
-    return compare_log(described, ranges_of(parts), LogFiles(open_log=open_log))
+    return ReadLog(described, ranges_of(parts), LogFiles(open_log=open_log), open_log)
+
+
+def write_copy(folder: Path, copy: LogCopy) -> None:
+    """Write the segments of a log into its folder."""
+    folder.mkdir(parents=True)
+    for index, (base, _) in enumerate(copy.segments):
+        (folder / f"{base:020d}.log").write_bytes(copy.file(index))
 
 
 def base_of(data: bytes) -> int:

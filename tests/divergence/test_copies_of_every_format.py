@@ -1,6 +1,7 @@
 """Logs of every format and codec: equal wherever they are cut, and whatever they are written in."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -81,3 +82,57 @@ def test_a_flipped_bit_in_the_middle_of_any_format_is_found(seed: int, style: st
 
         found = [row for row in rows if row.is_finding]
         assert {(row.copies, row.right) for row in found} == {(("b",), ("a", "c"))}, found
+
+
+PAGE = 512
+
+
+def _zeroed(rng: random.Random, wrong: LogCopy) -> set[bytes]:
+    """Zero a page of a segment that is not the last; give the batches that it hit."""
+    index = rng.choice([at for at, (_, held) in enumerate(wrong.segments[:-1]) if held])
+    data = wrong.file(index)
+    first = rng.randrange(len(data))
+    last = min(first + PAGE, len(data))
+    wrong.spoil(index, data[:first] + bytes(last - first) + data[last:])
+    hit, position = set(), 0
+    for batch in wrong.segments[index][1]:
+        end = position + len(batch)
+        low, high = max(first, position) - position, min(last, end) - position
+        if low < high and any(batch[low:high]):
+            hit.add(batch)
+        position = end
+    return hit
+
+
+def _swapped(rng: random.Random, wrong: LogCopy) -> set[bytes]:
+    """Exchange two segments; give all of their batches."""
+    one, other = rng.sample([at for at, (_, held) in enumerate(wrong.segments) if held], 2)
+    first, second = wrong.file(one), wrong.file(other)
+    wrong.spoil(one, second)
+    wrong.spoil(other, first)
+    return {*wrong.segments[one][1], *wrong.segments[other][1]}
+
+
+# Damage can uncover the messages inside of a compressed one of v0 or v1.
+@pytest.mark.parametrize(
+    ("style", "spoil"),
+    [*((style, _swapped) for style in STYLES), ("v2", _zeroed), ("transactions", _zeroed)],
+)
+def test_every_batch_that_a_disk_spoils_is_found_and_the_right_copies_are_named(
+    seed: int, style: str, spoil: Callable[[random.Random, LogCopy], set[bytes]]
+) -> None:
+    rng = random.Random(f"{seed} {spoil.__name__} {style}")
+    for _ in range(2 * ROUNDS):
+        segments = _drawn(rng, style)
+        wrong = _cut_elsewhere(rng, segments)
+        while sum(bool(held) for _, held in wrong.segments[:-1]) < 2:
+            segments = _drawn(rng, style)
+            wrong = _cut_elsewhere(rng, segments)
+        hit = spoil(rng, wrong)
+        rows = compared({"a": _copy(segments), "b": wrong, "c": _copy(segments)})
+
+        found = [row for row in rows if row.is_finding]
+        assert {(row.copies, row.right) for row in found} <= {(("b",), ("a", "c"))}, found
+        for batch in hit:
+            last = int(batches_of(batch)[wire.LAST_OFFSET, 0])
+            assert any(row.from_offset <= last < row.until_offset for row in found), (last, found)

@@ -100,6 +100,7 @@ public final class Referee {
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
             case "clean" -> Cleaning.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
+            case "clean_log" -> CleanerRuns.run(directory(request), request);
             case "retention" -> RetentionRuns.run(required(request, "logs"));
             case "write_commits" -> Commits.write(
                 required(request, "commits"), integer(request, "partitions"));

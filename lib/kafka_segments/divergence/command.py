@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.early import Refused, require_source
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
@@ -17,43 +16,14 @@ from kafka_segments.console.options import (
     verbose_option,
     with_options,
 )
-from kafka_segments.console.strict_options import Command, complete_folder
-from kafka_segments.errors import SourceError
+from kafka_segments.console.strict_options import Command, Group, complete_folder
+from kafka_segments.divergence.command_elect import elect
+from kafka_segments.divergence.command_repair import repair
+from kafka_segments.divergence.copy_option import copy_option
 
 FULL, HEADERS = "full", "headers"
 
 
-class _NamedCopy(click.ParamType[tuple[str, str]]):
-    """NAME=URI."""
-
-    name = "copy"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Part the name from the URI, and refuse a folder that cannot be listed."""
-        if isinstance(value, tuple):
-            return value
-        name, equals, uri = value.partition("=")
-        if not (name and equals and uri) or "/" in name:
-            self.fail(f"{value!r}: NAME=URI expected, as in broker-1=/data/logs", param, ctx)
-        try:
-            require_source(uri)
-        except SourceError as error:
-            raise Refused(str(error)) from None
-        return name, uri
-
-
-_copy_option = click.option(
-    "--copy",
-    "copies",
-    type=_NamedCopy(),
-    multiple=True,
-    required=True,
-    metavar="NAME=URI",
-    help="A copy and where it lies: a log directory, a folder of several, or one partition's"
-    " folder; repeatable, also with the same name.",
-)
 _shared_options = with_options(
     click.option(
         "--check",
@@ -69,8 +39,22 @@ _shared_options = with_options(
 )
 
 
-@click.command(cls=Command)
-@_copy_option
+class _CompareByDefault(Group):
+    """A group whose call without a subcommand compares."""
+
+    default = "compare"
+
+
+@click.group(cls=_CompareByDefault)
+def divergence() -> None:
+    """Hold copies of logs against each other, and say what to do where they differ.
+
+    Without a subcommand it compares: `divergence compare --help` has the options.
+    """
+
+
+@divergence.command(cls=Command)
+@copy_option
 @click.option(
     "--warehouse",
     metavar="URI",
@@ -79,16 +63,16 @@ _shared_options = with_options(
 )
 @click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
 @_shared_options
-def divergence(**options: Any) -> None:
+def compare(**options: Any) -> None:
     """Hold copies of logs against each other: where they differ, how, and which copy is right.
 
     Copies are brokers' log directories, snapshots and backups of one cluster. Logs are matched by
     topic and partition. Nothing is changed there. Exit status 1: some difference is a fault.
     """
-    run(lambda: _divergence(**options), verbose=options["verbose"])
+    run(lambda: _compare(**options), verbose=options["verbose"])
 
 
-def _divergence(
+def _compare(
     *,
     copies: tuple[tuple[str, str], ...],
     warehouse: str | None,
@@ -121,3 +105,7 @@ def _divergence(
             compared = run_divergence(spark, asked, caches, dry_run=dry_run, tell=work.reads)
         found = print_divergence(compared, output)
     return FINDINGS if found else DONE
+
+
+divergence.add_command(elect)
+divergence.add_command(repair)

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -97,6 +98,57 @@ def run_divergence(
         SourceError: a folder that cannot be listed.
         UsageError: a copy that holds a log twice.
     """
+    found = read_copies(spark, options, caches, tell)
+    compared = held(
+        found.copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
+        .unionByName(found.logs.transform(other_topics))
+        .withColumn("run_id", F.lit(uuid.uuid4().hex))
+        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms))),
+        caches,
+    )
+    rows = compared.select(*DIVERGENCES.schema.fieldNames())
+    if options.warehouse is not None and not dry_run:
+        warehouse = Warehouse(spark, options.warehouse)
+        warehouse.create(DIVERGENCES)
+        warehouse.append(DIVERGENCES, rows)
+    return Compared(
+        rows=rows,
+        bytes_there=found.bytes_there,
+        **_totals(found.logs, found.read, compared),
+    )
+
+
+class ReadCopies(NamedTuple):
+    """What is known of copies once their segments are digested; cached as far as it is read twice.
+
+    Attributes:
+        listed: the listing, with ``copy``.
+        logs: rows of ``listed_logs``.
+        segments: rows of ``chosen_segments``.
+        read: rows of ``read_segments``.
+        copies: rows of ``described``.
+        parts: rows of ``unequal_parts``.
+        bytes_there: of the segments that are compared.
+    """
+
+    listed: DataFrame
+    logs: DataFrame
+    segments: DataFrame
+    read: DataFrame
+    copies: DataFrame
+    parts: DataFrame
+    bytes_there: int
+
+
+def read_copies(
+    spark: SparkSession, options: CopyOptions, caches: ExitStack, tell: TellLoad = tell_nobody
+) -> ReadCopies:
+    """List the copies, and read the segments of logs that two of them or more hold.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy that holds a log twice.
+    """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches)
     if not loads.get(kinds.SEGMENT, Load()).is_little:
@@ -118,23 +170,7 @@ def run_divergence(
     )
     copies = read.transform(described(logs))
     parts = read.transform(unequal_parts(copies))
-    compared = held(
-        copies.transform(compare_logs(parts, check_crc=options.check_crc))
-        .unionByName(logs.transform(other_topics))
-        .withColumn("run_id", F.lit(uuid.uuid4().hex))
-        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms))),
-        caches,
-    )
-    rows = compared.select(*DIVERGENCES.schema.fieldNames())
-    if options.warehouse is not None and not dry_run:
-        warehouse = Warehouse(spark, options.warehouse)
-        warehouse.create(DIVERGENCES)
-        warehouse.append(DIVERGENCES, rows)
-    return Compared(
-        rows=rows,
-        bytes_there=load.bytes,
-        **_totals(logs, read, compared),
-    )
+    return ReadCopies(named, logs, segments, read, copies, parts, load.bytes)
 
 
 def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str, int]:

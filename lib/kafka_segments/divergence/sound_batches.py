@@ -18,6 +18,7 @@ from kafka_segments.wire.reading import ReadInto
 _WINDOW_BYTES = 4 * 1024 * 1024
 _REACH = 2**31  # offsets that a segment can hold, as Kafka rolls it
 _MOST_DAMAGES = 1000  # of a segment; what is behind counts to the last
+_ZEROS = "zeros to the end of the file, and another segment follows"
 _MOST_RESUMED = 256  # times that a segment is read on behind damage
 
 
@@ -54,7 +55,8 @@ class SoundBatches:
        may be a header, so that a bad batch hides no other.
     2. So is a batch whose offsets do not fit its segment or the batches around it: the checksum
        does not cover its base offset.
-    3. At the end of a log's last segment, a batch of which bytes are missing is torn.
+    3. At the end of a log's last segment, a batch of which bytes are missing is torn. Zeros are
+       what preallocation leaves there, and damage in any other segment.
 
     ``damages`` are those of the stretch that was read last.
     """
@@ -87,6 +89,10 @@ class SoundBatches:
                     batches[wire.POSITION] += start
                     yield from found.sound(batches)
             if end is None:
+                if (
+                    found.end < stretch.end and not stretch.is_last
+                ):  # a roll trims preallocated ones
+                    found.open(found.end, _ZEROS, DamageKind.ROT)
                 found.close(stretch.limit)
                 return
             found.open(*end, DamageKind.ROT)
@@ -138,9 +144,12 @@ class _Found:
         self._broken: tuple[int, str, DamageKind] | None = None
         self.damages: list[Damage] = []
         self.next_offset = stretch.low
+        self.end = stretch.position
 
     def sound(self, batches: wire.Batches) -> Iterator[Sound]:
         """Yield those of some batches that fit their place."""
+        if batches.shape[1]:
+            self.end = int(batches[wire.POSITION, -1] + batches[wire.SIZE_BYTES, -1])
         low, limit = self._stretch.low, self._stretch.limit
         good = fitting(batches, low, limit, self.next_offset)
         first = 0

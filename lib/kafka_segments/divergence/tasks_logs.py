@@ -54,7 +54,7 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
 
     def compare(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
         files = LogFiles(check_crc=check_crc)
-        described = [_copy(row) for row in copies.to_pylist()]
+        described = [copy_of(row) for row in copies.to_pylist()]
         described.sort()
         ranges = ranges_of(
             Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist()
@@ -81,7 +81,8 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
     return transform
 
 
-def _copy(row: dict[str, Any]) -> Copy:
+def copy_of(row: dict[str, Any]) -> Copy:
+    """Return what a row of ``decide.frames.described`` says of a copy."""
     return Copy(
         row["copy"],
         row["start"],

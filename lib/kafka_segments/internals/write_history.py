@@ -37,8 +37,29 @@ def write_history(
     lacks, in words.
     """
     of_clusters = records.where(F.col("cluster").isin(*clusters))
+    history, problems = fold_best_replicas(of_clusters, clusters, caches)
+
+    def write(table: Table) -> None:
+        tables.create(table)
+        rows = tables.read(table).limit(0) if history is None else rows_of(history, table)
+        tables.fill(table, rows, where=in_any("cluster", clusters))
+
+    with ThreadPoolExecutor(len(METADATA_TABLES)) as pool:  # each is several short queries
+        list(pool.map(write, METADATA_TABLES))
+    return problems
+
+
+def fold_best_replicas(
+    records: DataFrame, clusters: Sequence[str], caches: ExitStack
+) -> tuple[DataFrame | None, list[str]]:
+    """Fold the best replica of each cluster's metadata log (``choose_start``).
+
+    ``records``: rows of ``internal_records``, of these clusters alone. Return the columns of
+    ``fold_history``, cached until ``caches`` closes, and what the history lacks, in words. None: no
+    replica tells any.
+    """
     problems, starts = [], []
-    logs = [_metadata_log(row) for row in of_clusters.transform(sum_metadata_logs).collect()]
+    logs = [_metadata_log(row) for row in records.transform(sum_metadata_logs).collect()]
     for cluster in clusters:
         replicas = [log for log in logs if log.keys[0] == cluster]
         start = choose_start(replicas)
@@ -46,23 +67,15 @@ def write_history(
             problems.append(_no_start(cluster, replicas))
         else:
             starts.append(start)
-    history = None
-    if starts:
-        applied = [of_clusters.transform(_applied(start)) for start in starts]
-        history = fold_history(reduce(DataFrame.unionByName, applied)).persist()
-        caches.callback(history.unpersist)
-        for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
-            found = json.loads(row["values"])["problem"]
-            problems.append(f"cluster {row['cluster'] or '(no name)'}: {found}")
-
-    def write(table: Table) -> None:
-        tables.create(table)
-        rows = tables.read(table).limit(0) if history is None else _rows_of(history, table)
-        tables.fill(table, rows, where=in_any("cluster", clusters))
-
-    with ThreadPoolExecutor(len(METADATA_TABLES)) as pool:  # each is several short queries
-        list(pool.map(write, METADATA_TABLES))
-    return problems
+    if not starts:
+        return None, problems
+    applied = [records.transform(_applied(start)) for start in starts]
+    history = fold_history(reduce(DataFrame.unionByName, applied)).persist()
+    caches.callback(history.unpersist)
+    for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
+        found = json.loads(row["values"])["problem"]
+        problems.append(f"cluster {row['cluster'] or '(no name)'}: {found}")
+    return history, problems
 
 
 def _metadata_log(row: Row) -> MetadataLog:
@@ -113,7 +126,8 @@ def _is_of(keys: Sequence[Any]) -> Column:
     return is_of
 
 
-def _rows_of(history: DataFrame, table: Table) -> DataFrame:
+def rows_of(history: DataFrame, table: Table) -> DataFrame:
+    """Return the rows of a metadata table out of a history."""
     values = StructType([f for f in table.schema if f.name not in ("cluster", *HELD)])
     return (
         history.where(F.col("table") == table.name)

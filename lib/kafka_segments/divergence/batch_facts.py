@@ -1,0 +1,75 @@
+"""Read what batches of copies are to clients: records, transactions, markers."""
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from kafka_segments.divergence.decide.copies import Piece
+from kafka_segments.divergence.decide.elections import BatchFacts
+from kafka_segments.divergence.log_files import BatchAt, Open, open_file
+from kafka_segments.index.markers import decode_marker, read_marker
+from kafka_segments.index.producer_batches import COMMIT, UNUSUAL
+from kafka_segments.index.splitting import shifted
+from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
+from kafka_segments.wire.reading import ReadInto
+
+
+class BatchFactsReader:
+    """Reads one batch after another; the file of the last one stays open. Use it in ``with``."""
+
+    def __init__(self, open_log: Open = open_file) -> None:
+        self._open = open_log
+        self._chunks = ChunkReader(ChunkOptions(needs_body=True, check_crc=False))
+        self._known: dict[object, BatchFacts] = {}
+        self._opened = ExitStack()
+        self._path = ""
+        self._read_into: ReadInto | None = None
+
+    def __enter__(self) -> "BatchFactsReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def of(self, piece: Piece) -> BatchFacts:
+        """Return the facts of a piece that is one batch.
+
+        Raises:
+            FileChangedError: the file has become shorter since the batch was read.
+            OSError: the file cannot be read.
+        """
+        known = self._known.get(piece.content)
+        if known is None:
+            known = self._known[piece.content] = self._read(piece.where[0])
+        return known
+
+    def _read(self, batch: BatchAt) -> BatchFacts:
+        if self._read_into is None or batch.path != self._path:
+            self._opened.close()
+            self._read_into = self._opened.enter_context(self._open(batch.path))
+            self._path = batch.path
+        rest = shifted(self._read_into, batch.position)
+        size_bytes = batch.end_position - batch.position
+        chunk = next(iter(self._chunks.read(rest, size_bytes=size_bytes)))
+        return _facts(chunk)
+
+
+def _facts(chunk: Chunk) -> BatchFacts:
+    header = chunk.batches[:, 0]
+    base, last, count = header[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.RECORD_COUNT]].tolist()
+    records = last - base + 1 if count < 0 else count
+    if header[wire.MAGIC] < layout.MAGIC_V2:
+        return BatchFacts(records)
+    attributes, producer_id = int(header[wire.ATTRIBUTES]), int(header[wire.PRODUCER_ID])
+    is_transactional = bool(attributes & layout.TRANSACTIONAL)
+    if not attributes & layout.CONTROL:
+        return BatchFacts(records, producer_id if is_transactional else None)
+    if producer_id < 0 or chunk.data is None:
+        return BatchFacts(0)
+    data = np.ascontiguousarray(chunk.data[: int(header[wire.SIZE_BYTES])])
+    kind, _, _ = read_marker(data, 0, len(data))
+    if kind == UNUSUAL:
+        kind = decode_marker(data).kind
+    return BatchFacts(0, producer_id, bool(kind == COMMIT))

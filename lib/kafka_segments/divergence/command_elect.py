@@ -1,0 +1,69 @@
+"""``divergence elect``: what is lost with each replica that could lead, and how the best does.
+
+Nothing is changed: an operator runs the commands.
+"""
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.divergence.copy_option import copy_option
+
+
+@click.command(cls=Command)
+@copy_option
+@click.option(
+    "--metadata",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="A log directory with __cluster_metadata-0, as of a controller; repeatable; default: the"
+    " copies.",
+)
+@output_option("commands")
+@verbose_option
+def elect(**options: Any) -> None:
+    """Say what is lost with each replica that could lead a partition, and how to elect the best.
+
+    Each copy holds the log directories of one broker, all of a time at which none of them ran. The
+    ISR and the ELR are those of the metadata log. `--output commands` prints the script of Kafka's
+    tools with which the best replicas come to lead. Exit status 1: records that acks=all may have
+    been told of are lost even with the best, it does not lead by itself, or its log is damaged.
+    """
+    run(lambda: _elect(**options), verbose=options["verbose"])
+
+
+def _elect(
+    *, copies: tuple[tuple[str, str], ...], metadata: tuple[str, ...], output: str, verbose: bool
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.report_elect import print_elections  # noqa: PLC0415
+    from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
+    from kafka_segments.divergence.run_elect import run_elect  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    asked = CopyOptions(
+        copies=tuple((name, absolute_uri(uri)) for name, uri in copies), now_ms=clock()
+    )
+    sources = tuple(map(absolute_uri, metadata))
+    with (
+        spark_session("kafka-segments divergence elect", root=ROOT) as spark,
+        ExitStack() as caches,
+    ):
+        with progress(spark) as work:
+            found = run_elect(spark, asked, sources, caches, tell=work.reads)
+        findings = print_elections(found, output)
+    return FINDINGS if findings else DONE

@@ -1,0 +1,119 @@
+"""``divergence repair``: one whole log of damaged copies, in a new folder."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.early import local_path
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    clock,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.divergence.copy_option import copy_option
+from kafka_segments.errors import UsageError
+
+
+@click.command(cls=Command)
+@copy_option
+@click.option(
+    "--out",
+    required=True,
+    metavar="FOLDER",
+    shell_complete=complete_folder,
+    help="A new or empty folder on a disk that all executors see, apart from the copies.",
+)
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    metavar="TOPIC-PARTITION",
+    help="Only this log, damaged or not; repeatable; default: all that are damaged in some copy.",
+)
+@click.option(
+    "--history",
+    metavar="NAME",
+    help="The copy whose leader epochs count, of logs that forked; default: the latest of each.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be taken from where, write nothing.")
+@now_ms_option
+@output_option()
+@verbose_option
+def repair(**options: Any) -> None:
+    """Make one whole log of copies of which each is damaged elsewhere; the copies stay as they are.
+
+    Batches are taken from copies in which they are sound, and of one history of leader epochs
+    alone. Each log comes into a folder of its own below --out, with the index files, producer
+    snapshots and leader epochs that a broker's recovery writes, and beside it a manifest with the
+    SHA-256 of each range and file. Exit status 1: no copy has some range, or a log was refused.
+    """
+    run(lambda: _repair(**options), verbose=options["verbose"])
+
+
+def _repair(
+    *,
+    copies: tuple[tuple[str, str], ...],
+    out: str,
+    logs: tuple[str, ...],
+    history: str | None,
+    dry_run: bool,
+    now_ms: int | None,
+    output: str,
+    verbose: bool,
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.report_repair import print_repair  # noqa: PLC0415
+    from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
+    from kafka_segments.divergence.run_repair import run_repair  # noqa: PLC0415
+    from kafka_segments.divergence.tasks_repair import RepairSettings  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    names = {name for name, _ in copies}
+    if history is not None and history not in names:
+        raise UsageError(f"--history {history}: one of {', '.join(sorted(names))} expected")
+    target = _new_folder(out, [uri for _, uri in copies])
+    now = clock() if now_ms is None else now_ms
+    asked = CopyOptions(copies=tuple((name, absolute_uri(uri)) for name, uri in copies), now_ms=now)
+    settings = RepairSettings(None if dry_run else str(target), logs, history, now)
+    with (
+        spark_session("kafka-segments divergence repair", root=ROOT) as spark,
+        ExitStack() as caches,
+    ):
+        with progress(spark) as work:
+            rows = run_repair(spark, asked, settings, caches, tell=work.reads)
+        found = print_repair(rows, output)
+    return FINDINGS if found else DONE
+
+
+def _new_folder(out: str, copies: list[str]) -> Path:
+    """Return the folder for the logs.
+
+    Raises:
+        UsageError: it is no local path, it is not empty, or it is in a copy or around one.
+    """
+    target = local_path(out)
+    if target is None:
+        raise UsageError(f"--out {out}: a folder on a disk expected, logs are renamed there")
+    for uri in copies:
+        copy = local_path(uri)
+        if copy is not None and (_is_in(target, copy) or _is_in(copy, target)):
+            raise UsageError(f"--out {target}: a folder apart from copy {copy} expected")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"--out {target}: a new or empty folder expected, nothing is overwritten")
+    return target
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    real = os.path.realpath(folder)
+    return os.path.commonpath([os.path.realpath(path), real]) == real

@@ -1,0 +1,269 @@
+"""What is lost with each replica that could lead a partition, and which of them is safest.
+
+A record that was acknowledged can lie on any disk. A new leader's log is the truth: the others cut
+theirs back to where both go apart, and what it lacks is lost. Producers with ``acks=1`` were told
+of a record as soon as one leader had it, those with ``acks=all`` once all of the ISR had it.
+
+Source: PartitionChangeBuilder.electLeader, ReplicaManager.makeFollower (4.3.1).
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.islands import Held
+
+_NOT_READABLE = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
+
+
+class Registration(NamedTuple):
+    """A partition as the metadata log has it."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+
+
+class BatchFacts(NamedTuple):
+    """What a batch is to clients.
+
+    Attributes:
+        records: those that clients wrote; 0 of a control batch.
+        producer_id: of the transaction that it belongs to; None: of none.
+        is_commit: of a marker that ends a transaction whether it commits; None: it is no marker.
+    """
+
+    records: int
+    producer_id: int | None = None
+    is_commit: bool | None = None
+
+
+class Candidate(NamedTuple):
+    """A replica that could lead, and what is lost with it.
+
+    Attributes:
+        broker_id: the replica. copy: its name among the copies.
+        end: where its log ends. epoch: the last leader epoch that its log knows.
+        is_in_isr: as the metadata log says. is_in_elr: likewise.
+        lost_records: records at hand that its log has not; ``acks=1`` may have been told of each.
+        lost_acks_all_records: of these, those that ``acks=all`` may have been told of.
+        lost_committed_records: of these, those below a high watermark: consumers may have read
+            them.
+        first_lost: offset of the first of them; None: nothing is lost.
+        torn_transactions: those that have lost records, or the marker that ends them.
+        damages: places in its log that cannot be read as they should.
+    """
+
+    broker_id: int
+    copy: str
+    end: int
+    epoch: int | None
+    is_in_isr: bool
+    is_in_elr: bool
+    lost_records: int = 0
+    lost_acks_all_records: int = 0
+    lost_committed_records: int = 0
+    first_lost: int | None = None
+    torn_transactions: int = 0
+    damages: int = 0
+
+    @property
+    def cost(self) -> tuple[int, int, int, int]:
+        """Return what is lost, the worst first: the least is the best."""
+        return (
+            self.lost_committed_records,
+            self.lost_acks_all_records,
+            self.lost_records,
+            self.damages,
+        )
+
+
+class Way(StrEnum):
+    """How the best replica comes to lead."""
+
+    BY_ITSELF = "by itself"
+    """The controller elects it, or one that loses no more."""
+    STARTED_FIRST = "started first"
+    """The controller can elect it, and others that lose more."""
+    UNCLEAN = "unclean election"
+    """It is in no ISR: the controller elects it if it is told to."""
+
+
+class Advice(NamedTuple):
+    """How the best replica comes to lead a partition.
+
+    Attributes:
+        candidates: the best first.
+        hold_back: brokers that must not run before it leads: the controller prefers them.
+        replicas: the order to give the replicas first, as an unclean election takes the first one
+            that runs; empty: it is right.
+        absent: replicas of which no copy is given.
+    """
+
+    way: Way
+    candidates: tuple[Candidate, ...]
+    hold_back: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    absent: tuple[int, ...] = ()
+
+
+class PartitionCopies(NamedTuple):
+    """The replicas of a partition of which there are copies.
+
+    Attributes:
+        copies: by broker id.
+        held: the batches, by copy name, of all ranges in which copies differ.
+        rows: what ``compare_log`` says of the copies.
+    """
+
+    copies: Mapping[int, Copy]
+    held: Held
+    rows: Sequence[Divergence]
+
+
+def advise(
+    registered: Registration, found: PartitionCopies, facts: Callable[[Piece], BatchFacts]
+) -> Advice:
+    """Weigh each replica of which there is a copy, and say how the best one comes to lead.
+
+    ``facts`` reads a batch; it is asked for those alone that are lost with some replica.
+    """
+    order = {broker: at for at, broker in enumerate(registered.replicas)}
+    candidates = sorted(
+        (_candidate(broker, registered, found, facts) for broker in found.copies),
+        key=lambda one: (one.cost, not one.is_in_isr, not one.is_in_elr, order[one.broker_id]),
+    )
+    absent = tuple(broker for broker in registered.replicas if broker not in found.copies)
+    best = candidates[0]
+    eligible = [one for one in candidates if one.is_in_isr]
+    eligible = eligible or [one for one in candidates if one.is_in_elr]
+    worse = tuple(sorted(one.broker_id for one in eligible if one.cost > best.cost))
+    if best in eligible:
+        way = Way.STARTED_FIRST if worse else Way.BY_ITSELF
+        return Advice(way, tuple(candidates), worse, absent=absent)
+    hold_back = tuple(sorted(one.broker_id for one in eligible))
+    running = [broker for broker in found.copies if broker not in hold_back]
+    is_first = min(running, key=order.__getitem__) == best.broker_id
+    others = (broker for broker in registered.replicas if broker != best.broker_id)
+    replicas = () if is_first else (best.broker_id, *others)
+    return Advice(Way.UNCLEAN, tuple(candidates), hold_back, replicas, absent)
+
+
+def _candidate(
+    broker: int,
+    registered: Registration,
+    found: PartitionCopies,
+    facts: Callable[[Piece], BatchFacts],
+) -> Candidate:
+    copy = found.copies[broker]
+    lost = sorted(_lost_with(copy, found), key=lambda piece: (piece.base, piece.last_epoch))
+    told = _held_by_all(registered, found)
+    committed = _below_marks(found)
+    known = {piece.content: facts(piece) for piece in lost}
+
+    def records(counted: Collection[Hashable] | None = None) -> int:
+        return sum(
+            known[piece.content].records
+            for piece in lost
+            if counted is None or piece.content in counted
+        )
+
+    with_records = [piece.base for piece in lost if known[piece.content].records]
+    return Candidate(
+        broker,
+        copy.name,
+        copy.end,
+        copy.epoch_at(copy.end - 1) if copy.end > copy.start else None,
+        broker in registered.isr,
+        broker in registered.elr,
+        records(),
+        records(None if told is None else told | committed),
+        records(committed),
+        min(with_records, default=None),
+        torn_transactions(known[piece.content] for piece in lost),
+        sum(copy.name in row.copies and row.kind in _NOT_READABLE for row in found.rows),
+    )
+
+
+def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
+    """Yield the batches of other copies that are lost if one leads, each once."""
+    own = {piece.content for piece in found.held.get(leader.name, ())}
+    unread = [
+        (row.from_offset, row.until_offset)
+        for row in found.rows
+        if row.kind in _NOT_READABLE and leader.name in row.copies
+    ]
+    seen: set[tuple[int, int, int]] = set()
+    for copy in found.copies.values():
+        if copy.name == leader.name:
+            continue
+        apart = _goes_apart(leader, copy, found.rows)
+        for piece in found.held.get(copy.name, ()):
+            place = piece.base, piece.last, piece.last_epoch
+            if piece.content in own or place in seen or piece.last < leader.start:
+                continue
+            is_unread = any(piece.base < until and low <= piece.last for low, until in unread)
+            if piece.base >= apart or is_unread:
+                seen.add(place)
+                yield piece
+
+
+def _goes_apart(leader: Copy, other: Copy, rows: Iterable[Divergence]) -> int:
+    """Return the offset to which a follower cuts its log back.
+
+    That is the first one at which the leader has another epoch, or nothing.
+    """
+    low = max(leader.start, other.start)
+    apart = min(leader.end, other.end)
+    steps = {start for copy in (leader, other) for _, start in copy.epochs}
+    if leader.epochs and other.epochs:
+        for offset in sorted({low, *steps}):
+            if low <= offset < apart and leader.epoch_at(offset) != other.epoch_at(offset):
+                apart = offset
+                break
+    forks = (
+        row.from_offset
+        for row in rows
+        if row.kind == Kind.FORK and (leader.name in row.right) != (other.name in row.right)
+    )
+    return min(apart, min(forks, default=apart))
+
+
+def _held_by_all(registered: Registration, found: PartitionCopies) -> set[Hashable] | None:
+    """Return what every replica in the ISR and the ELR holds; None: no such replica is at hand."""
+    members = [
+        {piece.content for piece in found.held.get(found.copies[broker].name, ())}
+        for broker in (*registered.isr, *registered.elr)
+        if broker in found.copies
+    ]
+    return set.intersection(*members) if members else None
+
+
+def _below_marks(found: PartitionCopies) -> set[Hashable]:
+    """Return what lies below the high watermark that the same copy's checkpoint says."""
+    return {
+        piece.content
+        for copy in found.copies.values()
+        if copy.high_watermark is not None
+        for piece in found.held.get(copy.name, ())
+        if piece.base < copy.high_watermark
+    }
+
+
+def torn_transactions(lost: Iterable[BatchFacts]) -> int:
+    """Count the transactions that are torn with lost batches, in the order of their offsets.
+
+    One that was aborted, and is lost as a whole, is none.
+    """
+    torn = 0
+    has_records: dict[int, bool] = {}
+    for batch in lost:
+        if batch.producer_id is None:
+            continue
+        if batch.is_commit is None:
+            has_records[batch.producer_id] = True
+        else:
+            torn += batch.is_commit or not has_records.get(batch.producer_id, False)
+            has_records[batch.producer_id] = False
+    return torn + sum(has_records.values())

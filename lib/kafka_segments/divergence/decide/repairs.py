@@ -1,0 +1,197 @@
+"""Which ranges to take from which copy, to make one whole log of damaged ones."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka_segments.divergence.decide.copies import Copy, DamageKind, Divergence, Kind, Piece
+
+UNSOUND = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
+"""The kinds of which a copy is not to be gone by in their range."""
+Epochs = tuple[tuple[int, int], ...]
+
+
+class Taken(NamedTuple):
+    """Batches that follow one another in a copy, and are taken from there."""
+
+    copy: str
+    batches: tuple[Piece, ...]
+
+    @property
+    def from_offset(self) -> int:
+        """Return the first offset."""
+        return self.batches[0].base
+
+    @property
+    def until_offset(self) -> int:
+        """Return the offset behind the last one."""
+        return self.batches[-1].last + 1
+
+
+class Repair(NamedTuple):
+    """A log that is made of copies.
+
+    Attributes:
+        history: the copy whose leader epochs count.
+        taken: what is taken, ascending.
+        missing: ranges of offsets that no copy holds as they should be; from, until.
+        refused: why no log can be made; empty: it can.
+    """
+
+    history: str
+    taken: tuple[Taken, ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
+    refused: str = ""
+
+
+def plan_repair(
+    copies: Sequence[Copy],
+    batches: Mapping[str, Sequence[Piece]],
+    rows: Sequence[Divergence],
+    history: str | None = None,
+) -> Repair:
+    """Choose for each offset the copy to take its batch from.
+
+    1. One copy's leader epochs are the log's history: that of the latest epoch and then the
+       greatest end, or ``history``. A batch of another epoch than the history has at its offset is
+       not taken. So no two sides of a fork are mixed.
+    2. A batch is not taken from a copy that is wrong there (``UNSOUND``).
+    3. Batches come from one copy as long as it has them, the history's first. Where its next batch
+       does not go on at once, another copy's does.
+    4. What the cleaner may have been at comes from one copy as a whole: in one copy a tombstone can
+       be gone that still hides a value in another.
+
+    Args:
+        copies: all copies of the log.
+        batches: the sound batches of each, ascending.
+        rows: what ``compare_log`` says of the copies.
+        history: the name of a copy; None: the latest.
+    """
+    start = min(copy.start for copy in copies)
+    trusted = {
+        copy.name: [
+            piece
+            for piece in batches.get(copy.name, ())
+            if piece.last >= start and not _is_wrong(copy.name, piece, rows)
+        ]
+        for copy in copies
+    }
+    lineages = {copy.name: _lineage(copy, trusted[copy.name]) for copy in copies}
+    named = history or max(copies, key=lambda copy: (*_latest(lineages[copy.name]), copy.end)).name
+    unknown = [row for row in rows if row.kind == Kind.CONFLICT and not row.right]
+    if unknown:
+        low, high = unknown[0].from_offset, unknown[0].until_offset
+        reason = f"which copy is right from {low} to {high} cannot be told: {unknown[0].detail}"
+        return Repair(named, refused=reason)
+    usable = {
+        name: [piece for piece in pieces if _fits(piece, lineages[named])]
+        for name, pieces in trusted.items()
+    }
+    order = sorted(usable, key=lambda name: (name != named, -len(usable[name]), name))
+    cleaned = _cleaned_end(copies)
+    whole = None
+    if cleaned > start:
+        whole = _whole_copy(copies, order, rows, cleaned)
+        if whole is None:
+            reason = (
+                f"below {cleaned} the log may be compacted, and no copy is sound to there: parts of"
+                " two would bring deleted keys back"
+            )
+            return Repair(named, refused=reason)
+    taken, missing = _swept(usable, order, whole, cleaned)
+    end = taken[-1].until_offset if taken else start
+    gone = [(row.from_offset, row.until_offset) for row in rows if _is_gone(row, end)]
+    return Repair(named, tuple(taken), tuple(dict.fromkeys([*missing, *gone])))
+
+
+def _is_wrong(name: str, piece: Piece, rows: Iterable[Divergence]) -> bool:
+    return any(
+        row.kind in UNSOUND
+        and name in row.copies
+        and row.from_offset <= piece.last
+        and piece.base < row.until_offset
+        for row in rows
+    )
+
+
+def _is_gone(row: Divergence, end: int) -> bool:
+    return row.kind in UNSOUND and not row.right and row.from_offset >= end
+
+
+def _lineage(copy: Copy, pieces: Iterable[Piece]) -> Epochs:
+    """Return the leader epochs of a copy: its checkpoint's, then those of its batches behind."""
+    epochs = list(copy.epochs)
+    for piece in pieces:
+        if piece.first_epoch >= 0 and (not epochs or piece.first_epoch > epochs[-1][0]):
+            epochs.append((piece.first_epoch, piece.base))
+    return tuple(epochs)
+
+
+def _latest(lineage: Epochs) -> tuple[int]:
+    return (lineage[-1][0] if lineage else -1,)
+
+
+def _fits(piece: Piece, lineage: Epochs) -> bool:
+    """Tell whether a batch is of a history; messages v0 and v1 have no epoch."""
+    if piece.first_epoch < 0 or not lineage:
+        return True
+    held = [epoch for epoch, start in lineage if start <= piece.base]
+    return piece.first_epoch == held[-1] if held else piece.first_epoch <= lineage[0][0]
+
+
+def _cleaned_end(copies: Sequence[Copy]) -> int:
+    """Return the offset up to which the cleaner may have been at some copy; -1: at none."""
+    known = [copy.cleaner_offset for copy in copies if copy.cleaner_offset is not None]
+    if known:
+        return max(known)
+    return max((copy.end for copy in copies if copy.is_thinned), default=-1)
+
+
+def _whole_copy(
+    copies: Sequence[Copy], order: Sequence[str], rows: Sequence[Divergence], cleaned: int
+) -> str | None:
+    """Return the copy to take everything below an offset from; None: none is sound to there."""
+    for name in order:
+        copy = next(one for one in copies if one.name == name)
+        is_hurt = any(
+            one.offset < cleaned and one.kind != DamageKind.TORN for one in copy.damages
+        ) or any(
+            row.kind in (*UNSOUND, Kind.FORK) and name in row.copies and row.from_offset < cleaned
+            for row in rows
+        )
+        if not is_hurt and copy.end >= cleaned:
+            return name
+    return None
+
+
+def _swept(
+    usable: Mapping[str, Sequence[Piece]], order: Sequence[str], whole: str | None, cleaned: int
+) -> tuple[list[Taken], list[tuple[int, int]]]:
+    """Go through the log once; ``whole`` alone counts below ``cleaned``."""
+    bases = {name: [piece.base for piece in pieces] for name, pieces in usable.items()}
+    runs: list[tuple[str, list[Piece]]] = []
+    missing: list[tuple[int, int]] = []
+    at, current, begun = 0, order[0], False
+    while True:
+        names = order if whole is None or at >= cleaned else [whole]
+        found = {
+            name: usable[name][place]
+            for name in names
+            if (place := bisect_left(bases[name], at)) < len(bases[name])
+        }
+        if not found and names == order:
+            break
+        if not found:
+            at = cleaned
+            continue
+        least = min(piece.base for piece in found.values())
+        if begun and least > at and at >= cleaned:
+            missing.append((at, least))
+        if current not in found or found[current].base != least:
+            current = next(name for name in names if name in found and found[name].base == least)
+        piece = found[current]
+        if not runs or runs[-1][0] != current or least > at:
+            runs.append((current, []))
+        runs[-1][1].append(piece)
+        at, begun = piece.last + 1, True
+    return [Taken(name, tuple(pieces)) for name, pieces in runs], missing

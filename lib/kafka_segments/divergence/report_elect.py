@@ -1,0 +1,92 @@
+"""What ``divergence elect`` prints."""
+
+import sys
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.divergence.decide.elections import Way
+from kafka_segments.divergence.election_commands import Chosen, election_script
+from kafka_segments.divergence.run_elect import Elections
+from kafka_segments.spark.row_stream import stream_rows
+
+COMMANDS = "commands"
+_LOG = ("topic", "partition")
+_NAMES = (
+    *("log", "rank>", "broker>", "in", "ends>", "lost, acks=1>", "lost, acks=all>"),
+    *("lost, committed>", "torn>", "damage>", "how it leads"),
+)
+
+
+def print_elections(found: Elections, output: str) -> int:
+    """Print the candidates or the commands; return how many partitions someone must look at.
+
+    A table leaves out partitions that lose nothing whichever replica leads.
+    """
+    loses = (F.col("lost_records") > 0) | (F.col("damages") > 0)
+    needs_look = (F.col("lost_acks_all_records") > 0) | (F.col("damages") > 0)
+    needs_look = needs_look | (F.col("way") != Way.BY_ITSELF.value)
+    best = found.rows.where("rank = 1")
+    counted = best.agg(
+        F.count_if(needs_look).alias("findings"),
+        *(F.sum(f"lost_{of}records").alias(f"{of}lost") for of in ("", "acks_all_", "committed_")),
+    ).collect()[0]
+    if output == COMMANDS:
+        brokers = [row["broker_id"] for row in found.rows.select("broker_id").distinct().collect()]
+        for line in election_script(map(_chosen, stream_rows(best.orderBy(*_LOG))), brokers):
+            sys.stdout.write(f"{line}\n")
+    elif output == "table":
+        told = found.rows.where(loses | (F.col("way") != Way.BY_ITSELF.value)).select(*_LOG)
+        if not told.isEmpty():
+            shown = found.rows.join(told.distinct(), list(_LOG), how="left_semi")
+            print_result(shown.orderBy(*_LOG, "rank"), output, names=_NAMES, cells=_cells)
+    else:
+        ordered = found.rows.orderBy(*_LOG, "rank")
+        print_result(ordered, output, names=_NAMES, cells=_cells)
+    sys.stderr.write(_summary(found, counted))
+    return int(counted["findings"]) + found.absent
+
+
+def _chosen(row: Row) -> Chosen:
+    return Chosen(*(row[name] for name in Chosen._fields))
+
+
+def _summary(found: Elections, counted: Row) -> str:
+    lost = [counted[name] or 0 for name in ("lost", "acks_all_lost", "committed_lost")]
+    text = (
+        f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost,"
+        f" acks=all may have been told of {lost[1]}, {lost[2]} lie below a high watermark;"
+        f" partitions to look at: {counted['findings'] + found.absent}"
+    )
+    if found.absent:
+        text += f"; of {found.absent} no replica is at hand"
+    if found.strange:
+        text += f"; {found.strange} logs left out, which the metadata log does not have"
+    return f"{text}\n"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    membership = "ISR" if row["is_in_isr"] else "ELR" if row["is_in_elr"] else "-"
+    return (
+        f"{row['topic']}-{row['partition']}",
+        str(row["rank"]),
+        str(row["broker_id"]),
+        membership,
+        or_dash(row["end_offset"]),
+        *(str(row[f"lost_{of}records"]) for of in ("", "acks_all_", "committed_")),
+        str(row["torn_transactions"]),
+        str(row["damages"]),
+        _words(row) if row["rank"] == 1 else "-",
+    )
+
+
+def _words(row: Row) -> str:
+    said = [row["way"]]
+    if row["hold_back"]:
+        said.append(f"keep {' '.join(map(str, row['hold_back']))} stopped until it leads")
+    if row["replicas"]:
+        said.append(f"replicas {' '.join(map(str, row['replicas']))} first")
+    if row["absent"]:
+        said.append(f"no copy of {' '.join(map(str, row['absent']))}")
+    return "; ".join(said)

@@ -1,0 +1,140 @@
+"""Advise on elections: read the copies and the metadata log, weigh each partition's replicas."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.divergence.run import CopyOptions, ReadCopies, read_copies
+from kafka_segments.divergence.tasks_elect import weigh_replicas
+from kafka_segments.errors import UsageError
+from kafka_segments.internals.files import Origin, find_files
+from kafka_segments.internals.tasks import read_records
+from kafka_segments.internals.write_history import fold_best_replicas, rows_of
+from kafka_segments.sources import kinds
+from kafka_segments.spark.packing import TellLoad, tell_nobody
+from kafka_segments.tables.catalog import METADATA_PARTITIONS
+from kafka_segments.wire.names import METADATA_TOPIC
+
+_LOG = ("topic", "partition")
+_STATE = ("topic_id", "isr", "elr", "registered")
+
+
+class Elections(NamedTuple):
+    """The columns of ``CANDIDATES``, and what is not in them.
+
+    Attributes:
+        rows: a row for each replica of which there is a copy.
+        partitions: how many partitions they are of.
+        absent: partitions of which no replica is at hand, all replicas of them lost.
+        strange: logs that the metadata log does not have, or has with another topic id.
+    """
+
+    rows: DataFrame
+    partitions: int
+    absent: int
+    strange: int
+
+
+def run_elect(
+    spark: SparkSession,
+    options: CopyOptions,
+    metadata: Sequence[str],
+    caches: ExitStack,
+    tell: TellLoad = tell_nobody,
+) -> Elections:
+    """Weigh the replicas of each partition of which there is a copy.
+
+    ``metadata``: where the metadata log lies, URIs; empty: among the copies. Rows are cached until
+    ``caches`` closes.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy whose broker is not known, no metadata, or that of two clusters.
+    """
+    copied = [uri for _, uri in options.copies]
+    states = _partitions(spark, tuple(metadata or copied), caches)
+    found = read_copies(spark, options, caches, tell)
+    brokers = _brokers(spark, found)
+    alone = found.logs.where("copy_count = 1 AND topic IS NOT NULL").select(
+        "copy",
+        *_LOG,
+        F.lit(0).cast("long").alias("start"),
+        F.lit(0).cast("long").alias("end"),
+        "high_watermark",
+        "leader_epochs",
+        "cleaner_offset",
+        F.lit(False).alias("is_thinned"),
+        F.array().cast(found.copies.schema["damages"].dataType).alias("damages"),
+    )
+    topic_ids = found.logs.select("copy", *_LOG, F.col("topic_id").alias("_topic_id"))
+    copies = (
+        found.copies.unionByName(alone)
+        .where(F.col("topic") != METADATA_TOPIC)
+        .join(topic_ids, ["copy", *_LOG], how="inner")
+        .join(F.broadcast(brokers), "copy", how="inner")
+    )
+    is_same = F.col("_topic_id").isNull() | (F.col("_topic_id") == F.col("topic_id"))
+    is_registered = is_same & F.array_contains("registered", F.col("broker_id"))
+    registered = copies.join(states, list(_LOG), how="inner").where(is_registered)
+    rows = registered.transform(weigh_replicas(found.parts)).persist()
+    caches.callback(rows.unpersist)
+    told = rows.select(*_LOG).distinct()
+    logs = found.logs.where(F.col("topic") != METADATA_TOPIC).select(*_LOG).distinct()
+    return Elections(
+        rows,
+        told.count(),
+        states.join(logs, list(_LOG), how="left_anti").count(),
+        logs.join(told, list(_LOG), how="left_anti").count(),
+    )
+
+
+def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack) -> DataFrame:
+    """Return topic, partition and ``_STATE`` as the metadata log ends."""
+    files = find_files(spark, Origin(sources, topics=(METADATA_TOPIC,)), caches).files
+    clusters = [row["cluster"] for row in files.select("cluster").distinct().collect()]
+    if len(clusters) > 1:
+        raise UsageError(
+            f"the metadata logs are of clusters {', '.join(sorted(clusters))}: give the copies of"
+            " one"
+        )
+    records = read_records(files).persist()
+    caches.callback(records.unpersist)
+    history, problems = fold_best_replicas(records, clusters, caches) if clusters else (None, [])
+    if history is None:
+        reason = "; ".join(problems) or f"no {METADATA_TOPIC}-0 lies there"
+        raise UsageError(
+            f"the ISR of partitions is not known, {reason}: give the log directory of a controller"
+            " or broker as --metadata"
+        )
+    held = rows_of(history, METADATA_PARTITIONS).where("until_offset IS NULL")
+    return held.select(*_LOG, "topic_id", "isr", "elr", F.col("replicas").alias("registered"))
+
+
+def _brokers(spark: SparkSession, found: ReadCopies) -> DataFrame:
+    """Return copy and broker_id: as meta.properties says, else as the copy's name does."""
+    listed = found.listed.where(F.col("kind") == kinds.LOG_DIR)
+    ids: dict[str, set[int]] = {}
+    for row in found.logs.select("copy").distinct().collect():
+        ids[row["copy"]] = set()
+    for row in listed.select("copy", "meta.node_id").distinct().collect():
+        if row["node_id"] is not None:
+            ids.setdefault(row["copy"], set()).add(row["node_id"])
+    for name, numbers in ids.items():
+        if not numbers and name.isascii() and name.isdigit():
+            numbers.add(int(name))
+        if len(numbers) != 1:
+            said = " and ".join(map(str, sorted(numbers))) or "nothing"
+            raise UsageError(
+                f"copy {name}: meta.properties say {said} of its node id: each copy is of one"
+                " broker; where that file is missing, name the copy by the id, as in --copy"
+                " 1=/data/logs"
+            )
+    rows = sorted((name, next(iter(numbers))) for name, numbers in ids.items())
+    numbers_of = [broker for _, broker in rows]
+    for name, broker in rows:
+        if numbers_of.count(broker) > 1:
+            raise UsageError(f"copy {name} is of broker {broker}, as another one is: leave one")
+    return spark.createDataFrame(rows, "copy string, broker_id int")

@@ -1,0 +1,126 @@
+"""Weigh the replicas of each partition, in the executors."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.divergence.batch_facts import BatchFactsReader
+from kafka_segments.divergence.decide.copies import Copy, Piece
+from kafka_segments.divergence.decide.elections import (
+    Advice,
+    Candidate,
+    PartitionCopies,
+    Registration,
+    advise,
+)
+from kafka_segments.divergence.decide.islands import Held
+from kafka_segments.divergence.decide.logs import compare_log
+from kafka_segments.divergence.decide.parts import Part, ranges_of
+from kafka_segments.divergence.log_files import LogFiles
+from kafka_segments.divergence.tasks_logs import KEYS, copy_of
+
+_NUMBERS = ArrayType(IntegerType())
+_LONGS = (
+    *("lost_records", "lost_acks_all_records", "lost_committed_records", "first_lost_offset"),
+    *("torn_transactions", "damages"),
+)
+CANDIDATES = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("rank", IntegerType()),
+        StructField("broker_id", IntegerType()),
+        StructField("copy", StringType()),
+        StructField("end_offset", LongType()),
+        StructField("leader_epoch", IntegerType()),
+        StructField("is_in_isr", BooleanType()),
+        StructField("is_in_elr", BooleanType()),
+        *(StructField(name, LongType()) for name in _LONGS),
+        StructField("way", StringType()),
+        StructField("hold_back", _NUMBERS),
+        StructField("replicas", _NUMBERS),
+        StructField("absent", _NUMBERS),
+    ]
+)
+
+
+def weigh_replicas(parts: DataFrame) -> Callable[[DataFrame], DataFrame]:
+    """Weigh the replicas of each partition; batches are read where digests of ranges differ.
+
+    A file that cannot be read meanwhile fails the run: advice on half of the records is none.
+
+    Needs: rows of ``decide.frames.described`` with broker_id, isr, elr, registered (the replicas
+        as the metadata log has them); ``parts``: rows of ``decide.frames.unequal_parts``.
+    Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
+        give them first, empty where it is right. The end is null where there is one copy alone.
+    """
+
+    def weigh(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
+        rows = copies.to_pylist()
+        if not rows:  # a log that the metadata log does not have
+            return pa.Table.from_pylist([], schema=to_arrow_schema(CANDIDATES))
+        parts = (Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist())
+        advice = _advice(rows, ranges_of(parts))
+        topic, partition = (value.as_py() for value in key)
+        is_alone = len(rows) == 1
+        values = [
+            {
+                "topic": topic,
+                "partition": partition,
+                "rank": number,
+                **_row(candidate, is_alone=is_alone),
+                "way": advice.way.value,
+                "hold_back": advice.hold_back,
+                "replicas": advice.replicas,
+                "absent": advice.absent,
+            }
+            for number, candidate in enumerate(advice.candidates, start=1)
+        ]
+        return pa.Table.from_pylist(values, schema=to_arrow_schema(CANDIDATES))
+
+    def transform(copies: DataFrame) -> DataFrame:
+        grouped = copies.groupBy(*KEYS).cogroup(parts.groupBy(*KEYS))
+        return grouped.applyInArrow(weigh, CANDIDATES)
+
+    return transform
+
+
+def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, Piece]]) -> Advice:
+    copies = {row["broker_id"]: copy_of(row) for row in rows}
+    described = sorted(copies.values())
+    files = LogFiles(check_crc=False)  # what is damaged is no part of a range
+    names = {copy.name for copy in described}
+    ranges = [{name: piece for name, piece in found.items() if name in names} for found in ranges]
+    compared = compare_log(described, ranges, files)
+    replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
+    registered = Registration(replicas, isr, elr)
+    with BatchFactsReader() as facts:
+        found = PartitionCopies(copies, _batches(described, ranges, files), compared)
+        return advise(registered, found, facts.of)
+
+
+def _batches(copies: Sequence[Copy], ranges: Sequence[dict[str, Piece]], files: LogFiles) -> Held:
+    held: Held = {copy.name: [] for copy in copies}
+    for found in ranges:
+        for name, piece in found.items():
+            held[name] += files.batches(name, piece)
+    return held
+
+
+def _row(candidate: Candidate, *, is_alone: bool) -> dict[str, Any]:
+    values = candidate._asdict()
+    values["end_offset"], values["leader_epoch"] = values.pop("end"), values.pop("epoch")
+    values["first_lost_offset"] = values.pop("first_lost")
+    return values | ({"end_offset": None} if is_alone else {})

@@ -1,0 +1,116 @@
+"""``divergence elect`` and ``repair`` over folders: a real cluster's disks, and drawn copies."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.cli import cli
+from log_copies import drawn_log, flipped, rolled, write_copy
+
+
+def _run(*arguments: object, output: str = "json") -> tuple[int, list[str], str]:
+    given = ["divergence", *map(str, arguments), "--output", output]
+    result = CliRunner().invoke(cli, given)
+    return result.exit_code, result.stdout.splitlines(), result.stderr
+
+
+def _copies(cluster: Path, *nodes: int) -> list[str]:
+    return [
+        part
+        for node in nodes
+        for name in "ab"
+        for part in ("--copy", f"n{node}={cluster}/disks/node-{node}/{name}")
+    ]
+
+
+@pytest.fixture(scope="module")
+def dead(cluster: Path) -> int:
+    """The node that was killed some seconds before the others."""
+    life = json.loads((cluster / "answers" / "life.json").read_text())
+    node: int = [step for step in life if step.get("step") == "kill"][-1]["node"]
+    return node
+
+
+def test_advice_on_a_real_clusters_disks_knows_the_isr_and_loses_nothing(
+    spark: SparkSession, cluster: Path, dead: int
+) -> None:
+    status, lines, told = _run("elect", *_copies(cluster, 1, 2, 3))
+
+    rows = [json.loads(line) for line in lines]
+    answered = json.loads((cluster / "answers" / "partitions.json").read_text())
+    isr = {(one["topic"], one["partition"]): one["isr"] for one in answered}
+    assert {(row["topic"], row["partition"]) for row in rows} == set(isr)
+    for row in rows:
+        assert row["is_in_isr"] == (row["broker_id"] in isr[row["topic"], row["partition"]])
+    best = [row for row in rows if row["rank"] == 1]
+    assert {(row["lost_acks_all_records"], row["damages"]) for row in best} == {(0, 0)}
+    assert {row["way"] for row in best} == {"by itself"}
+    lost = {row["broker_id"] for row in rows if row["lost_records"]}
+    assert lost <= {dead}
+    assert status == 0
+    assert f"{len(isr)} partitions; with the best replicas 0 records are lost" in told
+
+
+@pytest.mark.slow
+def test_the_dead_node_alone_has_to_be_elected_uncleanly(
+    spark: SparkSession, cluster: Path, dead: int
+) -> None:
+    running = {dead, dead % 3 + 1}
+    status, script, told = _run("elect", *_copies(cluster, *running), output="commands")
+
+    answered = json.loads((cluster / "answers" / "partitions.json").read_text())
+    unclean = {
+        (one["topic"], one["partition"])
+        for one in answered
+        if running & set(one["replicas"]) and not running & {*one["isr"], *one["elr"]}
+    }
+    start = script.index("cat > unclean-elections.json <<'END'")
+    elected = json.loads(script[start + 1])["partitions"]
+    assert {(one["topic"], one["partition"]) for one in elected} == unclean
+    assert status == 1
+    assert "partitions to look at" in told
+
+
+def test_what_elect_cannot_know_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(4)
+    for name in "ab":
+        write_copy(tmp_path / name / "t-0", rolled(rng, drawn_log(rng)))
+    status, _, told = _run("elect", "--copy", f"1={tmp_path}/a", "--copy", f"2={tmp_path}/b")
+
+    assert status == 2
+    assert "give the log directory of a controller or broker as --metadata" in told
+
+
+def test_whole_logs_are_made_of_damaged_copies(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(9)
+    logs = {"hurt-0": drawn_log(rng), "same-0": drawn_log(rng)}
+    for name, at in (("a", 0), ("b", 1), ("c", None)):
+        for log, batches in logs.items():
+            copy = rolled(rng, batches if name != "c" else batches[:30])
+            if at is not None and log == "hurt-0":
+                copy.spoil(at, flipped(copy.file(at), 70))
+            write_copy(tmp_path / name / log, copy)
+    copies = [part for name in "abc" for part in ("--copy", f"{name}={tmp_path}/{name}")]
+
+    status, lines, told = _run("repair", *copies, "--out", tmp_path / "out", "--dry-run")
+    assert (status, (tmp_path / "out").exists()) == (0, False)
+    assert {json.loads(line)["state"] for line in lines} == {"planned"}
+
+    status, lines, told = _run("repair", *copies, "--out", tmp_path / "out")
+
+    rows = [json.loads(line) for line in lines]
+    assert (status, {row["state"] for row in rows}) == (0, {"built"})
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hurt-0", "hurt-0.json"]
+    made = b"".join(path.read_bytes() for path in sorted((tmp_path / "out/hurt-0").glob("*.log")))
+    assert made == b"".join(batch.written() for batch in logs["hurt-0"])
+    assert told.startswith("1 logs to repair")
+    status, _, told = _run("repair", *copies, "--out", tmp_path / "out")
+    assert (status, "a new or empty folder expected" in told) == (2, True)
+    status, _, told = _run("repair", *copies, "--out", tmp_path / "a" / "new")
+    assert (status, "a folder apart from copy" in told) == (2, True)
+    status, _, told = _run("repair", *copies, "--out", tmp_path / "o", "--log", "none-0")
+    assert (status, "no two copies hold it" in told) == (2, True)

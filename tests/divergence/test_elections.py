@@ -1,0 +1,190 @@
+"""What is lost with each replica that could lead, against a plain count over drawn logs."""
+
+import random
+from itertools import takewhile
+
+import pytest
+
+from kafka_segments.divergence.batch_facts import BatchFactsReader
+from kafka_segments.divergence.decide.elections import (
+    Advice,
+    BatchFacts,
+    PartitionCopies,
+    Registration,
+    Way,
+    advise,
+    torn_transactions,
+)
+from kafka_segments.divergence.decide.logs import compare_log
+from log_copies import Batch, LogCopy, drawn_log, epochs_of, flipped, forked, read_log, rolled
+
+ROUNDS = 10
+
+
+def advised(registered: Registration, copies: dict[int, LogCopy]) -> Advice:
+    """Read the copies, and give the advice."""
+    read = read_log({f"n{broker}": copy for broker, copy in copies.items()})
+    by_broker = {int(copy.name[1:]): copy for copy in read.copies}
+    rows = compare_log(read.copies, read.ranges, read.files)
+    with BatchFactsReader(read.open_log) as facts:
+        return advise(registered, PartitionCopies(by_broker, read.batches(), rows), facts.of)
+
+
+def plainly_lost(leader: list[Batch], others: list[list[Batch]]) -> set[Batch]:
+    """Give the batches of others behind the point at which they and the leader go apart."""
+    lost = set()
+    for other in others:
+        both = zip(leader, other, strict=False)
+        common = len(list(takewhile(lambda pair: pair[0] == pair[1], both)))
+        lost |= set(other[common:])
+    return lost - set(leader)
+
+
+def count(batches: set[Batch]) -> int:
+    """Count records."""
+    return sum(len(batch.records) for batch in batches)
+
+
+def _drawn(rng: random.Random) -> dict[int, list[Batch]]:
+    """Draw the logs of three replicas: some lag, one may have gone on as another leader."""
+    log = drawn_log(rng)
+    leader = rng.choice([None, 1, 2, 3])
+    return {
+        broker: forked(rng, log, rng.randint(29, 59))
+        if broker == leader
+        else log[: rng.randint(30, 60)]
+        for broker in (1, 2, 3)
+    }
+
+
+def test_what_is_lost_is_what_lies_behind_the_point_at_which_logs_go_apart(seed: int) -> None:
+    rng = random.Random(f"{seed} elections")
+    for _ in range(3 * ROUNDS):
+        logs = _drawn(rng)
+        copies = {broker: rolled(rng, log) for broker, log in logs.items()}
+        marks = {broker: rng.choice([None, log[-9].base]) for broker, log in logs.items()}
+        for broker, copy in copies.items():
+            copy.high_watermark = marks[broker]
+        isr = tuple(rng.sample([1, 2, 3], rng.randint(1, 3)))
+
+        advice = advised(Registration((1, 2, 3), isr), copies)
+
+        in_all = set.intersection(*(set(logs[broker]) for broker in isr))
+        committed = {
+            batch
+            for broker, log in logs.items()
+            for batch in log
+            if marks[broker] is not None and batch.base < marks[broker]
+        }
+        for one in advice.candidates:
+            own = logs[one.broker_id]
+            lost = plainly_lost(own, list(logs.values()))
+            assert one.lost_records == count(lost)
+            assert one.lost_acks_all_records == count(lost & (in_all | committed))
+            assert one.lost_committed_records == count(lost & committed)
+            assert one.first_lost == min((batch.base for batch in lost), default=None)
+        assert [one.cost for one in advice.candidates] == sorted(
+            one.cost for one in advice.candidates
+        )
+
+
+@pytest.fixture
+def rng(seed: int) -> random.Random:
+    return random.Random(f"{seed} way")
+
+
+@pytest.fixture
+def log(rng: random.Random) -> list[Batch]:
+    return drawn_log(rng)
+
+
+def test_a_replica_in_the_isr_that_loses_nothing_is_left_to_the_controller(rng, log) -> None:
+    copies = {1: rolled(rng, log), 2: rolled(rng, log), 3: rolled(rng, log[:40])}
+    advice = advised(Registration((3, 2, 1), (1, 2)), copies)
+
+    assert (advice.way, advice.hold_back, advice.replicas) == (Way.BY_ITSELF, (), ())
+    assert [one.broker_id for one in advice.candidates] == [2, 1, 3]
+    assert [one.lost_acks_all_records for one in advice.candidates[:2]] == [0, 0]
+    assert advice.candidates[2].lost_acks_all_records == sum(len(one.records) for one in log[40:])
+
+
+def test_one_in_the_isr_that_lost_its_tail_waits_until_the_better_one_leads(rng, log) -> None:
+    copies = {1: rolled(rng, log[:30]), 2: rolled(rng, log)}
+    advice = advised(Registration((1, 2, 3), (1, 2, 3)), copies)
+
+    assert (advice.way, advice.hold_back, advice.absent) == (Way.STARTED_FIRST, (1,), (3,))
+    assert advice.candidates[0].broker_id == 2
+
+
+def test_one_outside_of_the_isr_is_elected_uncleanly_and_put_first(rng, log) -> None:
+    copies = {2: rolled(rng, log[:30]), 3: rolled(rng, log[:50])}
+    advice = advised(Registration((1, 2, 3), (1,)), copies)
+
+    assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (), (3, 1, 2))
+    assert advised(Registration((1, 3, 2), (1,)), copies).replicas == ()
+
+
+def test_the_last_of_the_isr_that_comes_back_empty_is_held_back(rng, log) -> None:
+    copies = {1: rolled(rng, log[:1]), 2: rolled(rng, log)}
+    advice = advised(Registration((1, 2), (1,)), copies)
+
+    assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (1,), ())
+
+
+def test_an_eligible_replica_needs_no_unclean_election(rng, log) -> None:
+    copies = {1: rolled(rng, log), 2: rolled(rng, log)}
+
+    assert advised(Registration((1, 2, 3), (), (2,)), copies).way == Way.BY_ITSELF
+
+
+def test_damage_counts_as_lost_where_another_copy_is_sound(rng, log) -> None:
+    hurt = rolled(rng, log)
+    parts = hurt.segments[0][1]
+    hurt.spoil(0, b"".join([flipped(parts[0], 70), *parts[1:]]))
+    advice = advised(Registration((1, 2), (1, 2)), {1: hurt, 2: rolled(rng, log)})
+
+    assert (advice.way, advice.candidates[0].broker_id) == (Way.STARTED_FIRST, 2)
+    assert advice.candidates[1].damages == 1
+    assert advice.candidates[1].lost_records == len(log[0].records)
+
+
+def test_records_that_retention_took_from_one_are_not_lost(rng, log) -> None:
+    late = rolled(rng, log)
+    late.log_start = log[20].base
+    advice = advised(Registration((1, 2), (1, 2)), {1: late, 2: rolled(rng, log)})
+
+    assert [one.lost_records for one in advice.candidates] == [0, 0]
+
+
+def test_records_that_an_earlier_election_cut_off_are_lost_with_the_newer_leader(rng, log) -> None:
+    newer = rolled(rng, log[:40])
+    newer.epochs = (*epochs_of(log[:40]), (log[-1].epoch + 1, log[40].base))
+    advice = advised(Registration((1, 2), (1,)), {1: newer, 2: rolled(rng, log)})
+
+    by_broker = {one.broker_id: one for one in advice.candidates}
+    assert by_broker[1].lost_records == sum(len(one.records) for one in log[40:])
+    assert by_broker[1].lost_acks_all_records == 0
+    assert by_broker[2].lost_records == 0
+    assert advice.way == Way.BY_ITSELF or advice.candidates[0].broker_id == 2
+
+
+DATA = BatchFacts(3, 7)
+COMMIT, ABORT = BatchFacts(0, 7, True), BatchFacts(0, 7, False)
+
+
+@pytest.mark.parametrize(
+    ("lost", "torn"),
+    [
+        ([], 0),
+        ([BatchFacts(3)], 0),
+        ([DATA], 1),  # it will end without these records
+        ([DATA, COMMIT], 1),
+        ([COMMIT], 1),  # its records stay open
+        ([ABORT], 1),
+        ([DATA, ABORT], 0),
+        ([DATA, ABORT, DATA, DATA, COMMIT], 1),
+        ([ABORT, DATA, BatchFacts(1, 8)], 3),
+    ],
+)
+def test_transactions_that_are_torn(lost: list[BatchFacts], torn: int) -> None:
+    assert torn_transactions(lost) == torn

@@ -1,0 +1,180 @@
+"""Whole logs made of drawn damaged copies: every batch is back, and no two histories are mixed."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.divergence.decide.logs import compare_log
+from kafka_segments.divergence.decide.repairs import Repair, plan_repair
+from kafka_segments.divergence.log_files import LogFiles
+from kafka_segments.divergence.repaired_log import NewLog, WholeSegment, write_log
+from log_copies import (
+    CLOCK_MS,
+    Batch,
+    LogCopy,
+    compacted,
+    drawn_log,
+    epochs_of,
+    flipped,
+    forked,
+    read_log,
+    rolled,
+    write_copy,
+)
+
+ROUNDS = 6
+
+
+def planned(folder: Path, copies: dict[str, LogCopy], history: str | None = None) -> Repair:
+    """Write the copies, and plan the repair."""
+    read = read_log(copies)
+    rows = compare_log(read.copies, read.ranges, read.files)
+    files, batches = LogFiles(), {}
+    for name, copy in copies.items():
+        write_copy(folder / name, copy)
+        bases = [base for base, _ in copy.segments]
+        batches[name] = [
+            piece
+            for base, following in zip(bases, [*bases[1:], None], strict=True)
+            for piece in files.batches("", _segment(folder / name, base, following).as_piece())
+        ]
+    return plan_repair(read.copies, batches, rows, history)
+
+
+def _segment(folder: Path, base: int, following: int | None) -> WholeSegment:
+    path = folder / f"{base:020d}.log"
+    return WholeSegment(str(path), base, following, path.stat().st_size)
+
+
+def written(folder: Path, plan: Repair, rolls: Sequence[int]) -> bytes:
+    """Write the log; give the bytes of its segments."""
+    write_log(NewLog(folder / "t-0", plan.taken, rolls, "A" * 22, CLOCK_MS))
+    return b"".join(path.read_bytes() for path in sorted((folder / "t-0").glob("*.log")))
+
+
+def as_bytes(batches: list[Batch]) -> bytes:
+    """Give the bytes of a log."""
+    return b"".join(batch.written() for batch in batches)
+
+
+def _hurt(rng: random.Random, log: list[Batch], numbers: Sequence[int]) -> LogCopy:
+    """Spoil some batches of a copy in one of the ways of a disk."""
+    copy = rolled(rng, log)
+    for index, (_, batches) in enumerate(copy.segments):
+        parts = list(batches)
+        for at, part in enumerate(parts):
+            if any(log[number].written() == part for number in numbers):
+                parts[at] = rng.choice(
+                    [flipped(part, rng.randrange(12, len(part))), bytes(len(part))]
+                )
+        if parts != batches:
+            copy.spoil(index, b"".join(parts))
+    return copy
+
+
+def _cut(rng: random.Random, log: list[Batch], at: int) -> LogCopy:
+    """Truncate a copy at a batch; its checkpoint may be older."""
+    copy = rolled(rng, log[:at])
+    copy.epochs = rng.choice([(), epochs_of(log[:at])])
+    return copy
+
+
+def test_three_copies_damaged_at_different_places_make_the_log_as_it_was(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} repairs")
+    for number in range(ROUNDS):
+        log = drawn_log(rng)
+        places = rng.sample(range(59), 10)
+        copies = {
+            "a": _hurt(rng, log, places[:5]),
+            "b": _hurt(rng, log, places[5:]),
+            "c": _cut(rng, log, rng.randint(1, 50)),
+        }
+        folder = tmp_path / str(number)
+        plan = planned(folder, copies)
+
+        assert (plan.refused, plan.missing) == ("", ())
+        rolls = [base for base, _ in copies[plan.history].segments]
+        assert written(folder, plan, rolls) == as_bytes(log)
+        assert [int(path.stem) for path in sorted((folder / "t-0").glob("*.log"))] == rolls
+        manifest = json.loads((folder / "t-0.json").read_text())
+        assert {row["copy"] for row in manifest["ranges"]} >= {"a", "b"}
+        names = {file["name"] for file in manifest["files"]}
+        assert names == {path.name for path in (folder / "t-0").iterdir()}
+        epochs = "".join(f"{epoch} {start}\n" for epoch, start in epochs_of(log))
+        assert (folder / "t-0" / "leader-epoch-checkpoint").read_text() == (
+            f"0\n{len(epochs_of(log))}\n{epochs}"
+        )
+
+
+def test_a_batch_that_is_bad_in_every_copy_is_missing(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} missing")
+    log = drawn_log(rng)
+    plan = planned(tmp_path, {"a": _hurt(rng, log, [7, 20]), "b": _hurt(rng, log, [9, 20])})
+
+    assert plan.missing == ((log[20].base, log[20].last + 1),)
+    assert written(tmp_path, plan, ()) == as_bytes([*log[:20], *log[21:]])
+
+
+@pytest.mark.parametrize("history", [None, "a", "b"])
+def test_a_fork_is_repaired_from_one_side_alone(
+    seed: int, tmp_path: Path, history: str | None
+) -> None:
+    rng = random.Random(f"{seed} {history}")
+    for number in range(ROUNDS):
+        log = drawn_log(rng)
+        at = rng.randint(20, 58)
+        newer = forked(rng, log, at)
+        copies = {"a": _hurt(rng, newer, [3, 12]), "b": _hurt(rng, log, [5]), "c": rolled(rng, log)}
+        folder = tmp_path / str(number)
+        plan = planned(folder, copies, history)
+
+        assert plan.history == (history or "a")
+        assert plan.missing == ()
+        assert written(folder, plan, ()) == as_bytes(log if history == "b" else newer)
+
+
+def test_what_the_cleaner_was_at_comes_from_one_copy(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} compacted")
+    log = drawn_log(rng, keys=300)
+    clean = compacted(log, log[40].base)
+    cleaned = rolled(rng, clean, base=log[0].base)
+    cleaned.cleaner_offset = log[40].base
+    hurt = _hurt(rng, log, [5, 50])
+
+    plan = planned(tmp_path / "1", {"a": hurt, "b": cleaned})
+
+    assert written(tmp_path / "1", plan, ()) == as_bytes(clean)
+    assert plan.taken[0].copy == "b"
+    cleaned.spoil(0, flipped(cleaned.file(0), 70))
+    plan = planned(tmp_path / "2", {"a": hurt, "b": cleaned})
+    assert "bring deleted keys back" in plan.refused
+
+
+def test_sound_copies_of_one_epoch_that_differ_are_refused(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} conflict")
+    log = drawn_log(rng)
+    other = [*log[:9], Batch(log[9].base, log[9].last, log[9].epoch, log[8].records), *log[10:]]
+    records = tuple((offset, b"x", b"y") for offset, _, _ in log[9].records)
+    other[9] = Batch(log[9].base, log[9].last, log[9].epoch, records)
+
+    plan = planned(tmp_path, {"a": rolled(rng, log), "b": rolled(rng, other)})
+
+    assert "which copy is right" in plan.refused
+    assert plan.taken == ()
+
+
+def test_a_segment_that_has_changed_since_is_no_part_of_a_log(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} changed")
+    log = drawn_log(rng)
+    plan = planned(tmp_path, {"a": rolled(rng, log), "b": rolled(rng, log[:50])})
+    path = Path(plan.taken[0].batches[-1].where[0].path)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    with pytest.raises(OSError, match="it has changed since it was read"):
+        written(tmp_path, plan, ())
+    assert not (tmp_path / "t-0").exists()
