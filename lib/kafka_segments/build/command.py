@@ -45,6 +45,12 @@ from kafka_segments.errors import UsageError
     help="Verify checksums, or trust them and read headers alone.",
 )
 @click.option(
+    "--digests",
+    "has_digests",
+    is_flag=True,
+    help="Keep digests of offset ranges: `divergence` and `backup verify` need not read again.",
+)
+@click.option(
     "--set-aside",
     metavar="URI",
     help="Where replaced index files are kept; default: _set_aside under --warehouse.",
@@ -83,6 +89,7 @@ def _build(
     check: str,
     mode: str,
     has_internals: bool,
+    has_digests: bool,
     **options: Any,
 ) -> int:
     from kafka_segments.build import report  # noqa: PLC0415
@@ -91,6 +98,7 @@ def _build(
     from kafka_segments.build.run import Build  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
+    from kafka_segments.index.offset_ranges import RANGE_BITS  # noqa: PLC0415
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
@@ -112,6 +120,7 @@ def _build(
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
             check_crc=check == "full",
+            digest_bits=RANGE_BITS if has_digests else 0,
         ),
         mode=RecoveryMode(mode),
         producer_id_expiration_ms=settings.producer_id_expiration_ms,

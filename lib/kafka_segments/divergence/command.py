@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.early import Refused, require_source
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
@@ -18,43 +17,21 @@ from kafka_segments.console.options import (
     with_options,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
-from kafka_segments.errors import SourceError
+from kafka_segments.divergence.copy_option import copy_option
 
 FULL, HEADERS = "full", "headers"
 
 
-class _NamedCopy(click.ParamType[tuple[str, str]]):
-    """NAME=URI."""
-
-    name = "copy"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Part the name from the URI, and refuse a folder that cannot be listed."""
-        if isinstance(value, tuple):
-            return value
-        name, equals, uri = value.partition("=")
-        if not (name and equals and uri) or "/" in name:
-            self.fail(f"{value!r}: NAME=URI expected, as in broker-1=/data/logs", param, ctx)
-        try:
-            require_source(uri)
-        except SourceError as error:
-            raise Refused(str(error)) from None
-        return name, uri
-
-
-_copy_option = click.option(
-    "--copy",
-    "copies",
-    type=_NamedCopy(),
+digests_option = click.option(
+    "--digests",
     multiple=True,
-    required=True,
-    metavar="NAME=URI",
-    help="A copy and where it lies: a log directory, a folder of several, or one partition's"
-    " folder; repeatable, also with the same name.",
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Do not read files whose digests this warehouse has, and which have since kept their size"
+    " and mtime: those of `build --digests` and earlier comparisons. Bit rot since then is not"
+    " found. Repeatable.",
 )
-_shared_options = with_options(
+shared_options = with_options(
     click.option(
         "--check",
         type=click.Choice([FULL, HEADERS]),
@@ -70,15 +47,16 @@ _shared_options = with_options(
 
 
 @click.command(cls=Command)
-@_copy_option
+@copy_option
 @click.option(
     "--warehouse",
     metavar="URI",
     shell_complete=complete_folder,
     help="Keep the rows in table divergences of these tables; default: print them only.",
 )
+@digests_option
 @click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
-@_shared_options
+@shared_options
 def divergence(**options: Any) -> None:
     """Hold copies of logs against each other: where they differ, how, and which copy is right.
 
@@ -92,6 +70,7 @@ def _divergence(
     *,
     copies: tuple[tuple[str, str], ...],
     warehouse: str | None,
+    digests: tuple[str, ...],
     check: str,
     now_ms: int | None,
     output: str,
@@ -110,6 +89,7 @@ def _divergence(
         now_ms=clock() if now_ms is None else now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check == FULL,
+        digests=tuple(map(absolute_uri, digests)),
     )
     with spark_session("kafka-segments divergence", root=ROOT) as spark, ExitStack() as caches:
         with progress(spark) as work:

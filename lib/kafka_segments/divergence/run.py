@@ -3,19 +3,22 @@
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.frames import (
     chosen_segments,
+    compared_logs,
     described,
     listed_logs,
     other_topics,
     unequal_parts,
     with_copy,
 )
+from kafka_segments.divergence.decide.known import kept_reads, known_reads
 from kafka_segments.divergence.tasks import read_segments
 from kafka_segments.divergence.tasks_logs import compare_logs
 from kafka_segments.errors import SourceError, UsageError
@@ -24,8 +27,9 @@ from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.tables.catalog import DIVERGENCES
+from kafka_segments.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import Transform
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ class CopyOptions:
         now_ms: the clock.
         warehouse: URI of the tables; None: the result is kept nowhere.
         check_crc: every byte is read and checksums are verified; else headers alone are read.
+        anchor: logs that this copy lacks are not compared; None: all are that two copies hold.
+        digests: URIs of warehouses: files that they know, and that have not changed, are not read.
+        run_id: names the run.
 
     Raises:
         UsageError: fewer than two copies, or a URI that two copies have.
@@ -46,6 +53,9 @@ class CopyOptions:
     now_ms: int
     warehouse: str | None = None
     check_crc: bool = True
+    anchor: str | None = None
+    digests: tuple[str, ...] = ()
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
         names = {name for name, _ in self.copies}
@@ -68,6 +78,7 @@ class Compared:
     """
 
     rows: DataFrame
+    found: "ReadCopies"
     logs: int
     alone: int
     bytes_there: int
@@ -84,16 +95,70 @@ def run_divergence(
 ) -> Compared:
     """Compare the copies of each log that two of them or more hold.
 
-    1. The sources are listed. The segments of these logs are packed into tasks by bytes, and read
-       into digests of ranges of offsets.
+    1. The sources are listed. The segments of these logs, but for those of which ``digests`` tell,
+       are packed into tasks by bytes, and read into digests of ranges of offsets.
     2. Ranges with other digests, or that a copy lacks, are compared log by log: by their batches'
        headers where copies hold different things, by records where these differ.
-    3. The rows go to table ``divergences`` of the warehouse; they are cached until ``caches``
-       closes.
+    3. The rows go to table ``divergences`` of the warehouse, what was read to ``offset_ranges``;
+       the rows are cached until ``caches`` closes.
 
     Raises:
         SourceError: a folder that cannot be listed.
         UsageError: a copy that holds a log twice.
+    """
+    found = read_copies(spark, options, caches, tell)
+    compared = _cached(
+        found.copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
+        .unionByName(found.logs.transform(other_topics))
+        .transform(_stamped(options, "decided_at")),
+        caches,
+    )
+    rows = compared.select(*DIVERGENCES.schema.fieldNames())
+    if options.warehouse is not None and not dry_run:
+        warehouse = Warehouse(spark, options.warehouse)
+        _keep(warehouse, found.fresh, found.segments, options)
+        warehouse.create(DIVERGENCES)
+        warehouse.append(DIVERGENCES, rows)
+    return Compared(
+        rows=rows,
+        found=found,
+        bytes_there=found.bytes_there,
+        **_totals(found.logs, found.fresh, compared),
+    )
+
+
+class ReadCopies(NamedTuple):
+    """What is known of copies once their segments are digested; cached as far as it is read twice.
+
+    Attributes:
+        listed: the listing, with ``copy``.
+        logs: rows of ``listed_logs``.
+        segments: rows of ``chosen_segments``.
+        fresh: rows of ``read_segments``: what was read now.
+        read: the same, and what digests of earlier runs tell.
+        copies: rows of ``described``.
+        parts: rows of ``unequal_parts``.
+        bytes_there: of the segments that are compared.
+    """
+
+    listed: DataFrame
+    logs: DataFrame
+    segments: DataFrame
+    fresh: DataFrame
+    read: DataFrame
+    copies: DataFrame
+    parts: DataFrame
+    bytes_there: int
+
+
+def read_copies(
+    spark: SparkSession, options: CopyOptions, caches: ExitStack, tell: TellLoad = tell_nobody
+) -> ReadCopies:
+    """List the copies, and read the segments of logs that two of them or more hold.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy that holds a log twice, or a warehouse without digests.
     """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches)
@@ -102,35 +167,63 @@ def run_divergence(
     named = listed.transform(with_copy(sources))
     logs = _cached(named.transform(listed_logs), caches)
     _refuse_doubles(logs)
-    segments = _cached(named.transform(chosen_segments(logs)), caches)
-    load = _load_of(segments)
+    chosen = logs.transform(compared_logs(options.anchor))
+    segments = _cached(named.transform(chosen_segments(chosen)), caches)
+    known = _known(spark, segments, options, caches)
+    unread = segments
+    if known is not None:
+        unread = _cached(segments.join(known.select("path"), "path", how="left_anti"), caches)
+    load = _load_of(unread)
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
-    read = _cached(
-        segments.transform(pack_segments(load, tasks=tasks)).transform(
+    fresh = _cached(
+        unread.transform(pack_segments(load, tasks=tasks)).transform(
             read_segments(check_crc=options.check_crc)
         ),
         caches,
     )
-    copies = read.transform(described(logs))
+    read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
+    copies = read.transform(described(chosen))
     parts = read.transform(unequal_parts(copies))
-    compared = _cached(
-        copies.transform(compare_logs(parts, check_crc=options.check_crc))
-        .unionByName(logs.transform(other_topics))
-        .withColumn("run_id", F.lit(uuid.uuid4().hex))
-        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms))),
-        caches,
-    )
-    rows = compared.select(*DIVERGENCES.schema.fieldNames())
-    if options.warehouse is not None and not dry_run:
-        warehouse = Warehouse(spark, options.warehouse)
-        warehouse.create(DIVERGENCES)
-        warehouse.append(DIVERGENCES, rows)
-    return Compared(
-        rows=rows,
-        bytes_there=load.bytes,
-        **_totals(logs, read, compared),
-    )
+    there = load.bytes if known is None else _load_of(segments).bytes
+    return ReadCopies(named, logs, segments, fresh, read, copies, parts, there)
+
+
+def _known(
+    spark: SparkSession, segments: DataFrame, options: CopyOptions, caches: ExitStack
+) -> DataFrame | None:
+    """Return what the warehouses of ``digests`` know of segments; None: nothing was asked.
+
+    The first run of many that keep digests in their own warehouse finds none there.
+
+    Raises:
+        UsageError: another warehouse that has no digests.
+    """
+    warehouses = [Warehouse(spark, uri) for uri in options.digests]
+    tables = [
+        warehouse.read(OFFSET_RANGES)
+        for warehouse in warehouses
+        if warehouse.root != options.warehouse or warehouse.version(OFFSET_RANGES) is not None
+    ]
+    if not tables:
+        return None
+    found = segments.transform(known_reads(tables, check_crc=options.check_crc))
+    return _cached(found, caches)
+
+
+def _keep(
+    warehouse: Warehouse, fresh: DataFrame, segments: DataFrame, options: CopyOptions
+) -> None:
+    """Keep what was read for later runs."""
+    kept = fresh.transform(kept_reads(segments, check_crc=options.check_crc))
+    warehouse.create(OFFSET_RANGES)
+    warehouse.merge(OFFSET_RANGES, kept.transform(_stamped(options, "read_at")))
+
+
+def _stamped(options: CopyOptions, clock: str) -> Transform:
+    """Add the run, and its clock as column ``clock``."""
+    now = F.timestamp_millis(F.lit(options.now_ms))
+    return lambda rows: rows.withColumn("run_id", F.lit(options.run_id)).withColumn(clock, now)
 
 
 def _cached(rows: DataFrame, caches: ExitStack) -> DataFrame:

@@ -64,6 +64,8 @@ class RecoveryOptions:
     by_instruction: bool = HAS_CPU_CRC
     is_load: bool = False
     """The segment is recovered as part of its log's load, which does not read it all back."""
+    digest_bits: int = 0
+    """Ranges of 2^``digest_bits`` offsets are digested, too; 0: none are."""
 
 
 class SegmentRecoverer:
@@ -71,7 +73,7 @@ class SegmentRecoverer:
 
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
-        self._walker = SegmentWalker(check_crc=options.check_crc)
+        self._walker = SegmentWalker(check_crc=options.check_crc, digest_bits=options.digest_bits)
 
     @property
     def index_interval_bytes(self) -> int:
@@ -231,6 +233,7 @@ def _recovered(
         offset_entries=None if fails else walked.offset_entries,
         time_entries=None if fails else walked.time_entries,
         damage=damage,
+        offset_ranges=walked.ranges if damage is None and walk.position == walk.end else None,
     )
 
 
