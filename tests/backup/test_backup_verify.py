@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
@@ -53,6 +54,7 @@ def _resealed(batch: bytes) -> bytes:
     return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
 
 
+@pytest.mark.slow
 def test_what_came_since_and_what_retention_took_is_not_missed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -88,6 +90,7 @@ def test_what_came_since_and_what_retention_took_is_not_missed(
     assert "5 of 5 logs are complete in the backup as of 2023-11-14 23:13:20.000 UTC" in told
 
 
+@pytest.mark.slow
 def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(4)
     log = drawn_log(rng)

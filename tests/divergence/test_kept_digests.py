@@ -6,6 +6,7 @@ import random
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
@@ -38,6 +39,7 @@ def _compare(folders: dict[str, Path], *more: object) -> tuple[list[dict], int]:
     return findings, round(float(number) * {"bytes": 1, "KiB": 1024}[unit])
 
 
+@pytest.mark.slow
 def test_only_what_differs_or_is_unknown_is_read(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(5)
     logs = {f"t-{number}": drawn_log(rng) for number in range(4)}
