@@ -14,13 +14,16 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from kafka_segments.divergence.decide.copies import Copy, Divergence, Piece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.log_files import LogFiles, Open
-from kafka_segments.divergence.segment_ranges import SegmentRangeReader
+from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import offset_ranges
+from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.wire.reading import ReadInto
 from log_reading import reader_of
 from sound_logs import LZ4, ZSTD, compressed
@@ -201,6 +204,7 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
             data = files[path]
             limit = {} if following is None else {"limit": following, "is_last": False}
             found = reader.read(reader_of(data), Stretch(0, len(data), base, **limit))
+            check_kept_digests(data, base, following, found, range_bits=range_bits)
             damages += [damage._replace(segment=path) for damage in found.damages]
             end = max(end, base)
             for column in found.columns.T.tolist():
@@ -233,6 +237,25 @@ def write_copy(folder: Path, copy: LogCopy) -> None:
     folder.mkdir(parents=True)
     for index, (base, _) in enumerate(copy.segments):
         (folder / f"{base:020d}.log").write_bytes(copy.file(index))
+
+
+def check_kept_digests(
+    data: bytes, base: int, following: int | None, read: SegmentRanges, *, range_bits: int
+) -> None:
+    """Check that what a build keeps of a segment is what is read of it: nothing, if it is bad."""
+    recoverer = _recoverer(range_bits)
+    kept = recoverer.recover(reader_of(data), size_bytes=len(data), base_offset=base).offset_ranges
+    if kept is None:
+        return
+    lasts = kept[offset_ranges.LAST_OFFSET]
+    if following is None or not len(lasts) or lasts.max() < following:
+        assert read.damages == ()
+        assert np.array_equal(kept, read.columns)
+
+
+@cache
+def _recoverer(range_bits: int) -> SegmentRecoverer:
+    return SegmentRecoverer(RecoveryOptions(digest_bits=range_bits))
 
 
 def base_of(data: bytes) -> int:

@@ -7,6 +7,7 @@ import click
 
 from kafka_segments import __version__
 from kafka_segments.audit.command import audit
+from kafka_segments.backup.command import backup
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
 from kafka_segments.console.options import INTERRUPTED
@@ -50,6 +51,7 @@ def cli() -> None:
 
 for verb in (
     audit,
+    backup,
     build,
     compact,
     divergence,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from kafka_segments.backup.command import backup
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
 from kafka_segments.migrate.command import migrate
@@ -23,6 +24,7 @@ TIMEOUTS = dict.fromkeys(("migration", "migration_rollback", "recovery"), 10 * D
 SIX_HOURS = 21600.0
 VERBS = {
     "build_indexes": build,
+    "check_backup": backup,
     "compact_indexes": compact,
     "decide_retention": retention,
     "migrate_legacy": migrate,
@@ -85,6 +87,7 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
             "internals": True,
             "gate": "info",
         },
+        "kafka_segments_backups": {"warehouse": "/wh", "check": "headers"},
         "kafka_segments_retention": {**shared, "server_properties": file},
         "kafka_segments_upkeep": {**shared, "index_interval_bytes": 8192, "report": "/r.html"},
         "kafka_segments_migration": {**shared, **files, **migration},
@@ -104,7 +107,8 @@ def test_dags_load_without_spark_and_without_the_package(loaded: Any) -> None:
     assert sorted(loaded["dags"]) == [
         f"kafka_segments_{name}"
         for name in (
-            *("migration", "migration_rollback", "rebuild", "recovery", "retention", "upkeep"),
+            *("backups", "migration", "migration_rollback"),
+            *("rebuild", "recovery", "retention", "upkeep"),
         )
     ]
 
@@ -197,8 +201,15 @@ def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> Non
             arguments += ["--warehouse", "/mapped"] * ("--warehouse" not in arguments)  # noqa: PLW2901
         if task == "build":
             arguments += ["--source", "/logs/a"] * ("--source" not in arguments)  # noqa: PLW2901
+        if script == "check_backup":
+            mapped = ["--backup", "/logs/b", "--against", f"n1={Path(file).parent}"]
+            parsed[script, task] = verb.make_context(task, [*arguments, *mapped]).params
+            continue
         parsed[script, task] = verb.make_context(task, list(arguments)).params
 
+    nightly = parsed["check_backup", "verify"]
+    assert (nightly["warehouse"], nightly["digests"]) == ("/wh", ("/wh",))
+    assert nightly["check"] == "headers"
     plan = parsed["migrate_legacy", "plan"]
     assert plan["sources"] == ("/logs/a", "/logs/b")
     assert (plan["plan_id"], str(plan["topic_ids"]), plan["convert"]) == ("p-1", file, True)

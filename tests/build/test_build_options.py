@@ -148,6 +148,7 @@ def test_a_partitions_folder_stands_for_its_log_directory():
         {"recovery": RecoveryOptions(index_interval_bytes=0)},
         {"recovery": RecoveryOptions(segment_index_bytes=8)},
         {"recovery": RecoveryOptions(check_crc=False)},
+        {"recovery": RecoveryOptions(digest_bits=12)},
         {"index_dir": "/idx"},
         {"in_place": True},
     ],

@@ -12,7 +12,8 @@ from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
 from kafka_segments.tables.schemas import schema
-from log_copies import LogCopy, drawn_log, flipped, forked, rolled
+from log_copies import drawn_log, flipped, forked, rolled
+from log_folders import write_copies
 
 DEAD_NODE_LAGS = {"behind", "ahead"}
 
@@ -24,23 +25,6 @@ def _run(*arguments: object) -> tuple[int, list[dict], str]:
         [json.loads(line) for line in result.stdout.splitlines()],
         result.stderr,
     )
-
-
-def _write(folder: Path, copies: dict[str, LogCopy]) -> None:
-    """Write one broker's log directory: logs by name, and its checkpoints."""
-    marks = []
-    for name, copy in copies.items():
-        log = folder / name
-        log.mkdir(parents=True)
-        for index, (base, _) in enumerate(copy.segments):
-            (log / f"{base:020d}.log").write_bytes(copy.file(index))
-        epochs = "".join(f"{epoch} {start}\n" for epoch, start in copy.epochs)
-        (log / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.epochs)}\n{epochs}")
-        if copy.high_watermark is not None:
-            topic, _, partition = name.rpartition("-")
-            marks.append(f"{topic} {partition} {copy.high_watermark}\n")
-    checkpoint = f"0\n{len(marks)}\n{''.join(marks)}"
-    (folder / "replication-offset-checkpoint").write_text(checkpoint)
 
 
 def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_node(
@@ -75,7 +59,7 @@ def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path:
             copies["hurt-0"].spoil(1, flipped(copies["hurt-0"].file(1), 70))
             copies["split-0"] = rolled(rng, forked(rng, split, 50))
             gone = copies["lost-0"].segments.pop(2)[0]
-        _write(folders[name], copies)
+        write_copies(folders[name], copies)
     arguments = [part for name in "abc" for part in ("--copy", f"{name}={folders[name]}")]
 
     status, rows, told = _run(*arguments, "--warehouse", tmp_path / "wh", "--now-ms", 0)
@@ -103,7 +87,7 @@ def test_equal_copies_and_copies_of_other_topics(spark: SparkSession, tmp_path: 
     rng = random.Random(8)
     log = drawn_log(rng)
     for name in "ab":
-        _write(tmp_path / name, {"t-0": rolled(rng, log), "u-0": rolled(rng, log)})
+        write_copies(tmp_path / name, {"t-0": rolled(rng, log), "u-0": rolled(rng, log)})
     copies = ("--copy", f"a={tmp_path}/a", "--copy", f"b={tmp_path}/b")
 
     status, rows, told = _run(*copies, "--check", "headers")

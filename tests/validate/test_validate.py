@@ -232,6 +232,16 @@ def _sound(case: str) -> Rows:
                 "decided_at": MOMENT,
             }
         ],
+        "offset_ranges": [
+            {
+                "path": f"/data/{case}/orders-0/0.log",
+                "topic": "orders",
+                **dict.fromkeys(("partition", "base_offset", "size_bytes", "mtime_ns"), 0),
+                "checked": "full",
+                "run_id": "a",
+                "read_at": MOMENT,
+            }
+        ],
         "index_audits": [
             {
                 **keys[0],

@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     help="Verify checksums, or trust them and read headers alone.",
 )
 @click.option(
+    "--digests",
+    "has_digests",
+    is_flag=True,
+    help="Keep digests of offset ranges: `divergence` and `backup verify` need not read again.",
+)
+@click.option(
     "--set-aside",
     metavar="URI",
     help="Where replaced index files are kept; default: _set_aside under --warehouse.",
@@ -86,6 +92,7 @@ def _build(
     check: str,
     mode: str,
     has_internals: bool,
+    has_digests: bool,
     **options: Any,
 ) -> int:
     if has_internals and dry_run:
@@ -109,6 +116,7 @@ def _build(
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
             check_crc=check == "full",
+            digest_bits=_digest_bits() if has_digests else 0,
         ),
         mode=RecoveryMode(mode),
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
@@ -123,6 +131,12 @@ def _build(
         if planned is not None:
             return planned
     return _built(build_options, output, dry_run=dry_run, has_internals=has_internals)
+
+
+def _digest_bits() -> int:
+    from kafka_segments.index.offset_ranges import RANGE_BITS  # noqa: PLC0415
+
+    return RANGE_BITS
 
 
 def _planned(options: "BuildOptions") -> int | None:

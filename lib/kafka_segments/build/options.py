@@ -72,6 +72,11 @@ class BuildOptions:
                 " its segments for its own, and the tables hold Kafka's entries in any format"
             )
 
+    @property
+    def check(self) -> str:
+        """How segments are checked, in the word of the option."""
+        return "full" if self.recovery.check_crc else "headers"
+
     def fingerprint_of_options(self) -> str:
         """Return a text of all options that the result of a scan depends on.
 
@@ -79,15 +84,16 @@ class BuildOptions:
         """
         recovery = self.recovery
         target = "in-place" if self.in_place else self.index_dir or "tables"
-        check = "full" if recovery.check_crc else "headers"
+        digests = ("digests",) if recovery.digest_bits else ()
         return "/".join(
             (
                 str(self.index_format),
                 str(recovery.index_interval_bytes),
                 str(recovery.segment_index_bytes),
-                check,
+                self.check,
                 self.mode,
                 target,
+                *digests,
             )
         )
 
@@ -125,7 +131,8 @@ class BuildOptions:
             "segment_index_bytes": self.recovery.segment_index_bytes,
             "recovery": self.mode.value,
             "producer_id_expiration_ms": self.producer_id_expiration_ms,
-            "check": "full" if self.recovery.check_crc else "headers",
+            "check": self.check,
+            "digests": self.recovery.digest_bits > 0,
             "full": self.full,
             "follow_links": self.follow_links,
         }

@@ -8,8 +8,9 @@ from typing import Any
 from pyspark.sql.types import StringType, StructField
 
 from kafka_segments.build.scanner import Scanned
+from kafka_segments.index.offset_ranges import Ranges
 from kafka_segments.index.segment import SegmentRecovery
-from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.tables.catalog import OFFSET_RANGES, SEGMENTS
 from kafka_segments.wire import batches
 
 CODECS = dict(enumerate(batches.CODECS))
@@ -51,6 +52,7 @@ It is null if the segment was not read.
 SCANNED_COLUMNS = (
     *(StructField(name, SEGMENTS.schema[name].dataType) for name in (*MEASURED, "damage")),
     StructField("entry_part", StringType()),
+    StructField("offset_ranges", OFFSET_RANGES.schema["ranges"].dataType),
 )
 """The columns that a scan adds. Their types are those of the published table."""
 
@@ -71,8 +73,17 @@ def scanned_values(
         **{name: None if found is None else value(found) for name, value in MEASURED.items()},
         "damage": None if damage is None else {**vars(damage), "kind": damage.kind.value},
         "entry_part": entry_part,
+        "offset_ranges": _ranges(scanned),
         **_of_the_log(scanned, size_bytes, mtime_ns),
     }
+
+
+def _ranges(scanned: Scanned) -> Ranges | None:
+    """Return a row for each offset range; None: there are none, or not of the file as it lies."""
+    found = scanned.recovery
+    if found is None or found.offset_ranges is None or scanned.size_bytes is not None:
+        return None
+    return found.offset_ranges.T
 
 
 def _of_the_log(scanned: Scanned, size_bytes: int, mtime_ns: int) -> dict[str, int]:

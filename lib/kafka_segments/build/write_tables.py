@@ -23,6 +23,7 @@ from kafka_segments.tables.catalog import (
     LOG_DIRS,
     LOGS,
     OFFSET_INDEX,
+    OFFSET_RANGES,
     SEGMENTS,
     TIME_INDEX,
     UNRECOGNIZED_FILES,
@@ -77,6 +78,8 @@ class BuildTables:
             for table in (OFFSET_INDEX, TIME_INDEX):
                 new = entries[table.name].transform(decide_entries.without_withheld(withheld))
                 futures.append(pool.submit(self._write_entries, table, new, withheld, where))
+            if self._options.recovery.digest_bits:
+                futures.append(pool.submit(self._write_ranges, scanned))
         if self._work.listed_count(*kinds.NOT_TAKEN):
             futures.append(pool.submit(self._write_unrecognized))
         _wait_for(futures)
@@ -157,6 +160,14 @@ class BuildTables:
         else:
             entries = entries.withColumn(decide_entries.IS_GONE, F.lit(False))
         self._warehouse.merge(table, entries, only_in=where, deleted=decide_entries.IS_GONE)
+
+    def _write_ranges(self, scanned: DataFrame) -> None:
+        """Write a row for every segment that was read: without ranges, what was known is void."""
+        to_ranges = rows.to_offset_ranges(
+            checked=self._options.check, run_id=self._run_id, now=self._now
+        )
+        self._warehouse.create(OFFSET_RANGES)
+        self._warehouse.merge(OFFSET_RANGES, scanned.transform(to_ranges))
 
     def _write_logs(self) -> None:
         logs = self._work.listed.where(F.col("kind") == kinds.LOG)

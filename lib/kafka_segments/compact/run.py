@@ -39,6 +39,7 @@ _TABLES = (
     tables.RETENTION_PLANS,
     tables.INDEX_AUDITS,
     tables.DIVERGENCES,
+    tables.OFFSET_RANGES,
     tables.VALIDATION_RESULTS,
     tables.QUARANTINED_SEGMENTS,
 )

@@ -24,7 +24,16 @@ from kafka_segments.divergence.copy_option import copy_option
 FULL, HEADERS = "full", "headers"
 
 
-_shared_options = with_options(
+digests_option = click.option(
+    "--digests",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Do not read files whose digests this warehouse has, and which have since kept their size"
+    " and mtime: those of `build --digests` and earlier comparisons. Bit rot since then is not"
+    " found. Repeatable.",
+)
+shared_options = with_options(
     click.option(
         "--check",
         type=click.Choice([FULL, HEADERS]),
@@ -61,8 +70,9 @@ def divergence() -> None:
     shell_complete=complete_folder,
     help="Keep the rows in table divergences of these tables; default: print them only.",
 )
+@digests_option
 @click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
-@_shared_options
+@shared_options
 def compare(**options: Any) -> None:
     """Hold copies of logs against each other: where they differ, how, and which copy is right.
 
@@ -76,6 +86,7 @@ def _compare(
     *,
     copies: tuple[tuple[str, str], ...],
     warehouse: str | None,
+    digests: tuple[str, ...],
     check: str,
     now_ms: int | None,
     output: str,
@@ -95,6 +106,7 @@ def _compare(
         now_ms=clock() if now_ms is None else now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check == FULL,
+        digests=tuple(map(absolute_uri, digests)),
     )
     with (
         spark_session("kafka-segments divergence", root=ROOT) as spark,

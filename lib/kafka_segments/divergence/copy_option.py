@@ -1,11 +1,14 @@
 """The option that names copies."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from kafka_segments.console.early import Refused, require_source
 from kafka_segments.errors import SourceError
+
+Options = Callable[..., Any]
 
 
 class _NamedCopy(click.ParamType[tuple[str, str]]):
@@ -29,13 +32,18 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
         return name, uri
 
 
-copy_option = click.option(
-    "--copy",
-    "copies",
-    type=_NamedCopy(),
-    multiple=True,
-    required=True,
-    metavar="NAME=URI",
-    help="A copy and where it lies: a log directory, a folder of several, or one partition's"
-    " folder; repeatable, also with the same name.",
-)
+def named_copies(option: str, what: str) -> Callable[[Options], Options]:
+    """Make an option that takes copies by name; ``what`` begins its help."""
+    return click.option(
+        option,
+        "copies",
+        type=_NamedCopy(),
+        multiple=True,
+        required=True,
+        metavar="NAME=URI",
+        help=f"{what}: a log directory, a folder of several, or one partition's folder;"
+        " repeatable, also with the same name.",
+    )
+
+
+copy_option = named_copies("--copy", "A copy and where it lies")

@@ -21,6 +21,7 @@ from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.filling import new_failure
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.sections import decompressed_records, record_sections
+from kafka_segments.wire.tiered_names import parse_object_name
 
 _MOST_BATCH_BYTES = 256 * 1024 * 1024
 _OUT_BYTES = 64 * 1024
@@ -43,6 +44,23 @@ def open_file(path: str) -> Iterator[ReadInto]:
     folder, _, name = path.rpartition("/")
     with open_segment(place(folder).child(name)) as file:
         yield file.read_into
+
+
+@contextmanager
+def open_sized(path: str, listed_bytes: int) -> Iterator[tuple[ReadInto, int]]:
+    """Open a segment, with its size: as listed, in tiered storage that of the log in the object.
+
+    Raises:
+        OSError: it does not exist or cannot be read.
+    """
+    folder, _, name = path.rpartition("/")
+    with open_segment(place(folder).child(name)) as file:
+        yield file.read_into, file.size_bytes if is_of_tier(path) else listed_bytes
+
+
+def is_of_tier(path: str) -> bool:
+    """Tell whether a segment is an object of tiered storage."""
+    return parse_object_name(path.rpartition("/")[2]) is not None
 
 
 class BatchAt(NamedTuple):

@@ -32,12 +32,13 @@ def print_divergence(compared: Compared, output: str) -> int:
     sys.stderr.write(
         f"{compared.logs} logs in two copies or more, {compared.logs - found['logs']} of them equal"
         f" from start to end, {compared.alone} in one copy alone; findings: {found['findings']};"
-        f" {_read(compared)}\n"
+        f" {read_text(compared)}\n"
     )
     return int(found["findings"])
 
 
-def _read(compared: Compared) -> str:
+def read_text(compared: Compared) -> str:
+    """Say how much was read, as a share of what there is."""
     read, there = compared.bytes_read, compared.bytes_there
     share = f"{100 * read / there:.1f} %" if there else "none"
     return f"read {size_text(read)}, {share} of {size_text(there)}"

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -11,12 +11,14 @@ from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.frames import (
     chosen_segments,
+    compared_logs,
     described,
     listed_logs,
     other_topics,
     unequal_parts,
     with_copy,
 )
+from kafka_segments.divergence.decide.known import kept_reads, known_reads
 from kafka_segments.divergence.tasks import read_segments
 from kafka_segments.divergence.tasks_logs import compare_logs
 from kafka_segments.errors import SourceError, UsageError
@@ -27,8 +29,9 @@ from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.tables.catalog import DIVERGENCES
+from kafka_segments.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import Transform
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,9 @@ class CopyOptions:
         now_ms: the clock.
         warehouse: URI of the tables; None: the result is kept nowhere.
         check_crc: every byte is read and checksums are verified; else headers alone are read.
+        anchor: logs that this copy lacks are not compared; None: all are that two copies hold.
+        digests: URIs of warehouses: files that they know, and that have not changed, are not read.
+        run_id: names the run.
 
     Raises:
         UsageError: fewer than two copies, or a URI that two copies have.
@@ -49,6 +55,9 @@ class CopyOptions:
     now_ms: int
     warehouse: str | None = None
     check_crc: bool = True
+    anchor: str | None = None
+    digests: tuple[str, ...] = ()
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
         names = {name for name, _ in self.copies}
@@ -71,6 +80,7 @@ class Compared:
     """
 
     rows: DataFrame
+    found: "ReadCopies"
     logs: int
     alone: int
     bytes_there: int
@@ -87,12 +97,12 @@ def run_divergence(
 ) -> Compared:
     """Compare the copies of each log that two of them or more hold.
 
-    1. The sources are listed. The segments of these logs are packed into tasks by bytes, and read
-       into digests of ranges of offsets.
+    1. The sources are listed. The segments of these logs, but for those of which ``digests`` tell,
+       are packed into tasks by bytes, and read into digests of ranges of offsets.
     2. Ranges with other digests, or that a copy lacks, are compared log by log: by their batches'
        headers where copies hold different things, by records where these differ.
-    3. The rows go to table ``divergences`` of the warehouse; they are cached until ``caches``
-       closes.
+    3. The rows go to table ``divergences`` of the warehouse, what was read to ``offset_ranges``;
+       the rows are cached until ``caches`` closes.
 
     Raises:
         SourceError: a folder that cannot be listed.
@@ -102,19 +112,20 @@ def run_divergence(
     compared = held(
         found.copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
         .unionByName(found.logs.transform(other_topics))
-        .withColumn("run_id", F.lit(uuid.uuid4().hex))
-        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms))),
+        .transform(_stamped(options, "decided_at")),
         caches,
     )
     rows = compared.select(*DIVERGENCES.schema.fieldNames())
     if options.warehouse is not None and not dry_run:
         warehouse = Warehouse(spark, options.warehouse)
+        _keep(warehouse, found.fresh, found.segments, options)
         warehouse.create(DIVERGENCES)
         warehouse.append(DIVERGENCES, rows)
     return Compared(
         rows=rows,
+        found=found,
         bytes_there=found.bytes_there,
-        **_totals(found.logs, found.read, compared),
+        **_totals(found.logs, found.fresh, compared),
     )
 
 
@@ -125,7 +136,8 @@ class ReadCopies(NamedTuple):
         listed: the listing, with ``copy``.
         logs: rows of ``listed_logs``.
         segments: rows of ``chosen_segments``.
-        read: rows of ``read_segments``.
+        fresh: rows of ``read_segments``: what was read now.
+        read: the same, and what digests of earlier runs tell.
         copies: rows of ``described``.
         parts: rows of ``unequal_parts``.
         bytes_there: of the segments that are compared.
@@ -134,6 +146,7 @@ class ReadCopies(NamedTuple):
     listed: DataFrame
     logs: DataFrame
     segments: DataFrame
+    fresh: DataFrame
     read: DataFrame
     copies: DataFrame
     parts: DataFrame
@@ -147,7 +160,7 @@ def read_copies(
 
     Raises:
         SourceError: a folder that cannot be listed.
-        UsageError: a copy that holds a log twice.
+        UsageError: a copy that holds a log twice, or a warehouse without digests.
     """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches)
@@ -158,19 +171,63 @@ def read_copies(
     named = listed.transform(with_copy(sources))
     logs = held(named.transform(listed_logs), caches)
     _refuse_doubles(logs)
-    segments = held(named.transform(chosen_segments(logs)), caches)
-    load = _load_of(segments)
+    chosen = logs.transform(compared_logs(options.anchor))
+    segments = held(named.transform(chosen_segments(chosen)), caches)
+    known = _known(spark, segments, options, caches)
+    unread = segments
+    if known is not None:
+        unread = held(segments.join(known.select("path"), "path", how="left_anti"), caches)
+    load = _load_of(unread)
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
-    read = held(
-        segments.transform(pack_segments(load, tasks=tasks)).transform(
+    fresh = held(
+        unread.transform(pack_segments(load, tasks=tasks)).transform(
             read_segments(check_crc=options.check_crc)
         ),
         caches,
     )
-    copies = read.transform(described(logs))
+    read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
+    copies = read.transform(described(chosen))
     parts = read.transform(unequal_parts(copies))
-    return ReadCopies(named, logs, segments, read, copies, parts, load.bytes)
+    there = load.bytes if known is None else _load_of(segments).bytes
+    return ReadCopies(named, logs, segments, fresh, read, copies, parts, there)
+
+
+def _known(
+    spark: SparkSession, segments: DataFrame, options: CopyOptions, caches: ExitStack
+) -> DataFrame | None:
+    """Return what the warehouses of ``digests`` know of segments; None: nothing was asked.
+
+    The first run of many that keep digests in their own warehouse finds none there.
+
+    Raises:
+        UsageError: another warehouse that has no digests.
+    """
+    warehouses = [Warehouse(spark, uri) for uri in options.digests]
+    tables = [
+        warehouse.read(OFFSET_RANGES)
+        for warehouse in warehouses
+        if warehouse.root != options.warehouse or warehouse.version(OFFSET_RANGES) is not None
+    ]
+    if not tables:
+        return None
+    found = segments.transform(known_reads(tables, check_crc=options.check_crc))
+    return held(found, caches)
+
+
+def _keep(
+    warehouse: Warehouse, fresh: DataFrame, segments: DataFrame, options: CopyOptions
+) -> None:
+    """Keep what was read for later runs."""
+    kept = fresh.transform(kept_reads(segments, check_crc=options.check_crc))
+    warehouse.create(OFFSET_RANGES)
+    warehouse.merge(OFFSET_RANGES, kept.transform(_stamped(options, "read_at")))
+
+
+def _stamped(options: CopyOptions, clock: str) -> Transform:
+    """Add the run, and its clock as column ``clock``."""
+    now = F.timestamp_millis(F.lit(options.now_ms))
+    return lambda rows: rows.withColumn("run_id", F.lit(options.run_id)).withColumn(clock, now)
 
 
 def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str, int]:

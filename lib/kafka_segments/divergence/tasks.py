@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 )
 
 from kafka_segments.divergence.decide.copies import UNBOUNDED, Damage, DamageKind
-from kafka_segments.divergence.log_files import counted, open_file
+from kafka_segments.divergence.log_files import counted, is_of_tier, open_sized
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.errors import FileChangedError
@@ -56,7 +56,8 @@ READ = StructType(
 def read_segments(*, check_crc: bool) -> Transform:
     """Read each segment into digests of its ranges.
 
-    A file that cannot be read is damage of all its offsets.
+    A file that cannot be read is damage of all its offsets. In tiered storage a segment of a newer
+    leader can begin inside of one before: what the older one holds from there on does not count.
 
     Needs: copy, topic, partition, path, segment_base, next_base (null: it is the last), size_bytes.
     Gives: the first six, is_thinned (its batches tell of compaction), bytes_read, ranges (the
@@ -78,15 +79,19 @@ def read_segments(*, check_crc: bool) -> Transform:
 def _read(reader: SegmentRangeReader, segment: dict[str, Any]) -> dict[str, Any]:
     path, base, next_base = segment["path"], segment["segment_base"], segment["next_base"]
     limit = UNBOUNDED if next_base is None else next_base
-    stretch = Stretch(0, segment["size_bytes"], base, limit, is_last=next_base is None)
     total = [0]
     rows: list[dict[str, int]] = []
     try:
-        with open_file(path) as read_into:
+        with open_sized(path, segment["size_bytes"]) as (read_into, size_bytes):
+            stretch = Stretch(0, size_bytes, base, limit, is_last=next_base is None)
             found = reader.read(counted(read_into, total), stretch)
         names = RANGES.fieldNames()
         rows = [dict(zip(names, column, strict=True)) for column in found.columns.T.tolist()]
-        damages = [damage._replace(segment=path) for damage in found.damages]
+        damages = [
+            damage._replace(segment=path)
+            for damage in found.damages
+            if not (is_of_tier(path) and damage.offset >= limit)
+        ]
     except (OSError, FileChangedError) as error:
         damages = [Damage(DamageKind.UNREAD, base, limit, 0, first_line(error), path)]
     return {

@@ -95,6 +95,7 @@ def copy_of(row: dict[str, Any]) -> Copy:
             Damage(**{**damage, "kind": DamageKind(damage["kind"])})
             for damage in sorted(row["damages"], key=lambda one: (one["offset"], one["position"]))
         ),
+        row["is_tiered"],
     )
 
 

@@ -62,7 +62,7 @@ class SegmentRecoverer:
 
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
-        self._walker = SegmentWalker(check_crc=options.check_crc)
+        self._walker = SegmentWalker(check_crc=options.check_crc, digest_bits=options.digest_bits)
 
     @property
     def index_interval_bytes(self) -> int:
@@ -222,6 +222,7 @@ def _recovered(
         offset_entries=None if fails else walked.offset_entries,
         time_entries=None if fails else walked.time_entries,
         damage=damage,
+        offset_ranges=walked.ranges if damage is None and walk.position == walk.end else None,
     )
 
 

@@ -14,3 +14,5 @@ class RecoveryOptions:
     """CRC-32C by the CPU's instruction; None: where there is one."""
     is_load: bool = False
     """The segment is recovered as part of its log's load, which does not read it all back."""
+    digest_bits: int = 0
+    """Ranges of 2^``digest_bits`` offsets are digested, too; 0: none are."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kafka_segments.index.offset_ranges import Ranges
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
@@ -84,6 +85,7 @@ class SegmentRecovery:
     where Kafka leaves none. Timestamps are in ms since 1970, -1 where no batch has one.
     ``producer_end_offset`` is how far the producer state reaches: the next offset after the last
     record batch v2. ``record_count`` is None where compressed messages v0 or v1 hide theirs.
+    ``offset_ranges`` is None if it was not asked for, or the segment is not sound to its end.
     """
 
     valid_bytes: int
@@ -107,6 +109,7 @@ class SegmentRecovery:
     offset_entries: Entries | None
     time_entries: Entries | None
     damage: Damage | None
+    offset_ranges: Ranges | None = None
 
     def summary(self, base_offset: int) -> SegmentSummary:
         """Return what later segments need to know; ``base_offset`` is this segment's."""

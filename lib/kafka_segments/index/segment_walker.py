@@ -8,8 +8,10 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.index import kernel, markers
 from kafka_segments.index import walk as walks
 from kafka_segments.index.appending import append_last_time_entry
+from kafka_segments.index.offset_ranges import Ranges
 from kafka_segments.index.producer_batches import BATCH_COLUMNS
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.index.range_digests import RangeDigests
 from kafka_segments.index.segment import Entries, joined
 from kafka_segments.index.summarizer import Summarizer
 from kafka_segments.index.walk import SegmentWalk
@@ -23,12 +25,16 @@ _EPOCHS = 1024
 
 
 class Walked(NamedTuple):
-    """What a walk over a segment gives beside what its record says."""
+    """What a walk over a segment gives beside what its record says.
+
+    ``ranges``: None if no digests were asked for, or batches are not in order.
+    """
 
     offset_entries: Entries
     time_entries: Entries
     leader_epochs: Entries
     producers: ProducerSummary
+    ranges: Ranges | None = None
 
 
 class SegmentWalker:
@@ -37,7 +43,7 @@ class SegmentWalker:
     ``marker_message`` says what is wrong with the last marker that was decoded outside the kernel.
     """
 
-    def __init__(self, *, check_crc: bool) -> None:
+    def __init__(self, *, check_crc: bool, digest_bits: int = 0) -> None:
         size = _BUFFER_BYTES if check_crc else _HEADERS_BUFFER_BYTES
         most_entries = size // MIN_BATCH_BYTES + 2
         self._buffer = np.zeros(kernel.HEADER_ROOM + size, dtype=np.uint8)
@@ -48,6 +54,7 @@ class SegmentWalker:
         self._epochs_out = np.empty((_EPOCHS, 2), dtype=np.int64)
         most_batches = size // HEADER_BYTES + 2
         self._producers_out = np.empty((most_batches, BATCH_COLUMNS), dtype=np.int64)
+        self._digests = RangeDigests(digest_bits) if digest_bits else None
         self.marker_message = ""
 
     def walk(self, read_into: ReadInto, walk: SegmentWalk) -> Walked:
@@ -60,10 +67,14 @@ class SegmentWalker:
         parts: tuple[list[Entries], list[Entries], list[Entries]] = ([], [], [])
         outputs = (self._offset_out, self._time_out, self._epochs_out)
         summarizer: Summarizer | None = None
-        position = 0
+        digests, position = self._digests, 0
+        if digests is not None:
+            digests.begin(walk.end, walk.base_offset)
         while True:
             length = min(len(self._bytes), walk.end - position)
             self._fill(read_into, position, length, end=walk.end)
+            if digests is not None:
+                digests.add(self._bytes, length, position)
             position = int(
                 kernel.scan_buffer(
                     self._buffer, length, position, walk.values, *outputs, self._producers_out
@@ -80,7 +91,8 @@ class SegmentWalker:
                 self._decode_marker(read_into, walk)
             elif walk.status not in (walks.READ_ON, walks.WANTS_EPOCH_SPACE):
                 offsets, times, epochs = (joined(part) for part in parts)
-                return Walked(offsets, times, epochs, _producers(summarizer, walk))
+                ranges = None if digests is None else digests.ranges()
+                return Walked(offsets, times, epochs, _producers(summarizer, walk), ranges)
 
     def last_time_entry(self, walk: SegmentWalk) -> Entries:
         """Return the time entry that the end of a segment gets: one row, or none.

@@ -4,6 +4,7 @@ _MAKES_PLANS = {"migration_plans": "migrate plan", "retention_plans": "retention
 _MADE_BY = {
     "internal_records": "internals --source",
     "metadata_": "internals --source",
+    "offset_ranges": "build --digests",
     "remote_segments": "internals tier",
 }
 _WITHOUT_PLAN = {

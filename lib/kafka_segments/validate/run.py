@@ -143,6 +143,7 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.MIGRATION_EVENTS: measure_events,
         tables.INDEX_AUDITS: last_run,
         tables.DIVERGENCES: last_run,
+        tables.OFFSET_RANGES: lambda rows: rows,
         tables.INTERNAL_RECORDS: measure_internal_records,
         **{table: measure_history(table.keys) for table in tables.METADATA_TABLES},
         tables.REMOTE_SEGMENTS: lambda rows: rows,

@@ -7,7 +7,14 @@ from pyspark.sql.types import ArrayType, StructType
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.tables.catalog import LOG_DIRS, LOGS, SEGMENTS, UNRECOGNIZED_FILES, Table
+from kafka_segments.tables.catalog import (
+    LOG_DIRS,
+    LOGS,
+    OFFSET_RANGES,
+    SEGMENTS,
+    UNRECOGNIZED_FILES,
+    Table,
+)
 from kafka_segments.tables.keys import Transform
 
 _NS_A_MS = 1_000_000
@@ -57,6 +64,22 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
         return _columns_of(SEGMENTS, scanned.withColumns(columns))
 
     return transform
+
+
+def to_offset_ranges(*, checked: str, run_id: str, now: Column) -> Transform:
+    """Turn scanned segments into rows of ``offset_ranges``.
+
+    Needs: the rows of ``scan_segments``.
+    Gives: the columns of ``offset_ranges``.
+    """
+    columns = {
+        "path": file_path(),
+        "checked": F.lit(checked),
+        "ranges": F.col("offset_ranges"),
+        "read_at": now,
+        "run_id": F.lit(run_id),
+    }
+    return lambda scanned: _columns_of(OFFSET_RANGES, scanned.withColumns(columns))
 
 
 def to_logs(listed: DataFrame, *, run_id: str) -> Transform:

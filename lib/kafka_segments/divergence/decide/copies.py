@@ -47,6 +47,7 @@ class Copy(NamedTuple):
         cleaner_offset: up to which its log was compacted, as its checkpoint says; None: it was not.
         is_thinned: its batches tell of compaction.
         damages: what cannot be read, in the order of the log.
+        is_tiered: segments of tiered storage, which active segments come to later.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Copy(NamedTuple):
     cleaner_offset: int | None = None
     is_thinned: bool = False
     damages: tuple[Damage, ...] = ()
+    is_tiered: bool = False
 
     def epoch_at(self, offset: int) -> int | None:
         """Return the leader epoch of an offset as the checkpoint says; None: it does not."""

@@ -112,6 +112,10 @@ class Differences:
         for damage in copy.damages:
             if damage.kind == DamageKind.TORN:
                 ends += f", {damage.segment} is torn at byte {damage.position}: {damage.reason}"
+        if copy.is_tiered:
+            detail = f"{ends}; what follows is not in tiered storage yet"
+            yield Divergence(Kind.BEHIND, False, base, until, (copy.name,), holders, detail=detail)
+            return
         committed = until if self._committed is None else min(max(self._committed, base), until)
         if base < committed:
             yield Divergence(Kind.BEHIND, True, base, committed, (copy.name,), holders, detail=ends)

@@ -12,6 +12,7 @@ from kafka_segments.tables.bounded import plus
 from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.names import FolderState
 
+_OF_TIER = r"/[0-9]{20}-[^/]+\.log$"
 _LOG = ("topic", "partition")
 _PART = (
     *("copy", "path", "segment_base", "next_base", "range", "digest", "batches", "bytes"),
@@ -66,19 +67,36 @@ def is_compared() -> Column:
     return (F.col("copy_count") > 1) & (F.size("topic_ids") <= 1)
 
 
-def chosen_segments(logs: DataFrame) -> Transform:
-    """Keep the segments of logs that are compared.
+def compared_logs(anchor: str | None) -> Transform:
+    """Keep the logs that are compared; with ``anchor`` only those that this copy holds.
 
-    Needs: rows of ``with_copy``; ``logs``: rows of ``listed_logs``.
-    Gives: copy, topic, partition, path, relative_path, base_offset, segment_base, next_base (null:
-        the last one), size_bytes.
+    Needs: rows of ``listed_logs``.
+    Gives: the same columns.
     """
-    compared = logs.where(is_compared()).select("copy", *_LOG)
+
+    def transform(logs: DataFrame) -> DataFrame:
+        compared = logs.where(is_compared())
+        if anchor is None:
+            return compared
+        held = compared.where(F.col("copy") == anchor).select(*_LOG)
+        return compared.join(held, list(_LOG), how="left_semi")
+
+    return transform
+
+
+def chosen_segments(logs: DataFrame) -> Transform:
+    """Keep the segments of some logs.
+
+    Needs: rows of ``with_copy``; ``logs``: copy, topic and partition of these logs.
+    Gives: copy, topic, partition, path, relative_path, base_offset, segment_base, next_base (null:
+        the last one), size_bytes, mtime_ns.
+    """
+    chosen = logs.select("copy", *_LOG)
     is_live = F.col("folder_state") == FolderState.LIVE
 
     def transform(listed: DataFrame) -> DataFrame:
         segments = listed.where((F.col("kind") == kinds.SEGMENT) & is_live)
-        return segments.join(compared, ["copy", *_LOG], how="left_semi").select(
+        return segments.join(chosen, ["copy", *_LOG], how="left_semi").select(
             "copy",
             *_LOG,
             file_path().alias("path"),
@@ -87,6 +105,7 @@ def chosen_segments(logs: DataFrame) -> Transform:
             F.col("base_offset").alias("segment_base"),
             F.col("next_base_offset").alias("next_base"),
             "size_bytes",
+            "mtime_ns",
         )
 
     return transform
@@ -95,9 +114,9 @@ def chosen_segments(logs: DataFrame) -> Transform:
 def described(logs: DataFrame) -> Transform:
     """Describe each copy of the logs that are compared.
 
-    Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``listed_logs``.
+    Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``compared_logs``.
     Gives: copy, topic, partition, start, end, high_watermark, leader_epochs, cleaner_offset,
-        is_thinned, damages (see ``decide.copies.Copy``).
+        is_thinned, is_tiered, damages (see ``decide.copies.Copy``).
     """
     least = F.coalesce(F.col("first_base"), F.lit(0))
 
@@ -107,23 +126,21 @@ def described(logs: DataFrame) -> Transform:
             F.min("segment_base").alias("first_base"),
             F.max(F.greatest("segment_base", behind)).alias("_behind"),
             F.bool_or("is_thinned").alias("is_thinned"),
+            F.bool_or(F.col("path").rlike(_OF_TIER)).alias("is_tiered"),
             F.flatten(F.collect_list("damages")).alias("damages"),
         )
         start = F.greatest(least, F.col("log_start_offset"))
-        return (
-            logs.where(is_compared())
-            .join(totals, ["copy", *_LOG], how="left")
-            .select(
-                "copy",
-                *_LOG,
-                start.alias("start"),
-                F.greatest(start, F.col("_behind")).alias("end"),
-                "high_watermark",
-                "leader_epochs",
-                "cleaner_offset",
-                F.coalesce("is_thinned", F.lit(False)).alias("is_thinned"),
-                F.coalesce("damages", F.array()).alias("damages"),
-            )
+        return logs.join(totals, ["copy", *_LOG], how="left").select(
+            "copy",
+            *_LOG,
+            start.alias("start"),
+            F.greatest(start, F.col("_behind")).alias("end"),
+            "high_watermark",
+            "leader_epochs",
+            "cleaner_offset",
+            F.coalesce("is_thinned", F.lit(False)).alias("is_thinned"),
+            F.coalesce("is_tiered", F.lit(False)).alias("is_tiered"),
+            F.coalesce("damages", F.array()).alias("damages"),
         )
 
     return transform

@@ -239,6 +239,7 @@ SUITES = (
     ),
     Suite("index_audits", tables.INDEX_AUDITS.keys),
     Suite("divergences", tables.DIVERGENCES.keys),
+    Suite("offset_ranges", tables.OFFSET_RANGES.keys),
     Suite(
         "internal_records",
         tables.INTERNAL_RECORDS.keys,

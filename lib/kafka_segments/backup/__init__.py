@@ -1,0 +1,1 @@
+"""Verb ``backup``: whether a backup holds what its cluster held."""

@@ -1,0 +1,97 @@
+"""``backup``: whether a backup holds what its cluster held."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.strict_options import Group, complete_folder
+from kafka_segments.divergence.command import FULL, digests_option, shared_options
+from kafka_segments.divergence.copy_option import named_copies
+from kafka_segments.errors import UsageError
+from kafka_segments.wire.moments import parse_point
+
+
+@click.group(cls=Group)
+def backup() -> None:
+    """Judge backups of log directories without a broker."""
+
+
+@backup.command()
+@click.option(
+    "--backup",
+    "backups",
+    multiple=True,
+    required=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Where the backup lies: a log directory, or a folder of several; repeatable.",
+)
+@named_copies("--against", "A broker's log directory, disk or snapshot of today")
+@click.option(
+    "--moment",
+    metavar="TIME",
+    help="When the backup was taken, as 2026-01-31T02:00:00Z or in ms: records that were there and"
+    " follow its end are missed. Default: when its newest segment was written, by which only logs"
+    " that it lacks are judged.",
+)
+@click.option(
+    "--warehouse",
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Keep digests of what is read, and the rows of the comparison, in these tables.",
+)
+@digests_option
+@click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
+@shared_options
+def verify(**options: Any) -> None:
+    """Say of each log up to which offset a backup is complete, and what it misses.
+
+    The backup is compared with the cluster as of the backup's moment: what was written or made
+    later is not missed, nor what retention has deleted since. Exit status 1: it misses something.
+    """
+    run(lambda: _verify(**options), verbose=options["verbose"])
+
+
+def _verify(
+    *,
+    backups: tuple[str, ...],
+    copies: tuple[tuple[str, str], ...],
+    moment: str | None,
+    warehouse: str | None,
+    digests: tuple[str, ...],
+    check: str,
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    verbose: bool,
+) -> int:
+    from kafka_segments.backup.report import print_backup  # noqa: PLC0415
+    from kafka_segments.backup.run import BACKUP, verify_backup  # noqa: PLC0415
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    if any(name == BACKUP for name, _ in copies):
+        raise UsageError(f"--against {BACKUP}=…: the backup has this name, give it another")
+    now = clock() if now_ms is None else now_ms
+    named = (*((BACKUP, uri) for uri in backups), *copies)
+    asked = CopyOptions(
+        copies=tuple((name, absolute_uri(uri)) for name, uri in named),
+        now_ms=now,
+        warehouse=None if warehouse is None else absolute_uri(warehouse),
+        check_crc=check == FULL,
+        anchor=BACKUP,
+        digests=tuple(map(absolute_uri, digests)),
+    )
+    moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
+    with spark_session("kafka-segments backup", root=ROOT) as spark, ExitStack() as caches:
+        with progress(spark) as work:
+            verified = verify_backup(
+                spark, asked, caches, moment_ms=moment_ms, dry_run=dry_run, tell=work.reads
+            )
+        found = print_backup(verified, output)
+    return FINDINGS if found else DONE

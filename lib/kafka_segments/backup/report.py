@@ -1,0 +1,59 @@
+"""What ``backup verify`` prints."""
+
+import sys
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from kafka_segments.backup.decide import Verdict
+from kafka_segments.backup.run import Verified
+from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.divergence.report import read_text
+from kafka_segments.wire.moments import moment_text
+
+_NAMES = ("log", "backup", "complete until>", "what it misses", "since then")
+_MISSES_SHOWN = 3
+
+
+def print_backup(verified: Verified, output: str) -> int:
+    """Print a row for each log; return how many the backup does not hold completely.
+
+    A table leaves out the complete ones of which there is nothing to say.
+    """
+    rows = verified.rows.orderBy("topic", "partition")
+    if output == "table":
+        is_quiet = F.col("verdict").isin(Verdict.COMPLETE, Verdict.MADE_LATER)
+        rows = verified.rows.where(~is_quiet | (F.size("since") > 0))
+        rows = rows.orderBy(F.size("misses") == 0, "topic", "partition")
+    if output != "table" or not rows.isEmpty():
+        print_result(rows, output, names=_NAMES, cells=_cells)
+    counts = verified.verdicts
+    there = sum(counts.values()) - counts.get(Verdict.MADE_LATER, 0)
+    sys.stderr.write(
+        f"{counts.get(Verdict.COMPLETE, 0)} of {there} logs are complete in the backup as of"
+        f" {moment_text(verified.moment_ms)}; incomplete: {counts.get(Verdict.INCOMPLETE, 0)},"
+        f" missing: {counts.get(Verdict.MISSING, 0)}, made later:"
+        f" {counts.get(Verdict.MADE_LATER, 0)}, only in the backup: {verified.only_there};"
+        f" {read_text(verified.compared)}\n"
+    )
+    return verified.findings
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    misses = row["misses"]
+    words = [_miss(miss) for miss in misses[:_MISSES_SHOWN]]
+    if len(misses) > len(words):
+        words.append(f"{len(misses) - len(words)} more")
+    return (
+        f"{row['topic']}-{row['partition']}",
+        row["verdict"],
+        or_dash(row["complete_until"]),
+        "; ".join(words) or "-",
+        "; ".join(row["since"]) or "-",
+    )
+
+
+def _miss(miss: Row) -> str:
+    if miss["from_offset"] is None:
+        return str(miss["detail"])
+    return f"{miss['kind']} {miss['from_offset']} to {miss['until_offset']}: {miss['detail']}"

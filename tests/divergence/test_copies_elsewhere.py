@@ -1,0 +1,124 @@
+"""Copies in an object store, in tiered storage and in a mirror: the answers are those of disks."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.cli import cli
+from log_copies import CLOCK_MS, Batch, drawn_log, flipped, recompressed, rolled
+from log_folders import write_copies
+from object_store import ObjectStore
+from tiered_objects import put_log, put_segment
+
+OF_RUN = {"run_id", "decided_at"}
+
+
+def _compare(*copies: str) -> tuple[int, list[dict], str]:
+    arguments = [part for copy in copies for part in ("--copy", copy)]
+    result = CliRunner().invoke(cli, ["divergence", *arguments, "--output", "json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    told = [{name: row[name] for name in row.keys() - OF_RUN} for row in rows]
+    return result.exit_code, told, result.stderr
+
+
+@pytest.mark.slow
+def test_a_copy_in_s3_gives_the_answers_of_one_on_a_disk(
+    spark: SparkSession, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    rng = random.Random(2)
+    same, hurt, short, other = (drawn_log(rng) for _ in range(4))
+    logs = {"same-0": same, "hurt-0": hurt, "short-0": short, "other-0": other}
+    write_copies(tmp_path / "a", {name: rolled(rng, log) for name, log in logs.items()})
+    copies = {name: rolled(rng, log) for name, log in logs.items()}
+    copies["hurt-0"].spoil(0, flipped(copies["hurt-0"].file(0), 100))
+    copies["short-0"] = rolled(rng, short[:50])
+    copies["other-0"] = rolled(rng, recompressed(other))
+    write_copies(tmp_path / "b", copies)
+    object_store.put_folder(tmp_path / "b", "copies/night/b")
+    there = "s3://copies/night/b"
+
+    on_disk = _compare(f"a={tmp_path}/a", f"b={tmp_path}/b")
+    in_s3 = _compare(f"a={tmp_path}/a", f"b={there}")
+
+    assert in_s3[0] == on_disk[0] == 1
+    assert {row["kind"] for row in in_s3[1]} == {"equal", "bit rot", "behind", "recompressed"}
+    assert json.loads(json.dumps(in_s3[1]).replace(there, f"{tmp_path}/b")) == on_disk[1]
+    assert in_s3[2].partition("read ")[2] == on_disk[2].partition("read ")[2]
+
+
+def test_tiered_storage_holds_what_the_disk_does_as_far_as_it_goes(
+    spark: SparkSession, broker: Path, tmp_path: Path
+) -> None:
+    put_log(tmp_path / "tier", broker, "txn-0", topic="txn", partition=0)
+    disk = tmp_path / "disk" / "txn-0"
+    disk.mkdir(parents=True)
+    for file in sorted((broker / "logs" / "txn-0").glob("*.log"))[1:]:  # local retention
+        shutil.copy(file, disk)
+    rng = random.Random(1)
+    log = drawn_log(rng)
+    write_copies(tmp_path / "disk2", {"part-0": rolled(rng, log)})
+    halves = _uploads(log, tmp_path / "tier")
+
+    status, rows, _ = _compare(
+        f"n1={tmp_path}/disk", f"n1={tmp_path}/disk2", f"tier={tmp_path}/tier"
+    )
+
+    kinds = {(row["topic"], row["kind"], row["is_finding"]) for row in rows}
+    assert status == 0, rows
+    assert ("txn", "later start", False) in kinds
+    assert ("txn", "equal", False) in kinds
+    assert ("part", "behind", False) in kinds  # the last batches are not uploaded
+    assert {topic for topic, kind, _ in kinds if kind == "equal"} == {"txn", "part"}
+    halves[0].write_bytes(flipped(halves[0].read_bytes(), 200))
+    status, rows, _ = _compare(f"n1={tmp_path}/disk2", f"tier={tmp_path}/tier")
+    assert [(row["kind"], row["copies"]) for row in rows if row["is_finding"]] == [
+        ("bit rot", ["tier"])
+    ]
+
+
+def _uploads(log: list[Batch], tier: Path) -> list[Path]:
+    """Upload segments of two leaders: the second one begins inside of the first."""
+    paths = []
+    for number, (first, last) in enumerate(((0, 30), (20, 50))):
+        part = log[first:last]
+        paths.append(
+            put_segment(
+                tier,
+                b"".join(batch.written() for batch in part),
+                {},
+                base_offset=part[0].base,
+                end_offset=part[-1].last,
+                max_timestamp_ms=CLOCK_MS,
+                topic="part",
+                partition=0,
+                segment_id=f"-{number:021d}",
+            )
+        )
+    return paths
+
+
+def test_a_mirror_holds_the_same_records_in_bytes_of_its_own(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = random.Random(6)
+    log = drawn_log(rng)
+    ids = {"a": "A" * 22, "m": "B" * 22}
+    write_copies(tmp_path / "a", {"t-0": rolled(rng, log)})
+    write_copies(tmp_path / "m", {"t-0": rolled(rng, recompressed(log), has_epochs=False)})
+    copies = [f"{name}={tmp_path}/{name}" for name in ids]
+
+    status, rows, _ = _compare(*copies)
+
+    assert status == 0
+    assert {row["kind"] for row in rows} == {"recompressed"}
+    for name, topic_id in ids.items():
+        metadata = f"version: 0\ntopic_id: {topic_id}"
+        (tmp_path / name / "t-0" / "partition.metadata").write_text(metadata)
+    status, rows, _ = _compare(*copies)
+    assert status == 1
+    assert [row["kind"] for row in rows] == ["topic id"]
