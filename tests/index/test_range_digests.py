@@ -9,8 +9,8 @@ import pytest
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import segment_walker
-from kafka_segments.index.offset_ranges import Ranges
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.segment import Ranges
 from log_reading import reader_of
 from sound_logs import STYLES, sound_log
 from strategies import v2_batch

@@ -8,8 +8,7 @@ from typing import Any
 from pyspark.sql.types import StringType, StructField
 
 from kafka_segments.build.scanner import Scanned
-from kafka_segments.index.offset_ranges import Ranges
-from kafka_segments.index.segment import SegmentRecovery
+from kafka_segments.index.segment import Ranges, SegmentRecovery
 from kafka_segments.tables.catalog import OFFSET_RANGES, SEGMENTS
 from kafka_segments.wire import batches
 

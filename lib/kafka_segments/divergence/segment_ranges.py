@@ -6,6 +6,7 @@ from kafka_segments.divergence.decide.copies import Damage
 from kafka_segments.divergence.sound_batches import SoundBatches, Stretch
 from kafka_segments.index import offset_ranges as ranges
 from kafka_segments.index.range_digests import RangeFold
+from kafka_segments.index.segment import Ranges
 from kafka_segments.wire.reading import ReadInto
 
 
@@ -15,7 +16,7 @@ class SegmentRanges(NamedTuple):
     Two columns can be of one range.
     """
 
-    columns: ranges.Ranges
+    columns: Ranges
     damages: tuple[Damage, ...]
 
 

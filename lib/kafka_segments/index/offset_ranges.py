@@ -9,7 +9,6 @@ range's digest is the exclusive or of its marks, so the digests of pieces in two
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from kafka_segments.wire import batches as header
@@ -33,8 +32,6 @@ POSITION = 8  # of its first batch in the segment
 END_POSITION = 9  # behind its last batch
 THINNED = 10  # batches that tell of compaction: fewer records than offsets, or a gap in front
 RANGE_FIELDS = 11
-
-Ranges = npt.NDArray[np.int64]
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]

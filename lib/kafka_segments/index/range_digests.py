@@ -3,6 +3,7 @@
 import numpy as np
 
 from kafka_segments.index import offset_ranges as ranges
+from kafka_segments.index.segment import Ranges
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 
@@ -16,7 +17,7 @@ class RangeFold:
     def __init__(self, range_bits: int = ranges.RANGE_BITS) -> None:
         self._bits = range_bits
         self._columns = np.empty((ranges.RANGE_FIELDS, _MOST_RANGES), dtype=np.int64)
-        self._full: list[ranges.Ranges] = []
+        self._full: list[Ranges] = []
         self._count = 0
 
     def begin(self) -> None:
@@ -36,7 +37,7 @@ class RangeFold:
             self._full.append(self._columns[:, : self._count].copy())
             self._count = 0
 
-    def columns(self) -> ranges.Ranges:
+    def columns(self) -> Ranges:
         """Return the ranges so far; two columns can be of one range."""
         return np.concatenate([*self._full, self._columns[:, : self._count]], axis=1)
 
@@ -70,7 +71,7 @@ class RangeDigests:
             if walk.next_position == before:
                 return
 
-    def ranges(self) -> ranges.Ranges | None:
+    def ranges(self) -> Ranges | None:
         """Return the ranges of a segment; None if its batches are not all in order to its end."""
         is_at_end = self._walk.next_position == self._walk.end
         return self._fold.columns() if self._is_whole and is_at_end else None

@@ -8,13 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.index.offset_ranges import Ranges
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
 
 Entries = npt.NDArray[np.int64]
 """Rows of two int64: (offset, position), (timestamp ms, offset) or (epoch, start offset)."""
+
+Ranges = npt.NDArray[np.int64]
+"""Digests of ranges of offsets: a column for each, rows as ``index.offset_ranges`` names them."""
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12

@@ -8,11 +8,10 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.index import kernel, markers
 from kafka_segments.index import walk as walks
 from kafka_segments.index.appending import append_last_time_entry
-from kafka_segments.index.offset_ranges import Ranges
 from kafka_segments.index.producer_batches import BATCH_COLUMNS
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.index.range_digests import RangeDigests
-from kafka_segments.index.segment import Entries, joined
+from kafka_segments.index.segment import Entries, Ranges, joined
 from kafka_segments.index.summarizer import Summarizer
 from kafka_segments.index.walk import SegmentWalk
 from kafka_segments.wire.header_layout import HEADER_BYTES, MIN_BATCH_BYTES
