@@ -3,6 +3,7 @@
 from pyspark.sql import SparkSession
 
 from kafka_segments.audit.decide.tiered_breaks import decide_breaks
+from rows_of import rows_of
 
 COLUMNS = (
     "source string, relative_path string, base_offset long, end_offset long, path string,"
@@ -18,7 +19,7 @@ def test_offsets_that_no_segment_or_that_two_hold_are_told(spark: SparkSession) 
         for base, end in ranges
     ]
     other = ("/s", "u", 7, 8, "/s/u/x.rsm-manifest", *[None] * 9)
-    judged = spark.createDataFrame([*rows, other], COLUMNS)
+    judged = rows_of(spark, [*rows, other], COLUMNS)
 
     found = judged.transform(decide_breaks).orderBy("base_offset").collect()
 

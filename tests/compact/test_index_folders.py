@@ -11,6 +11,7 @@ from kafka_segments.compact.decide.index_folders import (
     segments_by_folder,
 )
 from kafka_segments.errors import UsageError
+from rows_of import rows_of
 
 
 def _build(index_format: str, *sources: str, index_dir: str = "/idx") -> dict[str, object]:
@@ -49,9 +50,9 @@ def test_segments_are_found_by_the_folder_that_their_builds_wrote_to(spark: Spar
         _build("kafka", "/elsewhere", index_dir="/other"),
     ]
     columns = "sources array<string>, options string"
-    found = spark.createDataFrame(
-        [(run["sources"], run["options"]) for run in runs], columns
-    ).transform(only_builds_into("/idx"))
+    found = rows_of(spark, [(run["sources"], run["options"]) for run in runs], columns).transform(
+        only_builds_into("/idx")
+    )
     builds = [row.asDict() for row in found.collect()]
     paths = [
         ("/a/logs/t-0/0.log", 0, None),
@@ -62,7 +63,7 @@ def test_segments_are_found_by_the_folder_that_their_builds_wrote_to(spark: Spar
         ("/alone-too/v-0/0.log", 0, None),
         ("/elsewhere/w-0/0.log", 0, None),
     ]
-    segments = spark.createDataFrame(paths, "path string, base_offset long, vanished_at int")
+    segments = rows_of(spark, paths, "path string, base_offset long, vanished_at int")
 
     rows = segments.transform(segments_by_folder(builds, index_dir="/idx")).collect()
 

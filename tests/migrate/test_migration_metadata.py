@@ -12,6 +12,7 @@ import metadata_logs as made
 from kafka_segments.cli import cli
 from kafka_segments.migrate.decide.assignment import with_assignment
 from kafka_segments.tables.metadata_topics import read_metadata_topics
+from rows_of import rows_of
 from strategies import v2_batch
 
 pytestmark = pytest.mark.spark
@@ -104,11 +105,11 @@ def test_what_held_is_read_without_spark(warehouse: Path, tmp_path: Path) -> Non
 
 def test_a_broker_without_an_id_or_an_unknown_topic_is_no_hazard(spark: SparkSession) -> None:
     rows = [("orders", 0, 1, []), ("orders", 0, 3, ["x"]), ("orders", 0, -1, []), ("b", 0, 3, [])]
-    segments = spark.createDataFrame(
-        rows, "topic string, partition int, broker_id int, hazards array<string>"
+    segments = rows_of(
+        spark, rows, "topic string, partition int, broker_id int, hazards array<string>"
     )
-    assigned = spark.createDataFrame(
-        [("orders", 0, [1, 2])], "topic string, partition int, assigned_replicas array<int>"
+    assigned = rows_of(
+        spark, [("orders", 0, [1, 2])], "topic string, partition int, assigned_replicas array<int>"
     )
 
     found = segments.transform(with_assignment(assigned)).orderBy("topic", "broker_id").collect()

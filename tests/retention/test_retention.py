@@ -33,6 +33,7 @@ from kafka_segments.tables.catalog import RETENTION_PLANS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
+from rows_of import rows_of
 
 DAY_MS = 24 * HOUR_MS
 LATER_MS = 1_795_000_000_000  # all of the broker's CreateTime segments have expired
@@ -84,7 +85,7 @@ def _decide(
     ]
     kinds = {int: "long", str: "string", bool: "boolean"}
     columns = [f"{key} {kinds[type(value)]}" for key, value in settings[0].items()]
-    frame = spark.createDataFrame(rows, ", ".join((COLUMNS, *columns)))
+    frame = rows_of(spark, rows, ", ".join((COLUMNS, *columns)))
     decide = decide_retention(now_ms=NOW_MS, rules=RetentionRules.of(version))
     decided = frame.transform(decide).orderBy("partition", "base_offset").collect()
     return [[row for row in decided if row["partition"] == number] for number in range(len(logs))]

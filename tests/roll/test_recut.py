@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.roll.decide.recut import compare_cuts
+from rows_of import rows_of
 
 INTERVAL = 300
 GRID = [
@@ -86,8 +87,8 @@ def test_a_plain_cut_of_every_batch_lies_within_the_bounds(
             base += len(part)
 
     compare = compare_cuts(
-        offset_index=spark.createDataFrame(offsets, f"{KEYS}, offset long, position long"),
-        time_index=spark.createDataFrame(times, f"{KEYS}, timestamp_ms long, offset long"),
+        offset_index=rows_of(spark, offsets, f"{KEYS}, offset long, position long"),
+        time_index=rows_of(spark, times, f"{KEYS}, timestamp_ms long, offset long"),
         grid=GRID,
         points_a_segment=points_a_segment,
     )
@@ -95,7 +96,7 @@ def test_a_plain_cut_of_every_batch_lies_within_the_bounds(
         "size_bytes long, first_batch_timestamp_ms long, max_timestamp_ms long, batch_count long,"
         " segment_bytes long, segment_ms long, index_interval_bytes long"
     )
-    frame = spark.createDataFrame(segments, f"{KEYS}, {columns}")
+    frame = rows_of(spark, segments, f"{KEYS}, {columns}")
     found = {(row["partition"], row["setting"]): row for row in frame.transform(compare).collect()}
 
     assert len(found) == len(logs) * len(GRID)

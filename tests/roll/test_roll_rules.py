@@ -23,6 +23,7 @@ from plain_rolls import (
     max_segment_ms,
     rules_that_hold,
 )
+from rows_of import rows_of
 
 PARTITIONS = int(os.environ.get("ROLL_PARTITIONS", "8"))
 CASES = int(os.environ.get("ROLL_CASES", "40"))
@@ -63,7 +64,7 @@ SEGMENT: dict[str, Any] = {
 
 def _rows(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    return spark.createDataFrame([tuple(row[name] for name in COLUMNS) for row in rows], schema)
+    return rows_of(spark, [tuple(row[name] for name in COLUMNS) for row in rows], schema)
 
 
 def _decide(

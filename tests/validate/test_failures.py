@@ -11,13 +11,14 @@ from kafka_segments.validate.decide.checks import KEYS_UNIQUE, ROWS_OF_KEY, Chec
 from kafka_segments.validate.decide.failures import MOST_EXAMPLES, count_failures
 from kafka_segments.validate.decide.quarantine import rows_that_differ
 from kafka_segments.validate.decide.suites import SUITES
+from rows_of import rows_of
 
 BOUNDED = Check("bounded", "value", Severity.WARNING, "0 to 9", least=0, most=9)
 COLUMNS = "cluster string, number int, value long"
 
 
 def _counted(spark: SparkSession, suite: Suite, rows: list[tuple[Any, ...]]) -> Row:
-    (row,) = spark.createDataFrame(rows, COLUMNS).transform(count_failures(suite)).collect()
+    (row,) = rows_of(spark, rows, COLUMNS).transform(count_failures(suite)).collect()
     return row
 
 
@@ -64,7 +65,7 @@ def test_quarantined_segments_differ_by_key_reason_or_row(spark: SparkSession) -
 
     def rows(*given: tuple[int, str, str | None]) -> Any:
         values = [("c", 1, "/d", "t", 0, base, [check], text) for base, check, text in given]
-        return spark.createDataFrame(values, columns)
+        return rows_of(spark, values, columns)
 
     there = rows((0, "a", None), (1, "a", "x"), (2, "a", "x"), (3, "a", "x"))
     now = rows((0, "a", None), (1, "b", "x"), (2, "a", "y"), (4, "a", "x"))
