@@ -9,7 +9,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -236,6 +236,15 @@ def caches() -> Iterator[ExitStack]:
     """What a test's searches keep in memory, given up at its end."""
     with ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture(params=["many", "few"])
+def few_and_many(spark: "SparkSession", request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a test twice: what is read is taken for many rows, and for few."""
+    from kafka_segments.spark.few_rows import few_rows
+
+    with few_rows(spark) if request.param == "few" else nullcontext():
+        yield
 
 
 @pytest.fixture(scope="session")

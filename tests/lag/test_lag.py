@@ -106,6 +106,7 @@ def warehouse(
     return str(folder / "wh")
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:

@@ -58,6 +58,7 @@ def _lag(
     from kafka_segments.lag.run import LagOptions, run_lag  # noqa: PLC0415
     from kafka_segments.lag.run_share import run_share_lag  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     del verbose
@@ -70,6 +71,7 @@ def _lag(
     )
     with (
         spark_session("kafka-segments lag", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

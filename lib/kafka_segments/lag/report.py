@@ -1,6 +1,7 @@
 """What ``lag`` prints."""
 
 import sys
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -9,6 +10,7 @@ from kafka_segments.console.output import duration, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.lag.decide import BEHIND, UP_TO_DATE
 from kafka_segments.lag.decide_share import NOT_BEGUN
+from kafka_segments.spark.held import held
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 _NAMES = ("group", "topic-partition", "committed>", "end>", "behind>", "time behind>", "status")
@@ -22,29 +24,25 @@ _NUMBERS = ("committed_offset", "end_offset", "offset_lag")
 
 def print_lag(lags: DataFrame, output: str) -> int:
     """Print lags; return how many commits are neither up to date nor simply behind."""
-    lags = lags.persist()
-    try:
+    with ExitStack() as caches:
+        lags = held(lags, caches)
         order = [F.desc_nulls_last("time_lag_ms")] if output == "table" else []
         print_result(lags.orderBy(*order, *_ORDER), output, names=_NAMES, cells=_cells)
         found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND)).count()
         sys.stderr.write(f"{lags.count()} commits, {found} that someone must look at\n")
         return found
-    finally:
-        lags.unpersist()
 
 
 def print_share_lag(lags: DataFrame, output: str) -> int:
     """Print lags of share groups; return how many states someone must look at."""
-    lags = lags.persist()
-    try:
+    with ExitStack() as caches:
+        lags = held(lags, caches)
         order = [F.desc_nulls_last("offset_lag")] if output == "table" else []
         ordered = lags.orderBy(*order, *_ORDER)
         print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)
         found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND, NOT_BEGUN)).count()
         sys.stderr.write(f"{lags.count()} share partitions, {found} that someone must look at\n")
         return found
-    finally:
-        lags.unpersist()
 
 
 def _share_cells(row: Row) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from kafka_segments.generated.records import decode_commit
 from kafka_segments.rows.table_reads import read_segments
+from kafka_segments.spark.few_rows import MOST_ROWS, map_few
 from kafka_segments.wire.names import OFFSETS_TOPIC
 
 _COLUMNS = (
@@ -70,7 +71,7 @@ def read_commits(segments: DataFrame) -> DataFrame:
             rows = [_parse(*values) for values in zip(*given, strict=True)]
             yield _with_parsed(batch, rows, arrow_schema, parsed_schema)
 
-    parsed = marked.mapInArrow(on_task, row_type)
+    parsed = map_few(marked, on_task, row_type, most_here=MOST_ROWS)
     is_problem = F.col("problem").isNotNull()
     of_none = {
         "group_id": F.lit(""),

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.spark.few_rows import MOST_HERE, MOST_ROWS, can_work_here, expect_many_rows
+from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
 
+OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_MOST_BYTES_HERE = 16 * 1024 * 1024
 _OPENED_BY = ("path", "topic", "partition", "base_offset", "size_bytes")
 
 
@@ -29,16 +33,39 @@ def read_segments(*, rows: str, columns: tuple[str, ...], check: str) -> Callabl
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from kafka_segments.rows.segment_rows import SegmentRows  # noqa: PLC0415
 
-        reader = SegmentRows(options, Bounds(), to_arrow_schema(row_type, timezone="UTC"))
+        reader = SegmentRows(options, Bounds(), arrow_schema(row_type))
         for batch in batches:
             for file in zip(*(batch.column(name).to_pylist() for name in _OPENED_BY), strict=True):
                 yield from reader.segment(_segment_file(*file))
 
     def transform(segments: DataFrame) -> DataFrame:
-        spread = segments.select(*_OPENED_BY).repartition("path")
-        return spread.mapInArrow(on_task, row_type)
+        return map_segments(segments.select(*_OPENED_BY), on_task, row_type, size="size_bytes")
 
     return transform
+
+
+def map_segments(
+    asked: DataFrame, on_task: OnTask, row_type: StructType, *, size: str
+) -> DataFrame:
+    """Map rows that name segments to rows of what is in these; few small ones in the driver.
+
+    Processes that read them have started later than it has read them.
+
+    Needs: path, and ``size``, a column of bytes that are read (null: none).
+    Gives: ``row_type``.
+    """
+    spark = asked.sparkSession
+    if can_work_here(spark):
+        found = asked.toArrow()
+        size_bytes = sum(value or 0 for value in found[size].to_pylist())
+        if len(found) <= MOST_HERE and size_bytes <= _MOST_BYTES_HERE:
+            rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
+            if len(rows) > MOST_ROWS:
+                expect_many_rows(spark)
+            return arrow_rows(spark, rows, row_type)
+        asked = arrow_rows(spark, found, asked.schema)
+        expect_many_rows(spark)
+    return asked.repartition("path").mapInArrow(on_task, row_type)
 
 
 def _segment_file(
