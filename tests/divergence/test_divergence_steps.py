@@ -66,7 +66,7 @@ def test_the_dead_node_alone_has_to_be_elected_uncleanly(
     unclean = {
         (one["topic"], one["partition"])
         for one in answered
-        if running & set(one["replicas"]) and not running & {*one["isr"], *one["elr"]}
+        if running & set(one["replicas"]) and not {*one["isr"], *one["elr"]} <= running
     }
     start = script.index("cat > unclean-elections.json <<'END'")
     elected = json.loads(script[start + 1])["partitions"]

@@ -110,9 +110,19 @@ def test_a_replica_in_the_isr_that_loses_nothing_is_left_to_the_controller(rng, 
 
 def test_one_in_the_isr_that_lost_its_tail_waits_until_the_better_one_leads(rng, log) -> None:
     copies = {1: rolled(rng, log[:30]), 2: rolled(rng, log)}
-    advice = advised(Registration((1, 2, 3), (1, 2, 3)), copies)
+    advice = advised(Registration((1, 2, 3), (1, 2)), copies)
 
     assert (advice.way, advice.hold_back, advice.absent) == (Way.STARTED_FIRST, (1,), (3,))
+    assert advice.candidates[0].broker_id == 2
+
+
+def test_while_another_of_the_isr_is_not_at_hand_a_killed_broker_has_to_be_elected(
+    rng, log
+) -> None:
+    copies = {1: rolled(rng, log[:30]), 2: rolled(rng, log)}
+    advice = advised(Registration((1, 2, 3), (1, 2, 3)), copies)
+
+    assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (1,), ())
     assert advice.candidates[0].broker_id == 2
 
 

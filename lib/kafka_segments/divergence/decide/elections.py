@@ -4,7 +4,8 @@ A record that was acknowledged can lie on any disk. A new leader's log is the tr
 theirs back to where both go apart, and what it lacks is lost. Producers with ``acks=1`` were told
 of a record as soon as one leader had it, those with ``acks=all`` once all of the ISR had it.
 
-Source: PartitionChangeBuilder.electLeader, ReplicaManager.makeFollower (4.3.1).
+Source: PartitionChangeBuilder.electLeader, ReplicationControlManager.handleUncleanBrokerShutdown,
+ReplicaManager.makeFollower (4.3.1).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -87,7 +88,11 @@ class Way(StrEnum):
     STARTED_FIRST = "started first"
     """The controller can elect it, and others that lose more."""
     UNCLEAN = "unclean election"
-    """It is in no ISR: the controller elects it if it is told to."""
+    """The controller elects it if it is told to.
+
+    It is in no ISR. Or others of the ISR and the ELR are not at hand: then a broker that was not
+    shut down cleanly leaves both when it registers, and a partition waits for the others.
+    """
 
 
 class Advice(NamedTuple):
@@ -139,10 +144,11 @@ def advise(
     eligible = [one for one in candidates if one.is_in_isr]
     eligible = eligible or [one for one in candidates if one.is_in_elr]
     worse = tuple(sorted(one.broker_id for one in eligible if one.cost > best.cost))
-    if best in eligible:
+    if best in eligible and {*registered.isr, *registered.elr} <= found.copies.keys():
         way = Way.STARTED_FIRST if worse else Way.BY_ITSELF
         return Advice(way, tuple(candidates), worse, absent=absent)
-    hold_back = tuple(sorted(one.broker_id for one in eligible))
+    kept = [one for one in eligible if best not in eligible or one.cost > best.cost]
+    hold_back = tuple(sorted(one.broker_id for one in kept))
     running = [broker for broker in found.copies if broker not in hold_back]
     is_first = min(running, key=order.__getitem__) == best.broker_id
     others = (broker for broker in registered.replicas if broker != best.broker_id)
