@@ -12,7 +12,7 @@ from kafka_segments.wire.names import METADATA_TOPIC
 
 # What ``describe_end`` of ``wire.ends`` says of a batch that its file does not hold to its end.
 TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
-_FILE = ("file", "base_offset", "size_bytes", "mtime_ns")
+_FILE = ("file", "base_offset", "size_bytes", "mtime_ns", "is_active")
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 _NO_LEADER = -1
 
@@ -26,19 +26,62 @@ def is_finding() -> Column:
     return F.col("problem").isNotNull() & ~is_torn
 
 
-def changed_logs(known: DataFrame) -> Transform:
-    """Keep the logs whose files on disk are others than those that the table has rows of.
+def changed_files(known: DataFrame) -> Transform:
+    """Tell which files on disk are others than those that the table has rows of.
+
+    A file is the same if its base offset, size, modification time and whether it is the last
+    segment of its log are the same. All others are read anew as a whole: the segment that a broker
+    writes to, what the cleaner rewrote, what was truncated. So are their rows replaced, and those
+    of files that have gone removed.
 
     Needs: rows of files; ``known``: rows of ``internal_records`` of the logs that count.
-    Gives: the log's keys.
+    Gives: the log's keys, files (array of the changed; null: all that is there or was).
     """
-    there = F.sort_array(F.collect_set(F.struct(*_FILE))).alias("_files")
-    before = known.groupBy(*LOG_KEYS).agg(there.alias("_before"))
+    before = known.select(*LOG_KEYS, *_FILE).distinct()
+    before = before.groupBy(*LOG_KEYS, "file").agg(F.collect_list(_told()).alias("_before"))
 
     def transform(files: DataFrame) -> DataFrame:
-        now = files.where("size_bytes > 0").groupBy(*LOG_KEYS).agg(there.alias("_now"))
-        both = now.join(before, list(LOG_KEYS), how="full")
-        return both.where(~F.col("_now").eqNullSafe(F.col("_before"))).select(*LOG_KEYS)
+        now = files.where("size_bytes > 0").select(
+            *LOG_KEYS, "file", F.array(_told()).alias("_now")
+        )
+        both = now.join(before, [*LOG_KEYS, "file"], how="full")
+        is_same = F.col("_now").eqNullSafe(F.col("_before"))
+        return (
+            both.groupBy(*LOG_KEYS)
+            .agg(
+                F.sort_array(F.collect_list(F.when(~is_same, F.col("file")))).alias("_changed"),
+                F.bool_or(is_same).alias("_some_same"),
+            )
+            .where(F.size("_changed") > 0)
+            .select(*LOG_KEYS, F.when(F.col("_some_same"), F.col("_changed")).alias("files"))
+        )
+
+    return transform
+
+
+def _told() -> Column:
+    return F.struct(*_FILE[1:])
+
+
+def of_changed(changed: DataFrame) -> Transform:
+    """Keep the rows of files that changed; ``changed``: few rows of ``changed_files``."""
+    return _split_by(changed, F.col("_is_changed"))
+
+
+def of_unchanged(changed: DataFrame) -> Transform:
+    """Keep the rows of files that are as they were; ``changed``: few rows of ``changed_files``."""
+    return _split_by(changed, ~F.col("_is_changed"))
+
+
+def _split_by(changed: DataFrame, condition: Column) -> Transform:
+    logs = changed.select(*LOG_KEYS, F.col("files").alias("_files"), F.lit(True).alias("_of_log"))
+    is_of_files = F.coalesce(F.array_contains("_files", F.col("file")), F.lit(True))
+    is_changed = F.coalesce(F.col("_of_log") & is_of_files, F.lit(False))
+
+    def transform(rows: DataFrame) -> DataFrame:
+        joined = rows.join(F.broadcast(logs), list(LOG_KEYS), how="left")
+        marked = joined.withColumn("_is_changed", is_changed)
+        return marked.where(condition).select(*rows.columns)
 
     return transform
 

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.internals.decide import changed_logs, partition_name, sum_by_log
+from kafka_segments.internals.decide import (
+    changed_files,
+    of_changed,
+    of_unchanged,
+    partition_name,
+    sum_by_log,
+)
 from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
@@ -34,7 +40,7 @@ class Reading(NamedTuple):
 
     Attributes:
         sums: the columns of ``sum_by_log``, of all logs below the sources.
-        changed: how many logs were read, or gone; the others are as the tables have them.
+        changed: of how many logs files were read, or are gone; others are as the tables have them.
         unseen: how many folders or links nobody looked into.
         problems: what the history of the metadata lacks.
     """
@@ -46,7 +52,7 @@ class Reading(NamedTuple):
 
 
 def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
-    """Read the logs that changed; replace their rows, and the history of their clusters.
+    """Read the files that changed; replace their rows, and the history of their clusters.
 
     ``internal_records`` is written last: its rows say what is done. Runs come one after another.
     """
@@ -58,40 +64,51 @@ def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitSt
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     tables.create(INTERNAL_RECORDS)
     found = find_files(spark, origin, caches)
-    changed = found.files.transform(changed_logs(_below(tables, origin))).collect()
+    changed = found.files.transform(changed_files(_below(tables, origin))).collect()
     problems: Sequence[str] = ()
     if changed:
-        of_logs = spark.createDataFrame([tuple(row) for row in changed], _KEYS)
-        files = found.files.join(F.broadcast(of_logs), list(LOG_KEYS), how="left_semi")
+        of_logs = spark.createDataFrame([tuple(row) for row in changed], _CHANGED)
+        files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
         metadata = read_records(files.where(F.col("topic") == METADATA_TOPIC)).persist()
         caches.callback(metadata.unpersist)
         others = read_records(files.where(F.col("topic") != METADATA_TOPIC))
         clusters = sorted({row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC})
         if clusters:
             kept = tables.read(INTERNAL_RECORDS).where(F.col("topic") == METADATA_TOPIC)
-            unchanged = kept.join(F.broadcast(of_logs), list(LOG_KEYS), how="left_anti")
+            unchanged = kept.transform(of_unchanged(of_logs))
             problems = write_history(tables, metadata.unionByName(unchanged), clusters, caches)
         rows = metadata.unionByName(others)
-        tables.fill(INTERNAL_RECORDS, rows, where=log_condition(changed))
+        tables.fill(INTERNAL_RECORDS, rows, where=condition_of(changed))
     sums = _below(tables, origin).transform(sum_by_log)
     return Reading(sums, len(changed), found.unseen, tuple(problems))
 
 
-_KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
+_CHANGED = (
+    "cluster string, broker_id int, log_dir string, topic string, partition int,"
+    " files array<string>"
+)
 
 
-def log_condition(logs: Sequence[Row]) -> str:
-    """Return the SQL condition that a row is of one of the logs, given by their keys."""
+def condition_of(changed: Sequence[Row]) -> str:
+    """Return the SQL condition that a row is of the files that changed.
+
+    ``changed``: rows of ``changed_files``.
+    """
     partitions: dict[tuple[Any, ...], list[int]] = {}
-    for log in logs:
+    for log in changed:
         keys = tuple(log[key] for key in LOG_KEYS[:-1])
-        partitions.setdefault(keys, []).append(log["partition"])
+        files = None if log["files"] is None else tuple(log["files"])
+        partitions.setdefault((*keys, files), []).append(log["partition"])
     return " OR ".join(
         f"(cluster = {sql_text(cluster)} AND broker_id = {broker_id}"
         f" AND log_dir = {sql_text(log_dir)} AND topic = {sql_text(topic)}"
-        f" AND partition IN ({', '.join(map(str, sorted(numbers)))}))"
-        for (cluster, broker_id, log_dir, topic), numbers in sorted(partitions.items())
+        f" AND partition IN ({', '.join(map(str, sorted(numbers)))}){_and_in(files)})"
+        for (cluster, broker_id, log_dir, topic, files), numbers in partitions.items()
     )
+
+
+def _and_in(files: tuple[str, ...] | None) -> str:
+    return "" if files is None else f" AND file IN ({', '.join(map(sql_text, files))})"
 
 
 def _below(tables: Warehouse, origin: Origin) -> DataFrame:

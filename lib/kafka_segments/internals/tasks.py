@@ -69,7 +69,11 @@ class InternalReader:
         self._rows = SegmentRows(options, Bounds(), to_arrow_schema(options.schema()))
 
     def file(self, file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a segment or a snapshot, given by ``FILE_COLUMNS``."""
+        """Yield the rows of a segment or a snapshot, given by ``FILE_COLUMNS``.
+
+        A file without any, in which the cleaner has left an empty batch alone, has one row that
+        says only that it was read: without offset, kind and problem.
+        """
         folder, _, name = file["path"].rpartition("/")
         segment = SegmentFile(
             folder,
@@ -85,6 +89,12 @@ class InternalReader:
         for batch in self._rows.segment(segment):
             yield self._decoded(batch, file, first_row)
             first_row += batch.num_rows
+        if first_row == 0 and file["size_bytes"]:
+            yield self._row({**file, "row": 0, "batch_position": 0})
+
+    def _row(self, values: dict[str, Any]) -> pa.RecordBatch:
+        arrays = [pa.array([values.get(field.name)], type=field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _decoded(
         self, batch: pa.RecordBatch, file: dict[str, Any], first_row: int

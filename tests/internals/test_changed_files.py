@@ -1,0 +1,147 @@
+"""Only files that changed are read anew; the tables are as if all were read for the first time."""
+
+import itertools
+import random
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from internal_histories import LivingLog, Stamp
+from internal_rows import rows_of_file
+from kafka_segments.internals import run
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.run import InternalsOptions, Reading, run_internals
+from kafka_segments.internals.tasks import read_records
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, Table
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.wire.names import METADATA_TOPIC
+from strategies import v2_batch
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS, ROUNDS, STEPS = 12, 2, 3
+
+
+class InterruptedRunError(Exception):
+    """The run ends before the rows are written that say what is done."""
+
+
+class Disk:
+    """A log directory whose logs live."""
+
+    def __init__(self, folder: Path, draw: random.Random) -> None:
+        clock = itertools.count(1_700_000_000)
+        self.folder = folder
+        self.logs = [
+            LivingLog(folder / name, draw, clock)
+            for name in (
+                f"{METADATA_TOPIC}-0",
+                *(f"__consumer_offsets-{number}" for number in range(PARTITIONS)),
+            )
+        ]
+
+    def stamps(self) -> dict[Path, Stamp]:
+        return {file: stamp for log in self.logs for file, stamp in log.stamps().items()}
+
+
+def read(spark: SparkSession, folder: Path, warehouse: Path) -> Reading:
+    """Read a log directory into tables, as the verb does."""
+    origin = Origin((str(folder),), cluster="c", broker_id=1)
+    with ExitStack() as caches:
+        return run_internals(spark, InternalsOptions(str(warehouse), origin), caches)
+
+
+def rows_now(stamps: dict[Path, Stamp]) -> list[dict[str, Any]]:
+    """Give what a reader of all files finds, without Spark."""
+    found = []
+    for file, (_, modified, is_last) in stamps.items():
+        is_active = is_last and file.suffix == ".log"
+        rows = rows_of_file(file, is_active=is_active)
+        found += [{**row, "mtime_ns": modified} for row in rows]
+    return found
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["file"], row["row"]))
+
+
+def table_rows(spark: SparkSession, warehouse: Path, table: Table) -> list[dict[str, Any]]:
+    rows = Warehouse(spark, str(warehouse)).read(table).collect()
+    return [row.asDict(recursive=True) for row in rows]
+
+
+@pytest.fixture
+def files_read(monkeypatch: pytest.MonkeyPatch) -> list[set[Path]]:
+    """What each run reads: a set of paths for metadata, and one for the other topics."""
+    calls: list[set[Path]] = []
+
+    def spied(files: DataFrame) -> DataFrame:
+        calls.append({Path(row["path"]) for row in files.select("path").collect()})
+        return read_records(files)
+
+    monkeypatch.setattr(run, "read_records", spied)
+    return calls
+
+
+def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next run end when it has written the history, and not yet the records."""
+    fill = Warehouse.fill
+
+    def ended(tables: Warehouse, table: Table, rows: DataFrame, *, where: str) -> None:
+        if table is INTERNAL_RECORDS:
+            monkeypatch.setattr(Warehouse, "fill", fill)
+            raise InterruptedRunError
+        fill(tables, table, rows, where=where)
+
+    monkeypatch.setattr(Warehouse, "fill", ended)
+
+
+@pytest.mark.slow
+def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed_files_were_read(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files_read: list[set[Path]],
+    seed: int,
+) -> None:
+    disk, warehouse = Disk(tmp_path / "disk", random.Random(seed)), tmp_path / "warehouse"
+    before: dict[Path, Stamp] = {}
+    for number in range(ROUNDS):
+        for log in disk.logs if number else ():
+            for _ in range(STEPS):
+                log.step()
+        if number == 1:
+            interrupt_once(monkeypatch)
+            with pytest.raises(InterruptedRunError):
+                read(spark, disk.folder, warehouse)
+        files_read.clear()
+
+        reading = read(spark, disk.folder, warehouse)
+
+        now = disk.stamps()
+        changed = {file for file, stamp in now.items() if before.get(file) != stamp}
+        assert set().union(*files_read) == changed
+        logs = {file.parent for file in changed | (before.keys() - now.keys())}
+        assert reading.changed == len(logs)
+        found = table_rows(spark, warehouse, INTERNAL_RECORDS)
+        assert in_order(found) == in_order(rows_now(now))
+        before = now
+
+
+def test_a_file_without_a_record_is_one_row_and_is_read_once(
+    spark: SparkSession, tmp_path: Path, files_read: list[set[Path]]
+) -> None:
+    log = tmp_path / "disk" / "__consumer_offsets-0"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.log").write_bytes(v2_batch(7, [], record_count=0))
+
+    first = read(spark, tmp_path / "disk", tmp_path / "warehouse")
+    files_read.clear()
+    again = read(spark, tmp_path / "disk", tmp_path / "warehouse")
+
+    (row,) = table_rows(spark, tmp_path / "warehouse", INTERNAL_RECORDS)
+    assert (row["offset"], row["kind"], row["problem"], row["row"]) == (None, None, None, 0)
+    assert (first.changed, again.changed, files_read) == (1, 0, [])
