@@ -3,11 +3,11 @@
 import sys
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 from rich.markup import escape
 
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
 from kafka_segments.console.tables import made_table
+from kafka_segments.tables import columns as F
 
 _SHOWN = ("path", "verdict", "kind", "message", "consequence", "action")
 _LINES = {"found": "message", "consequence": "consequence", "action": "action"}

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from kafka_segments.audit.decide.listed import choose_folders, choose_segments
 from kafka_segments.audit.decide.tiered_breaks import decide_breaks
@@ -22,6 +21,7 @@ from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
@@ -97,9 +97,13 @@ def run_audit(
         .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
         .unionByName(judged.transform(decide_breaks))
-        .withColumn("kafka_version", F.lit(".".join(map(str, options.version))))
-        .withColumn("run_id", F.lit(uuid.uuid4().hex))
-        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
+        .withColumns(
+            {
+                "kafka_version": F.lit(".".join(map(str, options.version))),
+                "run_id": F.lit(uuid.uuid4().hex),
+                "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
+            }
+        )
         .select(*schema(_SCHEMA).fieldNames()),
         caches,
     )

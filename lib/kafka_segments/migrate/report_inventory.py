@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F
 from rich.markup import escape
 from rich.table import Table as RichTable
 
@@ -13,6 +12,7 @@ from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, 
 from kafka_segments.migrate.decide import inventory as decided
 from kafka_segments.migrate.run_inventory import Inventory
 from kafka_segments.spark.collected import collect_together
+from kafka_segments.tables import columns as F
 
 LEVELS = {
     "cluster": ("cluster",),

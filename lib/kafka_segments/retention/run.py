@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kafka_segments.retention.decide.decisions import (
@@ -18,12 +17,21 @@ from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.checkpoints import PartitionOffset
 
+_OF_SEGMENTS = (
+    *SEGMENT_KEYS,
+    *("path", "size_bytes", "valid_bytes", "is_active", "vanished_at", "last_modified_ms"),
+    *("next_offset", "min_timestamp_ms", "max_timestamp_ms", "offset_of_max_timestamp"),
+    *("largest_timestamp_ms", "largest_timestamp_source"),
+)
+"""What is asked of a segment: each step of a decision costs time for each column there is."""
 _REMOTE = (
     StructType()
     .add("topic", StringType())
@@ -60,8 +68,12 @@ def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bo
     decided = (
         segments_to_decide(spark, options)
         .transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
-        .withColumn("run_id", F.lit(run_id))
-        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
+        .withColumns(
+            {
+                "run_id": F.lit(run_id),
+                "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
+            }
+        )
     )
     if dry_run:
         return decided
@@ -116,6 +128,7 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
     remote = local_rows(spark, options.remote_offsets, _REMOTE)
     return (
         tables.read(SEGMENTS)
+        .select(*_OF_SEGMENTS)
         .transform(with_log_state(tables.read(LOGS), remote))
         .transform(with_topic_configs(spark, options.configs))
     )

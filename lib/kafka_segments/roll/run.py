@@ -5,17 +5,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from kafka_segments.roll.decide.append import only_present, with_append, with_built_interval
 from kafka_segments.roll.decide.recut import compare_cuts
 from kafka_segments.roll.decide.rolls import decide_rolls
 from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.roll.tasks import with_index_entries
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.topic_configs import TopicConfigs
+
+_OF_SEGMENTS = (
+    *SEGMENT_KEYS,
+    *("path", "size_bytes", "valid_bytes", "is_active", "vanished_at", "last_modified_ms"),
+    *("next_offset", "first_batch_timestamp_ms", "max_timestamp_ms", "fingerprint"),
+    *("index_entries", "time_index_entries"),
+)
+"""What is asked of a segment: each step of a decision costs time for each column there is."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
     )
     decided = (
         tables.read(SEGMENTS)
+        .select(*_OF_SEGMENTS)
         .transform(only_present)
         .where("is_active")
         .transform(with_topic_configs(spark, options.configs))
@@ -65,8 +75,12 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         .transform(with_index_entries())
         .transform(append)
         .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
-        .withColumn("run_id", F.lit(run_id))
-        .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
+        .withColumns(
+            {
+                "run_id": F.lit(run_id),
+                "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
+            }
+        )
     )
     if dry_run:
         return decided

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.search.decide.locate import (
@@ -23,6 +22,7 @@ from kafka_segments.search.decide.logs import (
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.spark.held import held
 from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS

@@ -5,7 +5,6 @@ import sys
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
@@ -13,6 +12,7 @@ from kafka_segments.search.command_options import RESET_OFFSETS
 from kafka_segments.search.decide.logs import choose_replica
 from kafka_segments.spark.held import held
 from kafka_segments.spark.row_stream import stream_rows
+from kafka_segments.tables import columns as F
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")
 _NAMES = ("topic-partition", "asked", "asked (UTC)", "Kafka's>", "true>", "its time (UTC)", "note")

@@ -6,9 +6,9 @@ Every function takes rows of a listing (``sources.listed.Listed``) or of table `
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.sources import kinds
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import Transform
 
 
@@ -41,8 +41,12 @@ def with_broker(listed: DataFrame, *, cluster: str | None, broker_id: int | None
     def transform(rows: DataFrame) -> DataFrame:
         return (
             rows.join(F.broadcast(log_dirs), "log_dir", how="left")
-            .withColumn("cluster", F.coalesce(F.lit(cluster), F.col("_cluster"), F.lit("")))
-            .withColumn("broker_id", F.coalesce(F.lit(broker_id), F.col("_node"), F.lit(-1)))
+            .withColumns(
+                {
+                    "cluster": F.coalesce(F.lit(cluster), F.col("_cluster"), F.lit("")),
+                    "broker_id": F.coalesce(F.lit(broker_id), F.col("_node"), F.lit(-1)),
+                }
+            )
             .drop("_cluster", "_node")
         )
 

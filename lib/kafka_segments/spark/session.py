@@ -18,6 +18,7 @@ from kafka_segments.spark.jars_fetch import ready_jars
 from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
+from kafka_segments.spark.known_classes import know_classes
 from kafka_segments.spark.parallelism import default_parallelism
 
 Settings = dict[str, bool | float | int | str | None]
@@ -207,7 +208,9 @@ def _start_own(
 def _start(name: str, settings: Settings, jvm_lines: JvmLines) -> SparkSession:
     try:
         with jvm_lines.kept():
-            return SparkSession.builder.appName(name).config(map=settings).getOrCreate()
+            spark = SparkSession.builder.appName(name).config(map=settings).getOrCreate()
+            know_classes(spark)
+            return spark
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
+
+from kafka_segments.tables import columns as F
+from kafka_segments.tables.columns import Window
 
 
 def last_at_or_below(
@@ -29,8 +31,7 @@ def last_at_or_below(
             *keys, F.col(entry_at).alias("_at"), F.struct(*given).alias("_entry")
         )
         return (
-            rows.withColumn("_at", F.col(at))
-            .withColumn("_row", F.lit(True))
+            rows.withColumns({"_at": F.col(at), "_row": F.lit(True)})
             .unionByName(marked, allowMissingColumns=True)
             .withColumn("_found", F.last("_entry", ignorenulls=True).over(order))
             .where("_row")

@@ -6,7 +6,8 @@ greatest long are on the right side of all limits.
 """
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+
+from kafka_segments.tables import columns as F
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

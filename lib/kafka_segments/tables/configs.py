@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from kafka_segments.settings import TopicConfig
 from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.tables import columns as F
 from kafka_segments.topic_configs import TopicConfigs
 
 _TYPES: dict[type, T.DataType] = {int: T.LongType(), str: T.StringType(), bool: T.BooleanType()}
@@ -33,7 +33,8 @@ def with_topic_configs(
         joined = rows.join(F.broadcast(topics), "topic", how="left").join(
             F.broadcast(brokers), "broker_id", how="left"
         )
-        return joined.select(*rows.columns, *(value(key).alias(key) for key in KEYS))
+        given = (f"_{level}_{key}" for level in ("topic", "broker_id") for key in KEYS)
+        return joined.withColumns({key: value(key) for key in KEYS}).drop(*given)
 
     return transform
 

@@ -1,6 +1,8 @@
 """Windows over the segments of a log, oldest first."""
 
-from pyspark.sql import Window, WindowSpec
+from pyspark.sql import WindowSpec
+
+from kafka_segments.tables.columns import Window
 
 
 def whole_log(log: tuple[str, ...]) -> WindowSpec:

@@ -1,9 +1,10 @@
 """Choose what an audit looks at from what was listed."""
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
 from kafka_segments.sources import kinds
+from kafka_segments.tables import columns as F
+from kafka_segments.tables.columns import Window
 
 _LOG = ("log_dir", "topic", "partition")
 _IN_A_LOG = "^[0-9]{20}[.](log|index|timeindex|txnindex|snapshot)$|^leader-epoch-checkpoint$"
@@ -17,13 +18,13 @@ def choose_folders(listed: DataFrame) -> DataFrame:
     """
     is_link = F.col("kind") == kinds.NOT_FOLLOWED
     path = F.concat_ws("/", F.nullif("relative_path", F.lit("")), "name")
-    return (
-        listed.where(
-            F.col("kind").isin(kinds.LOG, kinds.UNLISTED)
-            | (is_link & ~F.col("name").rlike(_IN_A_LOG))
-        )
-        .withColumn("relative_path", F.when(is_link, path).otherwise(F.col("relative_path")))
-        .withColumn("reason", F.when(F.col("kind") != kinds.LOG, F.col("reason")))
+    return listed.where(
+        F.col("kind").isin(kinds.LOG, kinds.UNLISTED) | (is_link & ~F.col("name").rlike(_IN_A_LOG))
+    ).withColumns(
+        {
+            "relative_path": F.when(is_link, path).otherwise(F.col("relative_path")),
+            "reason": F.when(F.col("kind") != kinds.LOG, F.col("reason")),
+        }
     )
 
 
@@ -50,8 +51,7 @@ def choose_segments(listed: DataFrame) -> DataFrame:
         listed.where(F.col("kind") == kinds.SEGMENT)
         .join(F.broadcast(states), "log_dir", how="left")
         .join(F.broadcast(points), list(_LOG), how="left")
-        .withColumn("is_clean", F.coalesce("is_clean", F.lit(True)))
-        .withColumn("_next_base", next_base)
+        .withColumns({"is_clean": F.coalesce("is_clean", F.lit(True)), "_next_base": next_base})
         .withColumn("is_recovered", ~F.col("is_clean") & is_behind)
     )
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
@@ -86,29 +86,26 @@ def take_inventory(segments: DataFrame) -> DataFrame:
     Gives: the columns of ``migration_inventory`` but run_id and decided_at.
     """
     legacy = F.filter("formats", lambda one: one["magic"] < _FIRST_V2)
-    return (
-        segments.withColumn("_legacy", legacy)
-        .withColumn("_suffixes", F.transform("files", lambda file: _suffix(file["name"])))
-        .select(
-            *SEGMENT_KEYS,
-            "path",
-            "size_bytes",
-            "is_active",
-            "formats",
-            "uncounted",
-            _total("_legacy", "bytes").alias("legacy_bytes"),
-            _total("_legacy", "batch_count").alias("legacy_batch_count"),
-            _total("_legacy", "record_count").alias("legacy_record_count"),
-            _relies_on_mtime().alias("relies_on_mtime"),
-            "last_modified_ms",
-            _goes().alias("goes"),
-            "deletes_at_ms",
-            "reason_code",
-            "reason",
-            _codes(_obstacles()).alias("obstacles"),
-            _codes(_clients()).alias("clients"),
-            "damage",
-        )
+    suffixes = F.transform("files", lambda file: _suffix(file["name"]))
+    return segments.withColumns({"_legacy": legacy, "_suffixes": suffixes}).select(
+        *SEGMENT_KEYS,
+        "path",
+        "size_bytes",
+        "is_active",
+        "formats",
+        "uncounted",
+        _total("_legacy", "bytes").alias("legacy_bytes"),
+        _total("_legacy", "batch_count").alias("legacy_batch_count"),
+        _total("_legacy", "record_count").alias("legacy_record_count"),
+        _relies_on_mtime().alias("relies_on_mtime"),
+        "last_modified_ms",
+        _goes().alias("goes"),
+        "deletes_at_ms",
+        "reason_code",
+        "reason",
+        _codes(_obstacles()).alias("obstacles"),
+        _codes(_clients()).alias("clients"),
+        "damage",
     )
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import has_segment_id
+from kafka_segments.tables import columns as F
 from kafka_segments.wire.names import FolderState
 
 _LOG_KEY = ["log_dir", "topic", "partition"]

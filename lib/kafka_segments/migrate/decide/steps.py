@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
 from kafka_segments.migrate.decide.actions import Action, Step
+from kafka_segments.tables import columns as F
+from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.outcomes import Outcome
 

@@ -1,12 +1,13 @@
 """Decide which segments a broker's retention deletes now, and say why the rest stays."""
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
 from kafka_segments.retention.decide import reasons
 from kafka_segments.retention.decide.passes import mark_deleted
 from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.columns import Window
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.timestamps import guess_unit
@@ -65,9 +66,6 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
             .withColumns(_clock(now_ms, rules))
             .withColumns(_moments(now_ms))
             .withColumns(_blame())
-            .withColumn("reason_code", reasons.code())
-            .withColumn("_waiting", F.when(F.col("_waits"), F.col("size_bytes")))
-            .transform(_with_waiting_bytes)
             .select(*LOG_KEYS, "base_offset", *_decision(now_ms))
         )
 
@@ -148,14 +146,13 @@ def _blame() -> dict[str, Column]:
     }
 
 
-def _with_waiting_bytes(frame: DataFrame) -> DataFrame:
-    """Add the bytes of younger segments that could go if older ones did; null where it goes."""
-    waiting = F.sum("_waiting").over(whole_log(LOG_KEYS)) - F.coalesce(
-        F.sum("_waiting").over(so_far(LOG_KEYS)), F.lit(0)
+def _waiting_bytes() -> Column:
+    """Return the bytes of younger segments that could go if older ones did; null where it goes."""
+    bytes_ = F.when(F.col("_waits"), F.col("size_bytes"))
+    waiting = F.sum(bytes_).over(whole_log(LOG_KEYS)) - F.coalesce(
+        F.sum(bytes_).over(so_far(LOG_KEYS)), F.lit(0)
     )
-    return frame.withColumn(
-        "waiting_bytes", F.when(F.col("rule").isNull(), F.coalesce(waiting, F.lit(0)))
-    )
+    return F.when(F.col("rule").isNull(), F.coalesce(waiting, F.lit(0)))
 
 
 def _decision(now_ms: int) -> list[Column]:
@@ -165,7 +162,7 @@ def _decision(now_ms: int) -> list[Column]:
     return [
         F.when(kept, Decision.KEEP).otherwise(Decision.DELETE).alias("decision"),
         F.col("rule"),
-        F.col("reason_code"),
+        reasons.code().alias("reason_code"),
         reasons.words().alias("reason"),
         reasons.remedy().alias("remedy"),
         F.col("expires_at_ms"),
@@ -175,7 +172,7 @@ def _decision(now_ms: int) -> list[Column]:
         F.col("blocked_by_base_offset"),
         F.when(kept, F.col("pinned_by_offset")).alias("pinned_by_offset"),
         F.when(kept, F.col("pinned_by_timestamp_ms")).alias("pinned_by_timestamp_ms"),
-        F.col("waiting_bytes"),
+        _waiting_bytes().alias("waiting_bytes"),
         F.col("timestamp_unit"),
         F.col("clock_ms").alias("largest_timestamp_ms"),
         F.col("size_bytes"),

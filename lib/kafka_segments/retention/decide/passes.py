@@ -1,10 +1,10 @@
 """Decide which segments the passes of retention delete."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import with_other_rules
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME, RetentionRules
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.windows import in_order, up_to_here, whole_log
@@ -50,14 +50,14 @@ def mark_deleted(
             segments.transform(with_other_rules)
             .withColumns(_limits(rules))
             .withColumns(_bounds(rules, log))
+            .withColumns(_conditions(rules, now_ms))
         )
-        frame = frame.withColumns(_conditions(rules, now_ms))
-        may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
-        frame = frame.withColumn("_may_go", may_go & F.col("other_rules").isNull())
         gone, rule = F.lit(False), F.lit(None).cast("string")
         rolled = F.lit(False)  # of the active segment: then a next one begins at the log's end
+        known: dict[str, Column] = {}  # added together with the next column: each step is analyzed
         for number, name in enumerate(rules.passes):
-            frame = frame.withColumn(f"_meets_{number}", _predicate(name, gone, log))
+            known[f"_meets_{number}"] = _predicate(name, gone, log)
+            frame = frame.withColumns(known)
             breached = F.col(f"_meets_{number}") & F.col("_may_go")
             is_uploaded = F.col("is_uploaded") | (rolled & F.col("_starts_at_end"))
             goes = gone | (breached & is_uploaded)
@@ -66,19 +66,25 @@ def mark_deleted(
             gone = F.col(f"_gone_{number}")
             waits = F.col("_tiered") & breached & older
             rolls = rolled | (F.col("_next_base").isNull() & (gone | waits))
-            frame = frame.withColumn(f"_rolls_{number}", rolls)
+            known = {f"_rolls_{number}": rolls}
             rolled = F.col(f"_rolls_{number}")
             rule = F.coalesce(rule, F.when(gone, name))
-        return (
-            frame.withColumn("rule", rule)
-            .withColumn("rolls", rolled)
-            .withColumn(
-                "is_beyond_size", F.col(f"_meets_{rules.passes.index(SIZE)}") & F.col("by_limits")
-            )
-            .drop(*(name for name in frame.columns if name.startswith("_")))
-        )
+        frame = frame.withColumns(known)
+        beyond_size = F.col(f"_meets_{rules.passes.index(SIZE)}") & F.col("by_limits")
+        outcome = {"rule": rule, "rolls": rolled, "is_beyond_size": beyond_size}
+        return frame.withColumns(outcome).drop(*_inner_columns(rules))
 
     return transform
+
+
+def _inner_columns(rules: RetentionRules) -> list[str]:
+    """Return the names of the columns that ``mark_deleted`` adds for itself."""
+    by_pass = [
+        f"_{name}_{number}"
+        for number in range(len(rules.passes))
+        for name in ("meets", "gone", "rolls")
+    ]
+    return ["_deletes", "_tiered", "_copies", "_next_base", "_starts_at_end", "_may_go", *by_pass]
 
 
 def _limits(rules: RetentionRules) -> dict[str, Column]:
@@ -129,7 +135,11 @@ def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
 def _conditions(rules: RetentionRules, now_ms: int) -> dict[str, Column]:
     limited = F.lit(True) if not rules.negative_is_unlimited else F.col("limit_ms") >= 0
     age = minus(now_ms, "clock_ms")
-    return {"is_expired": F.col("by_limits") & limited & (age > F.col("limit_ms"))}
+    may_go = F.col("is_committed") & F.col("is_readable") & ~F.col("is_empty_active")
+    return {
+        "is_expired": F.col("by_limits") & limited & (age > F.col("limit_ms")),
+        "_may_go": may_go & F.col("other_rules").isNull(),
+    }
 
 
 def _predicate(name: str, gone: Column, log: tuple[str, ...]) -> Column:

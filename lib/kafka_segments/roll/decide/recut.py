@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
 from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.roll.decide.cutting import Points, cut
+from kafka_segments.tables import columns as F
+from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 

@@ -1,7 +1,6 @@
 """Decide which active segments roll at the next append, why, and when the others will."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import roll_words, with_other_rules
 from kafka_segments.roll.decide.rules import (
@@ -15,6 +14,7 @@ from kafka_segments.roll.decide.rules import (
     IndexSource,
     RollRules,
 )
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
@@ -57,17 +57,16 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Transform:
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        timed = (
-            segments.transform(with_other_rules)
-            .withColumn("_max_ms", _max_segment_ms(rules))
-            .withColumn("_jitter", _largest_jitter())
-            .withColumn("_clock", _clock(rules))
-            .withColumn("_source", _clock_source(rules))
-            .withColumn("_until", _until(now_ms, rules))
-            .withColumn("_waited", minus("_until", "_clock"))
-            .withColumn("_entries", F.floor(F.col("segment_index_bytes") / _OFFSET_ENTRY_BYTES))
-            .withColumn("_time_entries", F.floor(F.col("segment_index_bytes") / _TIME_ENTRY_BYTES))
-        )
+        index_bytes = F.col("segment_index_bytes")
+        measures = {
+            "_max_ms": _max_segment_ms(rules),
+            "_jitter": _largest_jitter(),
+            "_clock": _clock(rules),
+            "_source": _clock_source(rules),
+            "_waited": minus(_until(now_ms, rules), _clock(rules)),
+            "_entries": F.floor(index_bytes / _OFFSET_ENTRY_BYTES),
+            "_time_entries": F.floor(index_bytes / _TIME_ENTRY_BYTES),
+        }
         least_ms = minus("_max_ms", "_jitter")
         none = F.array().cast("array<string>")
         is_loaded = F.col("next_offset").isNotNull() & F.col("index_entries").isNotNull()
@@ -78,15 +77,19 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Transform:
             .when(F.size("_held") > 0, Decision.JITTER)
             .otherwise(Decision.KEEP)
         )
+        held = F.when(is_known, _rules_that_hold(rules, least_ms)).otherwise(none)
+        outcome = {
+            "_held": held,
+            "_surely": _rules_that_hold(rules, F.col("_max_ms")),
+            "_nearest": _nearest(rules),
+            "_from": _moment(least_ms),
+            "_by": _moment(F.col("_max_ms")),
+        }
         return (
-            timed.withColumn(
-                "_held", F.when(is_known, _rules_that_hold(rules, least_ms)).otherwise(none)
-            )
-            .withColumn("_surely", _rules_that_hold(rules, F.col("_max_ms")))
+            segments.transform(with_other_rules)
+            .withColumns(measures)
+            .withColumns(outcome)
             .withColumn("decision", decision)
-            .withColumn("_nearest", _nearest(rules))
-            .withColumn("_from", _moment(least_ms))
-            .withColumn("_by", _moment(F.col("_max_ms")))
             .select(*SEGMENT_KEYS, *_outcome())
         )
 

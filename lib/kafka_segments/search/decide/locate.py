@@ -1,10 +1,11 @@
 """Decide which segment a search reads, and from which byte on, from the tables alone."""
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.as_of import last_at_or_below
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 KAFKA, TRUE = "kafka", "true"
@@ -42,8 +43,7 @@ def _rising(segments: DataFrame) -> DataFrame:
     )
     return (
         segments.withColumn("role", F.explode(F.array_compact(roles)))
-        .withColumn("_reaches", reaches)
-        .withColumn("_before", F.max("_reaches").over(before))
+        .withColumns({"_reaches": reaches, "_before": F.max(reaches).over(before)})
         .where(F.col("_before").isNull() | (F.col("_reaches") > F.col("_before")))
         .select(*LOG_KEYS, "role", minus(0, "_reaches").alias("_minus"), *_FILE)
     )
@@ -66,14 +66,12 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
     Source: UnifiedLog.fetchOffsetByTimestamp.
     """
     rising = _rising(segments)
+    role = F.explode(F.array(*map(F.lit, (KAFKA, TRUE, _TRUE_IN_CUT_SEGMENT))))
     is_kafka = F.col("role") == KAFKA
 
     def transform(questions: DataFrame) -> DataFrame:
         return (
-            questions.withColumn("_target", minus(0, "least_timestamp_ms"))
-            .withColumn(
-                "role", F.explode(F.array(*map(F.lit, (KAFKA, TRUE, _TRUE_IN_CUT_SEGMENT))))
-            )
+            questions.withColumns({"_target": minus(0, "least_timestamp_ms"), "role": role})
             .transform(
                 last_at_or_below(rising, keys=(*LOG_KEYS, "role"), at="_target", entry_at="_minus")
             )

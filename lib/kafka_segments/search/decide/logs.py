@@ -1,8 +1,9 @@
 """Describe logs: where they begin and end, up to where consumers can read, which replica counts."""
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
+from kafka_segments.tables import columns as F
+from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 _IN_CLUSTER = ("cluster", "topic", "partition")

@@ -1,8 +1,8 @@
 """Take back answers that may lie where the tables end before the segment does."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.moments import EARLIEST, EARLIEST_LOCAL
 
