@@ -16,6 +16,7 @@ from typing import Any
 
 from at_hand import bench_at_hand
 from clustering import bench_clustering, bench_long_logs
+from copies import bench_copies
 from decisions import bench_decisions
 from dumping import bench_dump
 from first_result import bench_first_result
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "cores": bench_cores,
     "many": bench_many,
     "stores": bench_stores,
+    "copies": bench_copies,
     "first_result": bench_first_result,
     "at_hand": bench_at_hand,
     "dump": bench_dump,

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
+from kafka_segments.report.copies import CopyFacts
 from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.report import print_report, render_report
 from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
@@ -347,6 +348,38 @@ def test_a_scale_that_one_huge_value_makes_logarithmic_is_said(data: ReportData)
     )
 
 
+def compared_copies(partitions: int) -> CopyFacts:
+    """Give a comparison of three copies, of which one has bit rot in every seventh partition."""
+    logs = [
+        Row(
+            topic="t",
+            partition=number,
+            is_finding=number % 7 == 0,
+            held=["a", "b", "c"],
+            differing=[Row(copy="b", is_finding=True, kind="bit rot")] * (number % 7 == 0),
+        )
+        for number in range(partitions)
+    ]
+    finding = Row(
+        **{"topic": "t", "partition": 0, "row": 0, "kind": "bit rot", "copies": ["b"]},
+        **{"right_copies": ["a", "c"], "from_offset": 5, "until_offset": 9, "detail": EVIL},
+    )
+    return CopyFacts(0, partitions, logs, [finding], len(logs[::7]))
+
+
+def test_the_map_of_copies_names_what_differs_as_text(data: ReportData) -> None:
+    without = render_report(data)
+    page = render_report(replace(data, copies=compared_copies(10_000)))
+
+    assert "Where copies differ" not in without
+    assert 'role="img" aria-label="a: 10,000 equal"' in page
+    assert 'role="img" aria-label="b: 8,571 equal, 1,429 different: look at it"' in page
+    assert "<title>t-7: bit rot</title>" in page
+    assert "The first 1 of 1,429 findings as a table" in page
+    assert "<script>" not in page.partition("Where copies differ")[2].partition("</section>")[0]
+    assert len(page) - len(without) < 200_000
+
+
 MEASURED = """
 <!DOCTYPE html><iframe id="page" style="width:{width}px;height:900px"></iframe>
 <pre id="found"></pre>
@@ -379,7 +412,8 @@ def test_a_browser_draws_every_chart_without_an_error_in_its_width(
     if CHROMIUM is None:
         skip_but_in_ci("chromium (apt-get install chromium)")
     page = tmp_path / "report.html"
-    inner = json.dumps(render_report(data)).replace("<", "\\u003c")
+    compared = replace(data, copies=compared_copies(400))
+    inner = json.dumps(render_report(compared)).replace("<", "\\u003c")
     page.write_text(MEASURED.format(width=width, page=inner), "utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     options += ["--no-first-run", "--disable-background-networking", "--disable-component-update"]

@@ -10,6 +10,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.report import view
 from kafka_segments.report.cluster import CHANGES_DAYS
+from kafka_segments.report.copies import KINDS, copy_maps
 from kafka_segments.report.lanes import lanes_of_page
 from kafka_segments.report.run import ReportData
 from kafka_segments.report.words import count_text, many
@@ -51,6 +52,8 @@ def render_report(data: ReportData) -> str:
         lanes=lanes_of_page(data),
         view=view,
         cluster_days=CHANGES_DAYS,
+        copy_maps=copy_maps,
+        copy_kinds=KINDS,
         style=_text("report.css"),
         script=_text("report.js"),
     )

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.report import decide
 from kafka_segments.report.cluster import ClusterFacts, gather_cluster
+from kafka_segments.report.copies import CopyFacts, gather_copies
 from kafka_segments.report.decide import DAY_MS
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.spark.held import held
@@ -88,6 +89,7 @@ class ReportData:
     time_index_density: list[Row]
     forecast: Forecast | None
     cluster: ClusterFacts | None = None
+    copies: CopyFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ class _Report:
             if decided is None
             else _forecast(decided, self._now_ms, self._limits, found),
             cluster=gather_cluster(self._warehouse, now_ms=self._now_ms, rows=self._limits.rows),
+            copies=gather_copies(self._warehouse, logs=self._limits.lanes, rows=self._limits.rows),
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:

@@ -1,0 +1,53 @@
+"""What the last comparison of copies says of each partition, for the map of the report."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+_LOG = ("topic", "partition")
+_EQUAL = "equal"
+
+
+def last_comparison(divergences: DataFrame) -> DataFrame:
+    """Keep the rows of the run that came last.
+
+    Needs: rows of ``divergences``.
+    Gives: the same columns.
+    """
+    last = divergences.agg(F.max(F.struct("decided_at", "run_id")).alias("_last"))
+    run = last.select(F.col("_last.run_id").alias("run_id"))
+    return divergences.join(F.broadcast(run), "run_id", how="left_semi")
+
+
+def map_logs(compared: DataFrame) -> DataFrame:
+    """Say of each partition which copies hold it, and how they differ.
+
+    Needs: rows of one run of ``divergences``.
+    Gives: topic, partition, is_finding, held (names of copies), differing (copy, is_finding, kind
+        of its worst difference).
+    """
+    is_other = F.col("kind") != _EQUAL
+    named = F.flatten(F.collect_list(F.array_union("copies", "right_copies")))
+    held = compared.groupBy(*_LOG).agg(F.array_sort(F.array_distinct(named)).alias("held"))
+    each = compared.where(is_other).select(
+        *_LOG, F.explode("copies").alias("copy"), "is_finding", "kind"
+    )
+    worst = F.max(F.struct("is_finding", "kind"))
+    of_copy = each.groupBy(*_LOG, "copy").agg(worst.alias("_worst"))
+    differing = of_copy.groupBy(*_LOG).agg(
+        F.array_sort(F.collect_list(F.struct("copy", "_worst.is_finding", "_worst.kind"))).alias(
+            "differing"
+        ),
+        F.bool_or("_worst.is_finding").alias("is_finding"),
+    )
+    nothing = F.array().cast(differing.schema["differing"].dataType)
+    return held.join(differing, list(_LOG), how="left").select(
+        *_LOG,
+        F.coalesce("is_finding", F.lit(False)).alias("is_finding"),
+        "held",
+        F.coalesce("differing", nothing).alias("differing"),
+    )
+
+
+def first_to_look_at() -> list[Column]:
+    """Return the order in which partitions are left out last."""
+    return [F.desc("is_finding"), F.size("differing") == 0, *map(F.col, _LOG)]

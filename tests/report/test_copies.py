@@ -1,0 +1,120 @@
+"""The report's map of partitions by copy: the same place in each, what differs is named."""
+
+import re
+from pathlib import Path
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.report.copies import CopyFacts, copy_maps, gather_copies
+from kafka_segments.tables.catalog import DIVERGENCES
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.schemas import schema
+
+
+def _log(partition: int, held: str = "abc", **differing: tuple[bool, str]) -> Row:
+    return Row(
+        topic="t",
+        partition=partition,
+        is_finding=any(is_finding for is_finding, _ in differing.values()),
+        held=list(held),
+        differing=[
+            Row(copy=copy, is_finding=is_finding, kind=kind)
+            for copy, (is_finding, kind) in differing.items()
+        ],
+    )
+
+
+def _facts(*logs: Row) -> CopyFacts:
+    return CopyFacts(0, len(logs), list(logs), [], 0)
+
+
+def _area(path: str) -> int:
+    """Count the places that a path covers."""
+    return sum(int(width) // 10 for width in re.findall(r"h(\d+)v", path))
+
+
+def test_each_copy_has_its_map_and_says_what_is_in_it() -> None:
+    found = copy_maps(
+        _facts(
+            _log(0), _log(1, b=(True, "bit rot")), _log(2, "ab"), _log(3, c=(False, "later start"))
+        )
+    )
+
+    a, b, c = found.maps
+    assert [(one.copy, one.says) for one in found.maps] == [
+        ("a", "4 equal"),
+        ("b", "3 equal, 1 different: look at it"),
+        ("c", "2 equal, 1 different, no fault, 1 not held"),
+    ]
+    assert [(place.x, place.y, place.text) for place in b.named] == [(10, 0, "t-1: bit rot")]
+    assert [place.text for place in c.named] == ["t-3: later start"]
+    assert dict(c.paths)["absent"] == "M20 0h10v10h-10z"
+    assert a.paths == [("equal", "M0 0h40v10h-40z")]
+    assert (found.width, found.height) == (200, 10)
+
+
+def test_ten_thousand_partitions_stay_small_and_each_has_one_place() -> None:
+    logs = [
+        _log(number, b=(number % 100 == 0, "behind")) if number % 10 == 0 else _log(number)
+        for number in range(10_000)
+    ]
+    found = copy_maps(_facts(*logs))
+
+    assert (found.columns, found.width, found.height) == (100, 1000, 1000)
+    for one in found.maps:
+        assert sum(_area(path) for _, path in one.paths) == 10_000
+        assert sum(len(path) for _, path in one.paths) < 60_000
+    assert len(found.maps[1].named) == 300
+    assert {place.state for place in found.maps[1].named[:100]} == {"finding"}
+
+
+def test_the_last_comparison_is_folded_by_partition_and_copy(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def row(partition: int, kind: str, copies: str, right: str, **more: object) -> dict:
+        values = {
+            **{"topic": "t", "partition": partition, "row": 0, "kind": kind},
+            **{"is_finding": kind in ("behind", "bit rot"), "from_offset": 0, "until_offset": 9},
+            **{"copies": list(copies), "right_copies": list(right), "epoch": None},
+            **{"detail": "", "run_id": "new", "decided_at": "2026-01-02"},
+        }
+        return values | more
+
+    old = row(9, "bit rot", "a", "b", run_id="old", decided_at="2026-01-01")
+    rows = [
+        old,
+        row(0, "equal", "", "ab"),
+        row(1, "later start", "a", ""),
+        row(1, "bit rot", "a", "b"),
+        row(1, "equal", "", "ab"),
+        row(2, "recompressed", "ab", ""),
+    ]
+    names = schema("divergences.v1").fieldNames()
+    text = "topic string, partition int, row int, kind string, is_finding boolean,"
+    text += " from_offset long, until_offset long, copies array<string>,"
+    text += (
+        " right_copies array<string>, epoch int, detail string, run_id string, decided_at string"
+    )
+    frame = spark.createDataFrame([tuple(one[name] for name in names) for one in rows], text)
+
+    tables = Warehouse(spark, str(tmp_path))
+    assert gather_copies(tables, logs=10, rows=10) is None
+    tables.create(DIVERGENCES)
+    tables.append(
+        DIVERGENCES, frame.withColumn("decided_at", F.col("decided_at").cast("timestamp"))
+    )
+
+    facts = gather_copies(tables, logs=10, rows=10)
+
+    assert facts is not None
+    assert (facts.logs, facts.findings, facts.decided_ms) == (3, 1, 1_767_312_000_000)
+    assert [(one["partition"], one["kind"]) for one in facts.worst] == [(1, "bit rot")]
+    assert [
+        (one["partition"], one["is_finding"], one["held"], [tuple(d) for d in one["differing"]])
+        for one in facts.maps
+    ] == [
+        (0, False, ["a", "b"], []),
+        (1, True, ["a", "b"], [("a", True, "bit rot")]),
+        (2, False, ["a", "b"], [("a", False, "recompressed"), ("b", False, "recompressed")]),
+    ]
