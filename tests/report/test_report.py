@@ -15,11 +15,13 @@ from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
 from kafka_segments.report.copies import CopyFacts
+from kafka_segments.report.crash import Crash, crashes_of
 from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.report import print_report, render_report
 from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
 from kafka_segments.tables.catalog import (
     INTERNAL_RECORDS,
+    LOG_DIRS,
     LOGS,
     METADATA_BROKERS,
     METADATA_CONFIGS,
@@ -154,6 +156,10 @@ METADATA = {
         {"cluster": "c", "node_id": 3, "is_fenced": True, **GONE},
     ],
 }
+NOTED = [
+    {"log_dir": EVIL, "topic": topic, "path": f"/{topic}-0", "folder_state": "live", **point}
+    for topic, point in (("many", {"recovery_point": 7}), ("tiny", {}))
+]
 COORDINATOR = {"topic": "__transaction_state", "file": "0.log", "offset": 0}
 
 
@@ -164,7 +170,8 @@ def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Repor
     _fill(spark, warehouse, SEGMENTS, SEGMENT_ROWS)
     _fill(spark, warehouse, RETENTION_DECISIONS, DECISIONS)
     warehouse.create(RUNS)
-    warehouse.create(LOGS)
+    _fill(spark, warehouse, LOG_DIRS, [{"log_dir": EVIL, "was_clean_shutdown": True}])
+    _fill(spark, warehouse, LOGS, NOTED)
     for table, rows in METADATA.items():
         _fill(spark, warehouse, table, rows)
     _fill(spark, warehouse, INTERNAL_RECORDS, [COORDINATOR])
@@ -297,6 +304,36 @@ def test_the_page_tells_what_changed_lately(data: ReportData) -> None:
     for text in ("Who leads", "not registered", "&lt;b&gt;", "No transaction is open."):
         assert text in page
     assert "in the last 7 days: 6 changes" in page
+
+
+def test_a_crash_costs_each_broker_what_lies_behind_its_recovery_points(data: ReportData) -> None:
+    (crash,) = data.crashes
+    page = render_report(data)
+
+    assert (crash.logs, crash.segments) == (2, 10)
+    assert (crash.recovered_segments, crash.recovered_bytes) == (3, 2001)
+    assert 0 < crash.with_kit < crash.seconds[1] < crash.seconds[0]
+    assert "would read 2.0 KiB in 3 segments again before it serves" in page
+    assert '<h2 id="h-crash">' not in render_report(replace(data, crashes=[]))
+
+
+def test_logs_of_a_directory_are_shared_out_beside_the_largest_one() -> None:
+    def of(segments: int, recovered_bytes: int) -> Row:
+        names = ("segments", "recovered_segments", "recovered_bytes", "recovered_batches")
+        return Row(**dict(zip(names, (segments, segments, recovered_bytes, 0), strict=True)))
+
+    def crash(largest: Row, logs: int) -> Crash:
+        keys = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "logs": logs}
+        sums = {"work": of(400, 10**10), "kit_work": of(logs, 0), "largest": largest}
+        (found,) = crashes_of([Row(**keys, **sums)])
+        return found
+
+    even, uneven = crash(of(4, 10**8), 100), crash(of(390, 9 * 10**9), 100)
+
+    assert even.recovered_segments == uneven.recovered_segments == 400
+    assert uneven.seconds[0] == pytest.approx(even.seconds[0])
+    assert uneven.seconds[1] > 1.3 * even.seconds[1]
+    assert even.with_kit == uneven.with_kit < even.seconds[1]
 
 
 def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:

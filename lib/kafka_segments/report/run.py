@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 from kafka_segments.report import decide
 from kafka_segments.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.report.copies import CopyFacts, gather_copies
+from kafka_segments.report.crash import Crash, crash_dirs, crashes_of
 from kafka_segments.report.decide import DAY_MS
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.spark.held import held
-from kafka_segments.tables.catalog import RETENTION_DECISIONS, RUNS, SEGMENTS
+from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.views import published
@@ -27,6 +28,8 @@ _SHOWN = (
     *SEGMENT_KEYS,
     "size_bytes",
     "valid_bytes",
+    "truncated_bytes",
+    "batch_count",
     "min_timestamp_ms",
     "max_timestamp_ms",
     "largest_timestamp_ms",
@@ -90,6 +93,7 @@ class ReportData:
     forecast: Forecast | None
     cluster: ClusterFacts | None = None
     copies: CopyFacts | None = None
+    crashes: list[Crash] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,12 @@ class _Report:
         decided = next((_Decided(*row) for row in found.get("decided", []) if row[0]), None)
         of_decided = {} if decided is None else self._figures_of_decisions(decided)
         found |= collect_together(
-            {**self._figures(bins), **self._spans(found["lanes"]), **of_decided}
+            {
+                **self._figures(bins),
+                **self._spans(found["lanes"]),
+                **of_decided,
+                **self._crash_dirs(),
+            }
         )
         return ReportData(
             warehouse=self._warehouse.root,
@@ -200,6 +209,7 @@ class _Report:
             else _forecast(decided, self._now_ms, self._limits, found),
             cluster=gather_cluster(self._warehouse, now_ms=self._now_ms, rows=self._limits.rows),
             copies=gather_copies(self._warehouse, logs=self._limits.lanes, rows=self._limits.rows),
+            crashes=crashes_of(found.get("crash_dirs", [])),
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
@@ -219,6 +229,12 @@ class _Report:
                 decide.count_density("time_index_entries")
             ),
         }
+
+    def _crash_dirs(self) -> dict[str, DataFrame]:
+        """Return the log directories with what a crash would cost, nothing where none is noted."""
+        if not (self._warehouse.version(LOG_DIRS) and self._warehouse.version(LOGS)):
+            return {}
+        return {"crash_dirs": crash_dirs(self._warehouse, self._segments)}
 
     def _sample(self, rows: DataFrame) -> DataFrame:
         return rows.orderBy(*LOG_KEYS, "base_offset").limit(self._limits.rows)

@@ -7,8 +7,9 @@ from typing import NamedTuple, TypeVar
 
 from pyspark.sql import Row
 
-from kafka_segments.console.output import size_text, utc
+from kafka_segments.console.output import duration, size_text, utc
 from kafka_segments.report.charts import Axis, Bars, Line, LineChart, bars, line_chart
+from kafka_segments.report.crash import THREADS, Crash
 from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.run import Forecast, ReportData
 from kafka_segments.report.time_axis import time_marks
@@ -35,6 +36,13 @@ class Table(NamedTuple):
 
     headings: tuple[str, ...]
     rows: list[tuple[str, ...]]
+
+
+class TableView(NamedTuple):
+    """A table, and what it says."""
+
+    says: str
+    table: Table
 
 
 class LineView(NamedTuple):
@@ -146,6 +154,41 @@ def blocked(forecast: Forecast) -> Bars:
             for row in forecast.blocked[:MOST_BARS]
         ]
     )
+
+
+def crashes(found: Sequence[Crash]) -> TableView:
+    """Return what a crash costs each broker, the longest start first."""
+    default = THREADS.index(2)
+    ordered = sorted(found, key=lambda crash: -crash.seconds[default])
+    worst = ordered[0]
+    says = (
+        f"A broker that died now would read {size_text(worst.recovered_bytes)} in"
+        f" {many(worst.recovered_segments, 'segment')} again before it serves: broker"
+        f" {worst.broker_id}, about {_duration(worst.seconds[default])} with 2 threads, its"
+        f" default; after a recovery kit {_duration(worst.with_kit)}. Recovery points are those of"
+        f" the last build. Costs are assumed, and may be wrong by {worst.error:.0%}: run"
+        " kafka-segments recovery forecast with --calibrate on the broker."
+    )
+    headings = (
+        *("cluster", "broker>", "partitions>", "segments>", "read again>", "bytes>"),
+        *(f"{many(threads, 'thread')}>" for threads in THREADS),
+        "with a kit>",
+    )
+    rows = [
+        (
+            *(crash.cluster, str(crash.broker_id), count_text(crash.logs)),
+            *(count_text(crash.segments), count_text(crash.recovered_segments)),
+            size_text(crash.recovered_bytes),
+            *map(_duration, crash.seconds),
+            _duration(crash.with_kit),
+        )
+        for crash in ordered[:_MOST_ROWS]
+    ]
+    return TableView(says, Table(headings, rows))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else duration(round(seconds) * 1000)
 
 
 def density(data: ReportData) -> LineView | None:

@@ -1,5 +1,6 @@
 """What a start does with the logs of a warehouse, as its last build found them."""
 
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -57,6 +58,45 @@ def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
         )
 
     return transform
+
+
+def sum_by_dir(logs: DataFrame) -> DataFrame:
+    """Return a row a log directory: what all of its logs cost, and the one with the most bytes.
+
+    Needs: what ``decide_logs`` gives; the metadata log is left out, which loads before.
+    Gives: cluster, broker_id, log_dir, is_clean, logs, work and kit_work (sums of the fields of
+        ``times.Work``), and largest (that of the log with the most recovered bytes).
+    """
+    keeps = F.col("is_left_alone") | (F.col("recovered_segments") == 0)
+    parts = {
+        "segments": F.col("segments"),
+        **{name: F.col(name) for name in _RECOVERED},
+    }
+    with_kit = {
+        "segments": F.col("segments") + (~keeps & ~F.col("ends_empty")).cast("int"),
+        "recovered_segments": F.when(keeps, F.col("recovered_segments")).otherwise(1),
+        "recovered_bytes": F.when(keeps, F.col("recovered_bytes")).otherwise(0),
+        "recovered_batches": F.when(keeps, F.col("recovered_batches")).otherwise(0),
+    }
+    of_log = F.struct(*(column.alias(name) for name, column in parts.items()))
+    return (
+        logs.where(F.col("topic") != METADATA_TOPIC)
+        .groupBy("cluster", "broker_id", "log_dir")
+        .agg(
+            F.first("is_clean").alias("is_clean"),
+            F.count("*").alias("logs"),
+            _sums(parts).alias("work"),
+            _sums(with_kit).alias("kit_work"),
+            F.max_by(of_log, "recovered_bytes").alias("largest"),
+        )
+    )
+
+
+_RECOVERED = ("recovered_segments", "recovered_bytes", "recovered_batches")
+
+
+def _sums(parts: Mapping[str, Column]) -> Column:
+    return F.struct(*(F.sum(column).alias(name) for name, column in parts.items()))
 
 
 def _with_recovered(segments: DataFrame) -> DataFrame:

@@ -1,0 +1,95 @@
+"""What a crash of each broker would cost now: how long its next start would recover logs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from kafka_segments.recovery.decide.tables import decide_logs, sum_by_dir
+from kafka_segments.recovery.decide.times import Costs, DirWork, Work, seconds_of_start
+from kafka_segments.tables.catalog import LOG_DIRS, LOGS
+from kafka_segments.tables.delta import Warehouse
+
+THREADS = (1, 2, 8)
+"""The numbers of recovery threads that are shown; 2 is a broker's default."""
+MOST_DIRS = 10_000
+
+
+@dataclass(frozen=True)
+class Crash:
+    """What a start after a crash recovers of a broker, and how long that takes.
+
+    ``seconds`` are by ``THREADS``; ``with_kit`` is after a kit, by 2 threads. ``error`` is by how
+    much, as a share, they may be wrong: costs are assumed.
+    """
+
+    cluster: str
+    broker_id: int
+    logs: int
+    segments: int
+    recovered_segments: int
+    recovered_bytes: int
+    seconds: tuple[float, ...]
+    with_kit: float
+    error: float
+
+
+def crash_dirs(tables: Warehouse, segments: DataFrame) -> DataFrame:
+    """Return a row a log directory, as of ``sum_by_dir``; ``segments``: those that are there."""
+    log_dirs = tables.read(LOG_DIRS).withColumn("was_clean_shutdown", F.lit(False))
+    logs = segments.transform(decide_logs(tables.read(LOGS), log_dirs))
+    return logs.transform(sum_by_dir).orderBy("cluster", "broker_id", "log_dir").limit(MOST_DIRS)
+
+
+def crashes_of(dirs: Sequence[Row]) -> list[Crash]:
+    """Return what a crash costs each broker.
+
+    All logs of a directory but the one with the most bytes count as of one size.
+    """
+    brokers: dict[tuple[str, int], list[Row]] = {}
+    for row in dirs:
+        brokers.setdefault((row["cluster"], row["broker_id"]), []).append(row)
+    return [_crash(*key, of_broker) for key, of_broker in brokers.items()]
+
+
+def _crash(cluster: str, broker_id: int, dirs: Sequence[Row]) -> Crash:
+    costs = Costs()
+    plain = [DirWork(row["log_dir"], _logs(row)) for row in dirs]
+    kit = [DirWork(row["log_dir"], _alike(_work(row["kit_work"]), row["logs"])) for row in dirs]
+    whole = [_work(row["work"]) for row in dirs]
+    return Crash(
+        cluster,
+        broker_id,
+        logs=sum(row["logs"] for row in dirs),
+        segments=sum(work.segments for work in whole),
+        recovered_segments=sum(work.recovered_segments for work in whole),
+        recovered_bytes=sum(work.recovered_bytes for work in whole),
+        seconds=tuple(
+            max(seconds_of_start(plain, costs, threads=threads).values()) for threads in THREADS
+        ),
+        with_kit=max(seconds_of_start(kit, costs, threads=2).values()),
+        error=costs.error,
+    )
+
+
+def _work(row: Row) -> Work:
+    return Work(*(row[name] for name in ("segments", *_RECOVERED)))
+
+
+_RECOVERED = ("recovered_segments", "recovered_bytes", "recovered_batches")
+
+
+def _logs(row: Row) -> list[Work]:
+    """Return the largest log and the others."""
+    largest, whole = _work(row["largest"]), _work(row["work"])
+    others = Work(*(int(total - part) for total, part in zip(whole, largest, strict=True)))
+    return [largest, *_alike(others, row["logs"] - 1)]
+
+
+def _alike(work: Work, logs: int) -> list[Work]:
+    """Share work out to so many logs, as evenly as whole numbers let."""
+    return [
+        Work(*(int(total) // logs + (number < total % logs) for total in work))
+        for number in range(logs)
+    ]
