@@ -45,16 +45,16 @@ LOGGING = """\
 class KafkaBroker(Referee):
     """A broker that can be started on one log directory again and again."""
 
-    def __init__(self, folder: Path) -> None:
-        """Prepare a broker whose files all lie in ``folder``."""
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+        """Prepare a broker whose files all lie in ``folder``; ``properties`` are further ones."""
         self.log_dir = folder / "logs"
         self.log_file = folder / "server.log"
         self._config = folder / "server.properties"
         broker, controller = free_ports(2)
         self.bootstrap = f"localhost:{broker}"
-        self._config.write_text(
-            _PROPERTIES.format(broker=broker, controller=controller, log_dir=self.log_dir)
-        )
+        own = _PROPERTIES.format(broker=broker, controller=controller, log_dir=self.log_dir)
+        more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
+        self._config.write_text(own + more)
         logging = folder / "log4j2.xml"
         logging.write_text(LOGGING.format(file=self.log_file))
         super().__init__(logging=(f"-Dlog4j2.configurationFile={logging}",))

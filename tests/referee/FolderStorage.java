@@ -14,36 +14,50 @@ import org.apache.kafka.server.log.remote.storage.RemoteResourceNotFoundExceptio
 import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
 import org.apache.kafka.server.log.remote.storage.RemoteStorageManager;
 
-/** Tiered storage in a folder: a broker's plugin, one folder a segment, named by its id. */
+/**
+ * Tiered storage in a folder: a broker's plugin, one folder a segment, named by its id.
+ *
+ * <p>With {@code names=offsets} the files of a segment lie beside those of others, named by offset,
+ * id and suffix, as docs/tiered.md has it of the raw layout.
+ */
 public final class FolderStorage implements RemoteStorageManager {
     private static final String LOG = "log";
+    private static final Map<String, String> SUFFIXES = Map.of(
+        LOG, ".log",
+        IndexType.OFFSET.name(), ".index",
+        IndexType.TIMESTAMP.name(), ".timeindex",
+        IndexType.PRODUCER_SNAPSHOT.name(), ".snapshot",
+        IndexType.TRANSACTION.name(), ".txnindex",
+        IndexType.LEADER_EPOCH.name(), ".leader-epoch-checkpoint");
 
     private Path root;
+    private boolean isNamedByOffset;
 
     @Override
     public void configure(Map<String, ?> configs) {
         root = Path.of((String) configs.get("folder"));
+        isNamedByOffset = "offsets".equals(configs.get("names"));
     }
 
     @Override
     public Optional<CustomMetadata> copyLogSegmentData(
             RemoteLogSegmentMetadata segment, LogSegmentData data) throws RemoteStorageException {
         try {
-            Path folder = Files.createDirectories(folder(segment));
-            Files.copy(data.logSegment(), folder.resolve(LOG));
-            Files.copy(data.offsetIndex(), folder.resolve(IndexType.OFFSET.name()));
-            Files.copy(data.timeIndex(), folder.resolve(IndexType.TIMESTAMP.name()));
+            Files.createDirectories(file(segment, LOG).getParent());
+            Files.copy(data.logSegment(), file(segment, LOG));
+            Files.copy(data.offsetIndex(), file(segment, IndexType.OFFSET.name()));
+            Files.copy(data.timeIndex(), file(segment, IndexType.TIMESTAMP.name()));
             Files.copy(data.producerSnapshotIndex(),
-                folder.resolve(IndexType.PRODUCER_SNAPSHOT.name()));
+                file(segment, IndexType.PRODUCER_SNAPSHOT.name()));
             if (data.transactionIndex().isPresent()) {
                 Files.copy(data.transactionIndex().get(),
-                    folder.resolve(IndexType.TRANSACTION.name()));
+                    file(segment, IndexType.TRANSACTION.name()));
             }
             byte[] epochs = new byte[data.leaderEpochIndex().remaining()];
             data.leaderEpochIndex().duplicate().get(epochs);
-            Files.write(folder.resolve(IndexType.LEADER_EPOCH.name()), epochs);
+            Files.write(file(segment, IndexType.LEADER_EPOCH.name()), epochs);
             return Optional.of(new CustomMetadata(
-                folder.getFileName().toString().substring(0, 4).getBytes()));
+                segment.remoteLogSegmentId().id().toString().substring(0, 4).getBytes()));
         } catch (IOException e) {
             throw new RemoteStorageException(e);
         }
@@ -72,13 +86,13 @@ public final class FolderStorage implements RemoteStorageManager {
     @Override
     public void deleteLogSegmentData(RemoteLogSegmentMetadata segment)
             throws RemoteStorageException {
-        try (var files = Files.list(folder(segment))) {
-            for (Path file : files.toList()) {
-                Files.delete(file);
+        try {
+            for (String name : SUFFIXES.keySet()) {
+                Files.deleteIfExists(file(segment, name));
             }
-            Files.delete(folder(segment));
-        } catch (NoSuchFileException gone) {
-            return; // a broker tries again what it has deleted
+            if (!isNamedByOffset) {
+                Files.deleteIfExists(file(segment, LOG).getParent());
+            }
         } catch (IOException e) {
             throw new RemoteStorageException(e);
         }
@@ -91,7 +105,7 @@ public final class FolderStorage implements RemoteStorageManager {
     private byte[] read(RemoteLogSegmentMetadata segment, String name)
             throws RemoteStorageException {
         try {
-            return Files.readAllBytes(folder(segment).resolve(name));
+            return Files.readAllBytes(file(segment, name));
         } catch (NoSuchFileException e) {
             throw new RemoteResourceNotFoundException(e);
         } catch (IOException e) {
@@ -99,9 +113,12 @@ public final class FolderStorage implements RemoteStorageManager {
         }
     }
 
-    private Path folder(RemoteLogSegmentMetadata segment) {
+    private Path file(RemoteLogSegmentMetadata segment, String name) {
         var id = segment.remoteLogSegmentId();
-        return root.resolve(id.topicIdPartition().topicPartition().toString())
-            .resolve(id.id().toString());
+        Path folder = root.resolve(id.topicIdPartition().topicPartition().toString());
+        return isNamedByOffset
+            ? folder.resolve(
+                String.format("%020d-%s%s", segment.startOffset(), id.id(), SUFFIXES.get(name)))
+            : folder.resolve(id.id().toString()).resolve(name);
     }
 }

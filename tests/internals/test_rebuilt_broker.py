@@ -1,0 +1,164 @@
+"""A real broker serves its tiered data again by the records that ``tier --rebuild`` makes."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from pyspark.sql import SparkSession
+
+from doc_blocks import DOCS, blocks
+from kafka_broker import KafkaBroker
+from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
+from kafka_segments.cli import cli
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TOPIC, BURSTS, A_BURST = "tiered", 4, 5
+METADATA_PARTITIONS = 2
+EARLIEST = -2
+PATIENCE_SECONDS = 60.0
+NO_COPIES = {
+    "remote.log.copy.disable": "true",
+    "local.retention.ms": "-2",
+    "local.retention.bytes": "-2",
+}
+PROPERTIES = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": "FolderStorage",
+    "rsm.config.names": "offsets",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": str(METADATA_PARTITIONS),
+    "remote.log.manager.task.interval.ms": "300",
+    "log.retention.check.interval.ms": "300",
+    "log.initial.task.delay.ms": "300",
+}
+TIERED = {
+    "remote_storage_enable": "true",
+    "segment_ms": "500",
+    "local_retention_ms": "500",
+    "retention_ms": "-1",
+}
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"still not: {what}"
+        time.sleep(0.3)
+
+
+def internals(*arguments: object) -> Any:
+    done = CliRunner().invoke(cli, ["internals", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def fill(broker: KafkaBroker) -> list[bytes]:
+    """Write some bursts, each a segment of its own; wait until all but the last are only remote."""
+    values = [b"record %d" % number for number in range(BURSTS * A_BURST)]
+    sender = producer(broker.bootstrap)
+    create(broker.bootstrap, {TOPIC: 1}, **TIERED)
+    for first in range(0, len(values), A_BURST):
+        now_ms = int(time.time() * 1000)
+        some = values[first : first + A_BURST]
+        send(sender, [Sent(TOPIC, 0, now_ms, value) for value in some])
+        time.sleep(0.8)
+    wait_until(lambda: local_begin(broker) >= len(values) - A_BURST, "local segments deleted")
+    return values
+
+
+def local_begin(broker: KafkaBroker) -> int:
+    return min(int(log.stem) for log in (broker.log_dir / f"{TOPIC}-0").glob("*.log"))
+
+
+def stop_copying(broker: KafkaBroker) -> None:
+    """Stop copying, as the page says."""
+    admin = admin_client(broker.bootstrap)
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in NO_COPIES.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=entries)
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(PATIENCE_SECONDS)
+
+
+def read_from_the_start(broker: KafkaBroker, count: int, seconds: float) -> list[bytes]:
+    """Read what a consumer that begins at offset 0 finds within a time."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+        }
+    )
+    reader.assign([TopicPartition(TOPIC, 0, 0)])
+    found: list[bytes] = []
+    end = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < end:
+        message = reader.poll(1.0)
+        if message is not None and message.error() is None:
+            found.append(message.value())
+    reader.close()
+    return found
+
+
+def produce_as_the_page_says(broker: KafkaBroker, records: Path) -> None:
+    """Run the program of docs/internals.md."""
+    page = (DOCS / "internals.md").read_text("utf-8")
+    (program,) = [block.code for block in blocks(page) if "b64decode" in block.code]
+    told = program.replace("HOST:PORT", broker.bootstrap).replace("records.jsonl", str(records))
+    exec(compile(told, "docs/internals.md", "exec"), {})
+
+
+def test_lost_metadata_is_rebuilt_of_objects_and_the_broker_serves_the_tier_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    objects, records = tmp_path / "objects", tmp_path / "records.jsonl"
+    objects.mkdir()
+    properties = {**PROPERTIES, "rsm.config.folder": str(objects)}
+    tier = ("--source", objects, "--warehouse", tmp_path / "warehouse")
+    with KafkaBroker(tmp_path, properties) as broker:
+        broker.start_broker()
+        values = fill(broker)
+        assert read_from_the_start(broker, len(values), PATIENCE_SECONDS) == values
+        stop_copying(broker)
+        broker.stop_broker()
+
+        for folder in broker.log_dir.glob("__remote_log_metadata-*"):
+            shutil.rmtree(folder)
+        internals("--source", broker.log_dir, "--warehouse", tmp_path / "warehouse")
+        asked = ("--check", "headers", "--rebuild", records)
+        internals("tier", *tier, *asked, "--metadata-partitions", METADATA_PARTITIONS)
+        announced = [json.loads(line) for line in records.read_text().splitlines()]
+        assert len(announced) == 2 * len(list(objects.rglob("*.log")))
+
+        broker.start_broker()
+        lost = read_from_the_start(broker, len(values), 5.0)
+        assert lost != values
+        produce_as_the_page_says(broker, records)
+
+        found: list[bytes] = []
+
+        def is_served() -> bool:
+            found[:] = read_from_the_start(broker, len(values), 5.0)
+            return found == values
+
+        wait_until(is_served, "the tier is served")
+        admin = admin_client(broker.bootstrap)
+        begin = list_offsets(admin, {(TOPIC, 0): [EARLIEST]}, is_read_committed=False)
+        assert begin[TOPIC, 0, EARLIEST][0] == 0
