@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
     DONE,
     FINDINGS,
@@ -24,7 +25,7 @@ _HOUR_MS = 3_600_000
 _CHECKS = ("names", "manifests", "headers")
 
 
-@click.command(cls=Command, reads=("internal_records",))
+@click.command(cls=Command)
 @click.option(
     "--source",
     "sources",
@@ -105,6 +106,8 @@ def _tier(
     **_: Any,
 ) -> int:
     _refuse(sources, rebuild, not_copied=not_copied)
+    if rebuild is None:  # lost records are rebuilt without any
+        require_tables(warehouse, ("internal_records",))
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report_tier import (  # noqa: PLC0415
         print_gaps,
