@@ -16,7 +16,7 @@ COLUMNS = StructType([StructField("id", LongType()), StructField("process", Long
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 
-def _processes(rows: DataFrame) -> set[int]:
+def _processes(rows: DataFrame, *, most_here: int = rooms.MOST_HERE) -> set[int]:
     """Return the processes that map rows; what maps them is sent to workers as it is."""
 
     def with_process(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -24,23 +24,20 @@ def _processes(rows: DataFrame) -> set[int]:
             processes = pa.array([os.getpid()] * len(batch), pa.int64())
             yield pa.RecordBatch.from_arrays([batch["id"], processes], ["id", "process"])
 
-    found = map_few(rows, with_process, COLUMNS, spread=True)
+    found = map_few(rows, with_process, COLUMNS, most_here=most_here, spread=True)
     assert found.schema == COLUMNS
     values = found.collect()
     assert sorted(row["id"] for row in values) == [0, 1, 2]
     return {row["process"] for row in values}
 
 
-def test_few_rows_are_mapped_in_the_driver_and_others_by_workers(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rows_are_mapped_in_the_driver_and_others_by_workers(spark: SparkSession) -> None:
     rows = spark.range(3)
 
     assert os.getpid() not in _processes(rows)
     with few_rows(spark):
         assert _processes(rows) == {os.getpid()}
-        monkeypatch.setattr(rooms, "MOST_HERE", 2)
-        assert os.getpid() not in _processes(rows)
+        assert os.getpid() not in _processes(rows, most_here=2)
 
 
 def test_no_rows_are_mapped_to_none(spark: SparkSession) -> None:

@@ -51,6 +51,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]) -> F
     found = SimpleNamespace(getActiveSession=lambda: None, builder=builder)
     monkeypatch.setattr(sessions, "SparkSession", found)
     monkeypatch.setattr(sessions, "ready_jars", lambda root: [])  # else they were fetched
+    monkeypatch.setattr(sessions, "know_classes", lambda spark: None)  # of a JVM there is none
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return spark
 

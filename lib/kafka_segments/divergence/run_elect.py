@@ -67,6 +67,7 @@ def run_elect(
         "leader_epochs",
         "cleaner_offset",
         F.lit(False).alias("is_thinned"),
+        F.lit(False).alias("is_tiered"),
         F.array().cast(found.copies.schema["damages"].dataType).alias("damages"),
     )
     topic_ids = found.logs.select("copy", *_LOG, F.col("topic_id").alias("_topic_id"))
