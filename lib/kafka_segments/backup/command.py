@@ -8,7 +8,7 @@ import click
 from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
 from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.divergence.command import FULL, digests_option, shared_options
-from kafka_segments.divergence.copy_option import named_copies
+from kafka_segments.divergence.copy_option import absolute_copies, named_copies
 from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_point
 
@@ -78,9 +78,8 @@ def _verify(
     if any(name == BACKUP for name, _ in copies):
         raise UsageError(f"--against {BACKUP}=…: the backup has this name, give it another")
     now = clock() if now_ms is None else now_ms
-    named = (*((BACKUP, uri) for uri in backups), *copies)
     asked = CopyOptions(
-        copies=tuple((name, absolute_uri(uri)) for name, uri in named),
+        copies=absolute_copies((*((BACKUP, uri) for uri in backups), *copies)),
         now_ms=now,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check == FULL,

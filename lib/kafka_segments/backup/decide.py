@@ -1,16 +1,16 @@
 """Whether a backup holds what its cluster held at the backup's moment, as columns."""
 
 from enum import StrEnum
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.decide.copies import UNSOUND, Kind
 from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
 
 LOG = ("topic", "partition")
-_LACKS = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
 _WENT_ON = (Kind.FORK, Kind.AHEAD)
 _MISS = "struct<from_offset:bigint,until_offset:bigint,kind:string,detail:string>"
 
@@ -138,7 +138,7 @@ def missed_ranges(
     columns = (*LOG, "from_offset", "until_offset", "kind", "detail")
 
     def transform(compared: DataFrame) -> DataFrame:
-        lacking = compared.where(concerns & F.col("kind").isin(*_LACKS)).select(*columns)
+        lacking = compared.where(concerns & F.col("kind").isin(*UNSOUND)).select(*columns)
         starts = (
             others.agg(F.max("start").alias("from_offset"), F.max("end").alias("_end"))
             .join(own, list(LOG), how="inner")
@@ -159,7 +159,8 @@ def missed_ranges(
             .join(behind, list(LOG), how="left")
             .transform(_missed_end(moment_ms))
         )
-        return reduce_union(lacking, starts.select(*columns), ends.select(*columns))
+        parts = (lacking, starts.select(*columns), ends.select(*columns))
+        return reduce(DataFrame.unionByName, parts)
 
     return transform
 
@@ -225,13 +226,6 @@ def judged_logs(
         )
 
     return transform
-
-
-def reduce_union(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """Return the rows of all frames, which have the same columns."""
-    for other in others:
-        first = first.unionByName(other)
-    return first
 
 
 def reduce_left(logs: DataFrame, *others: DataFrame) -> DataFrame:

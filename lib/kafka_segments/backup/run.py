@@ -22,6 +22,7 @@ from kafka_segments.divergence.decide.frames import chosen_segments
 from kafka_segments.divergence.run import Compared, CopyOptions, run_divergence
 from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
+from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 
 BACKUP = "backup"
@@ -86,12 +87,8 @@ def verify_backup(
     asked = found.segments.transform(next_batches(differences, backup=BACKUP))
     behind = _timestamps(asked.where(F.lit(moment_ms is not None)))
     judge = judged_logs(logs, copies, missing, differences, backup=BACKUP)
-    rows = (
-        differences.transform(missed_ranges(copies, behind, backup=BACKUP, moment_ms=moment_ms))
-        .transform(judge)
-        .persist()
-    )
-    caches.callback(rows.unpersist)
+    missed = missed_ranges(copies, behind, backup=BACKUP, moment_ms=moment_ms)
+    rows = held(differences.transform(missed).transform(judge), caches)
     verdicts = rows.groupBy("verdict").agg(F.count("*").alias("logs")).collect()
     counts = {row["verdict"]: row["logs"] for row in verdicts}
     return Verified(rows, moment, counts, _only_there(logs), compared)

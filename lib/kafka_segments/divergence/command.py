@@ -19,7 +19,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Command, Group, complete_folder
 from kafka_segments.divergence.command_elect import elect
 from kafka_segments.divergence.command_repair import repair
-from kafka_segments.divergence.copy_option import copy_option
+from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 
 FULL, HEADERS = "full", "headers"
 
@@ -102,7 +102,7 @@ def _compare(
 
     del verbose
     asked = CopyOptions(
-        copies=tuple((name, absolute_uri(uri)) for name, uri in copies),
+        copies=absolute_copies(copies),
         now_ms=clock() if now_ms is None else now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check == FULL,

@@ -18,7 +18,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
-from kafka_segments.divergence.copy_option import copy_option
+from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 
 
 @click.command(cls=Command)
@@ -55,9 +55,7 @@ def _elect(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    asked = CopyOptions(
-        copies=tuple((name, absolute_uri(uri)) for name, uri in copies), now_ms=clock()
-    )
+    asked = CopyOptions(copies=absolute_copies(copies), now_ms=clock())
     sources = tuple(map(absolute_uri, metadata))
     with (
         spark_session("kafka-segments divergence elect", root=ROOT) as spark,

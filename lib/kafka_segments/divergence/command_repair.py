@@ -19,7 +19,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
-from kafka_segments.divergence.copy_option import copy_option
+from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.errors import UsageError
 
 
@@ -76,7 +76,6 @@ def _repair(
     from kafka_segments.divergence.run_repair import run_repair  # noqa: PLC0415
     from kafka_segments.divergence.tasks_repair import RepairSettings  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
     names = {name for name, _ in copies}
@@ -84,7 +83,7 @@ def _repair(
         raise UsageError(f"--history {history}: one of {', '.join(sorted(names))} expected")
     target = _new_folder(out, [uri for _, uri in copies])
     now = clock() if now_ms is None else now_ms
-    asked = CopyOptions(copies=tuple((name, absolute_uri(uri)) for name, uri in copies), now_ms=now)
+    asked = CopyOptions(copies=absolute_copies(copies), now_ms=now)
     settings = RepairSettings(None if dry_run else str(target), logs, history, now)
     with (
         spark_session("kafka-segments divergence repair", root=ROOT) as spark,

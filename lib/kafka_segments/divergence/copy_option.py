@@ -1,6 +1,6 @@
 """The option that names copies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -30,6 +30,13 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
         except SourceError as error:
             raise Refused(str(error)) from None
         return name, uri
+
+
+def absolute_copies(copies: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return named copies with URIs that are absolute."""
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    return tuple((name, absolute_uri(uri)) for name, uri in copies)
 
 
 def named_copies(option: str, what: str) -> Callable[[Options], Options]:

@@ -14,6 +14,7 @@ from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import fold_best_replicas, rows_of
 from kafka_segments.sources import kinds
+from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import METADATA_PARTITIONS
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -80,8 +81,7 @@ def run_elect(
     is_same = F.col("_topic_id").isNull() | (F.col("_topic_id") == F.col("topic_id"))
     is_registered = is_same & F.array_contains("registered", F.col("broker_id"))
     registered = copies.join(states, list(_LOG), how="inner").where(is_registered)
-    rows = registered.transform(weigh_replicas(found.parts)).persist()
-    caches.callback(rows.unpersist)
+    rows = held(registered.transform(weigh_replicas(found.parts)), caches)
     told = rows.select(*_LOG).distinct()
     logs = found.logs.where(F.col("topic") != METADATA_TOPIC).select(*_LOG).distinct()
     return Elections(
@@ -101,8 +101,7 @@ def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
             f"the metadata logs are of clusters {', '.join(sorted(clusters))}: give the copies of"
             " one"
         )
-    records = read_records(files).persist()
-    caches.callback(records.unpersist)
+    records = held(read_records(files), caches)
     history, problems = fold_best_replicas(records, clusters, caches) if clusters else (None, [])
     if history is None:
         reason = "; ".join(problems) or f"no {METADATA_TOPIC}-0 lies there"
@@ -110,8 +109,8 @@ def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
             f"the ISR of partitions is not known, {reason}: give the log directory of a controller"
             " or broker as --metadata"
         )
-    held = rows_of(history, METADATA_PARTITIONS).where("until_offset IS NULL")
-    return held.select(*_LOG, "topic_id", "isr", "elr", F.col("replicas").alias("registered"))
+    last = rows_of(history, METADATA_PARTITIONS).where("until_offset IS NULL")
+    return last.select(*_LOG, "topic_id", "isr", "elr", F.col("replicas").alias("registered"))
 
 
 def _brokers(spark: SparkSession, found: ReadCopies) -> DataFrame:

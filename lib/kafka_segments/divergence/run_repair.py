@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from kafka_segments.divergence.run import CopyOptions, read_copies
 from kafka_segments.divergence.tasks_repair import RepairSettings, repair_logs
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -45,9 +46,7 @@ def run_repair(
         )
     )
     of_logs = found.parts.where(F.col("topic") != METADATA_TOPIC)
-    rows = copies.transform(repair_logs(of_logs, settings)).persist()
-    caches.callback(rows.unpersist)
-    return rows
+    return held(copies.transform(repair_logs(of_logs, settings)), caches)
 
 
 def _refuse_unknown(logs: DataFrame, asked: tuple[str, ...]) -> None:

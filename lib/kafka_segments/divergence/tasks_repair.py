@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.divergence.decide.copies import Copy, Piece
+from kafka_segments.divergence.decide.copies import UNSOUND, Copy, Piece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.decide.repairs import UNSOUND, Repair, plan_repair
+from kafka_segments.divergence.decide.repairs import Repair, plan_repair
 from kafka_segments.divergence.log_files import LogFiles
 from kafka_segments.divergence.repaired_log import NewLog, Proof, WholeSegment, write_log
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of

@@ -115,6 +115,10 @@ class Kind(StrEnum):
     """Files that could not be read."""
 
 
+UNSOUND = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
+"""The kinds of which a copy is not to be gone by in their range."""
+
+
 class Divergence(NamedTuple):
     """A range of offsets in which copies are alike, or differ in one way.
 

@@ -4,10 +4,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Copy, DamageKind, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import (
+    UNSOUND,
+    Copy,
+    DamageKind,
+    Divergence,
+    Kind,
+    Piece,
+)
 
-UNSOUND = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
-"""The kinds of which a copy is not to be gone by in their range."""
 Epochs = tuple[tuple[int, int], ...]
 
 
