@@ -211,6 +211,25 @@ def _end(opened: Any, open_rows: Any, counts: Any, row: Any) -> None:
     opened[moved, _PLACE] = opened[row, _PLACE]
 
 
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _goes_on(producers: Any, opened: Any, row: Any, epoch: Any, kind: Any) -> Any:
+    """Tell whether a batch is data of an epoch that the producer has, and begins nothing."""
+    is_open = opened[row, _IS_OPEN]
+    is_data = (kind == DATA and is_open == 0) or (kind == TRANSACTIONAL_DATA and is_open != 0)
+    return is_data and producers[row, HAS_EPOCH] != 0 and epoch == producers[row, EPOCH]
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _remember(producers: Any, row: Any, batches: Any, i: Any) -> None:
+    """Make a batch of data the newest that the producer's row remembers."""
+    last_offset = batches[i, batch.LAST_OFFSET]
+    producers[row, TIMESTAMP] = batches[i, batch.TIMESTAMP]
+    producers[row, HAS_BATCH] = 1
+    producers[row, LAST_SEQUENCE] = batches[i, batch.LAST_SEQUENCE]
+    producers[row, LAST_OFFSET] = last_offset
+    producers[row, OFFSET_DELTA] = last_offset - batches[i, batch.FIRST_OFFSET]
+
+
 @njit  # type: ignore[untyped-decorator]
 def _update_entry(producers: Any, row: Any, batches: Any, i: Any) -> None:
     """Bring the producer's row up to one batch more. Source: ProducerStateEntry.update."""
@@ -222,24 +241,19 @@ def _update_entry(producers: Any, row: Any, batches: Any, i: Any) -> None:
         producers[row, KEEPS_BATCH] = 0
         producers[row, HAS_BATCH] = 0
     producers[row, EPOCH] = epoch
-    producers[row, TIMESTAMP] = batches[i, batch.TIMESTAMP]
     if kind in (COMMIT, ABORT):
+        producers[row, TIMESTAMP] = batches[i, batch.TIMESTAMP]
         producers[row, HAS_MARKER] = 1
         producers[row, COORDINATOR_EPOCH] = batches[i, batch.COORDINATOR_EPOCH]
-        return
-    last_offset = batches[i, batch.LAST_OFFSET]
-    producers[row, HAS_BATCH] = 1
-    producers[row, LAST_SEQUENCE] = batches[i, batch.LAST_SEQUENCE]
-    producers[row, LAST_OFFSET] = last_offset
-    producers[row, OFFSET_DELTA] = last_offset - batches[i, batch.FIRST_OFFSET]
+    else:
+        _remember(producers, row, batches, i)
 
 
 @njit  # type: ignore[untyped-decorator]
-def _row_of(producers: Any, opened: Any, slots: Any, counts: Any, producer_id: Any) -> Any:
-    """Return the producer's row, made at its first batch."""
-    slot = _slot(slots, producers, producer_id)
-    if slots[slot] >= 0:
-        return slots[slot]
+def _add_producer(
+    producers: Any, opened: Any, slots: Any, counts: Any, slot: Any, producer_id: Any
+) -> Any:
+    """Make the row of a producer at its first batch; ``slot`` is free for it."""
     row = counts[_PRODUCERS]
     slots[slot] = row
     producers[row] = 0
@@ -274,14 +288,22 @@ def _summarize(
     slots: Any,
     counts: Any,
 ) -> None:
+    row = np.int64(-1)
     for i in range(len(batches)):
         if counts[_IS_REFUSED] != 0:
             return
         producer_id, kind = batches[i, batch.PRODUCER_ID], batches[i, batch.KIND]
-        position, offset = batches[i, batch.AT_POSITION], batches[i, batch.FIRST_OFFSET]
-        row = _row_of(producers, opened, slots, counts, producer_id)
+        if row < 0 or producers[row, PRODUCER_ID] != producer_id:
+            slot = _slot(slots, producers, producer_id)
+            row = slots[slot]
+            if row < 0:
+                row = _add_producer(producers, opened, slots, counts, slot, producer_id)
+        if _goes_on(producers, opened, row, batches[i, batch.EPOCH], kind):
+            _remember(producers, row, batches, i)
+            continue
         if kind == EMPTY_CONTROL:
             continue
+        position, offset = batches[i, batch.AT_POSITION], batches[i, batch.FIRST_OFFSET]
         is_first = producers[row, HAS_EPOCH] == 0  # an earlier segment may have left one open
         is_open = opened[row, _IS_OPEN] != 0
         _update_entry(producers, row, batches, i)
