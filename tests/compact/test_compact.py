@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
+from kafka_segments.compact import run
 from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compaction
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
@@ -92,6 +94,33 @@ def test_what_compaction_changes_comes_back_and_rows_stay(
 
     undo(str(built.warehouse / "_set_aside" / done.run_id))
     assert _files(indexes) == padded
+
+
+def test_a_large_table_is_written_by_several_tasks_and_the_next_run_leaves_its_files(
+    spark: SparkSession,
+    compact: Callable[..., CompactSummary],
+    built: ReadyBuild,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root, table = Warehouse(spark, str(built.warehouse)), tables.OFFSET_INDEX
+    rows = root.read(table).toArrow()
+    for base_offset in range(10**6, 10**6 + 20):
+        same = spark.createDataFrame(rows).withColumn(
+            "base_offset", F.lit(base_offset).cast("long")
+        )
+        root.append(table, same.withColumn("offset", F.col("base_offset")))
+    before, size_bytes = root.file_totals(table)
+    monkeypatch.setattr(run, "_LEAST_FILE_BYTES", 1 + size_bytes // before * 4)
+
+    first = {change.table: change for change in compact(index_dir=None).tables}[table.name]
+    files = root.read(table).inputFiles()
+    second = {change.table: change for change in compact(index_dir=None).tables}[table.name]
+
+    assert 1 < first.files_after < first.files_before == before
+    assert second.files_after == first.files_after
+    assert sorted(root.read(table).inputFiles()) == sorted(files)
+    assert root.read(table).count() == 21 * len(rows)
+    assert spark.conf.get("spark.databricks.delta.optimize.maxFileSize", None) is None
 
 
 def test_changes_of_segments_can_be_read_from_the_tables_change_feed(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from kafka_segments.compact.folder_compactor import Change, FolderCompactor
 from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
+from kafka_segments.spark.settings import settings_meanwhile
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
@@ -33,6 +35,9 @@ from kafka_segments.wire.names import FolderState, parse_partition_folder
 LEAST_VACUUM_HOURS = 168
 _HOUR_MS = 3_600_000
 _TABLES_AT_ONCE = 4
+_OPTIMIZE = "spark.databricks.delta.optimize."
+_TASKS_A_TABLE = 8
+_LEAST_FILE_BYTES, _MOST_FILE_BYTES = 4 << 20, 1 << 30
 _TABLES = (
     *tables.BUILD_TABLES,
     tables.RETENTION_DECISIONS,
@@ -208,14 +213,29 @@ def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> 
 
 
 def _compact_tables(root: Warehouse, options: CompactOptions) -> list[TableChange]:
-    """Optimize and vacuum the tables, some at a time: one task often writes a whole file."""
+    """Optimize and vacuum the tables, some at a time."""
     there = [table for table in _TABLES if root.version(table) is not None]
-    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        return list(pool.map(lambda table: _compact_table(root, table, options), there))
+    before = {table: root.file_totals(table) for table in there}
+    sizes = _file_sizes(max((size_bytes for _, size_bytes in before.values()), default=0))
+    with settings_meanwhile(root.spark, sizes), ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        compact = partial(_compact_table, root, options=options)
+        return list(pool.map(compact, before, before.values()))
 
 
-def _compact_table(root: Warehouse, table: Table, options: CompactOptions) -> TableChange:
-    before = after = root.file_totals(table)
+def _file_sizes(largest_table_bytes: int) -> dict[str, str]:
+    """Return the settings for the sizes of files: one task writes a file, so some share a table.
+
+    A file of half the most is large enough, or each run would write all files again.
+    """
+    most = largest_table_bytes // _TASKS_A_TABLE
+    most = min(max(most, _LEAST_FILE_BYTES), _MOST_FILE_BYTES)
+    return {_OPTIMIZE + "maxFileSize": str(most), _OPTIMIZE + "minFileSize": str(most // 2)}
+
+
+def _compact_table(
+    root: Warehouse, table: Table, before: tuple[int, int], *, options: CompactOptions
+) -> TableChange:
+    after = before
     if before[0] > 1:
         root.optimize(table)
         after = root.file_totals(table)

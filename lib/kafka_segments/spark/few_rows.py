@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.spark.settings import restore, settings_meanwhile
 
 MOST_ROWS = 50_000
 """What is read at once has no more rows."""
@@ -39,13 +40,8 @@ def few_rows(spark: SparkSession, *, runs_any_query: bool = False) -> Iterator[N
         yield
         return
     settings = _FEW if runs_any_query else _FEW | _INTERPRETED
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
+    with settings_meanwhile(spark, settings):
         yield
-    finally:
-        _restore(spark, before)
 
 
 def has_few_rows(spark: SparkSession) -> bool:
@@ -61,7 +57,7 @@ def can_work_here(spark: SparkSession) -> bool:
 def expect_many_rows(spark: SparkSession) -> None:
     """Compile the plans of the queries that come, as Spark does by itself."""
     if has_few_rows(spark):
-        _restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
+        restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
 
 
 def map_few(
@@ -96,11 +92,3 @@ def _each_told(rows: pa.Table, tell: Callable[[pa.RecordBatch], None]) -> Iterat
     for row in rows.to_batches(max_chunksize=1):
         yield row
         tell(row)
-
-
-def _restore(spark: SparkSession, before: dict[str, str | None]) -> None:
-    for key, value in before.items():
-        if value is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, value)

@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.settings import settings_meanwhile
 from kafka_segments.sql.decide import Statement, check_names
 from kafka_segments.sql.decide_plan import check_plan, explain_statement
 from kafka_segments.tables.views import register_views, view_names
@@ -74,14 +75,8 @@ def confined(spark: SparkSession) -> Iterator[None]:
 
     Over Spark Connect a query is planned where its rows are asked for, so they must be read within.
     """
-    before = {key: spark.conf.get(key) for key in _CONFINED}
-    try:
-        for key, value in _CONFINED.items():
-            spark.conf.set(key, value)
+    with settings_meanwhile(spark, _CONFINED):
         yield
-    finally:
-        for key, kept in before.items():
-            spark.conf.set(key, str(kept))
 
 
 def _run(
