@@ -240,7 +240,7 @@ def caches() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def few(spark: "SparkSession") -> Iterator[None]:
-    """What a test reads is taken for few rows, as the commands do: a third of the time."""
+    """What a test reads is taken for few rows, as the commands do, which is quicker."""
     from kafka_segments.spark.few_rows import few_rows
 
     with few_rows(spark):

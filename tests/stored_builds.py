@@ -27,7 +27,7 @@ def build(spark: SparkSession, source: str, warehouse: str, **options: Any) -> B
 def build_few(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:
     """Build one small source as the command does: for tests of what comes after a build.
 
-    The tables are the same as those of ``build`` (``test_few_rows.py``), in a third of the time.
+    The tables are the same as those of ``build`` (``test_few_rows.py``), and there sooner.
     """
     with few_rows(spark):
         return build(spark, source, warehouse, **options)
