@@ -61,7 +61,7 @@ SLOW = (
     "test_migrated_broker",
     "test_faults",
 )
-COMPILES_MOST = "test_conversion"
+COMPILE_MOST = ("test_conversion", "test_record_form")
 JVM = {"spark", "hdfs", "referee"}
 
 # Random input is the same in every run, unless new input is asked for: see `make test-random`.
@@ -117,10 +117,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _put_long_files_first(items: list[pytest.Item]) -> None:
     """Let the processes of pytest-xdist, which take file after file, come to short ones last.
 
-    Before all others one has the functions compiled that most of them call.
+    Before all others they have most functions compiled, each its own.
     """
     with_jvm = {item.path for item in items if any(map(item.get_closest_marker, JVM))}
-    first = (COMPILES_MOST, *SLOW)
+    first = (*COMPILE_MOST, *SLOW)
 
     def turn(item: pytest.Item) -> tuple[int, bool]:
         stem = item.path.stem
@@ -238,9 +238,18 @@ def caches() -> Iterator[ExitStack]:
         yield stack
 
 
-@pytest.fixture(params=["many", "few"])
+@pytest.fixture
+def few(spark: "SparkSession") -> Iterator[None]:
+    """What a test reads is taken for few rows, as the commands do, which is quicker."""
+    from kafka_segments.spark.few_rows import few_rows
+
+    with few_rows(spark):
+        yield
+
+
+@pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.slow)])
 def few_and_many(spark: "SparkSession", request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run a test twice: what is read is taken for many rows, and for few."""
+    """Run a test twice: what is read is taken for few rows, as commands do, and (slow) for many."""
     from kafka_segments.spark.few_rows import few_rows
 
     with few_rows(spark) if request.param == "few" else nullcontext():

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
-from kafka_segments.index.recovery import RecoveryOptions
+from stored_builds import build_few
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cookbook.md"
 FIRST_RUN_MS, NOW_MS = 1_794_900_000_000, 1_795_000_000_000
@@ -34,7 +32,7 @@ def sample_warehouse(spark: SparkSession, broker: Path, folder: Path) -> str:
     """Build the broker's sample twice; before the second run files come, go and are damaged."""
     logs, warehouse = folder / "logs", str(folder / "warehouse")
     shutil.copytree(broker / "logs", logs)
-    _build(spark, logs, warehouse, now_ms=FIRST_RUN_MS)
+    build_few(spark, str(logs), warehouse, now_ms=FIRST_RUN_MS)
     (logs / "ct-out-of-order-0" / f"{1574:020d}.log").unlink()
     damaged = logs / "ct-none-0" / f"{1597:020d}.log"
     with damaged.open("r+b") as log:
@@ -45,9 +43,5 @@ def sample_warehouse(spark: SparkSession, broker: Path, folder: Path) -> str:
     empty.touch()
     for changed in (damaged, empty):
         os.utime(changed, (NOW_MS // 1000, NOW_MS // 1000))
-    _build(spark, logs, warehouse, now_ms=NOW_MS)
+    build_few(spark, str(logs), warehouse, now_ms=NOW_MS)
     return warehouse
-
-
-def _build(spark: SparkSession, logs: Path, warehouse: str, *, now_ms: int) -> None:
-    Build(spark, BuildOptions((str(logs),), warehouse, RecoveryOptions(), now_ms)).run()

@@ -1,4 +1,4 @@
-"""Copies of logs written as brokers' log directories."""
+"""Logs as they lie in brokers' log directories: copies written there, a log that grows."""
 
 from pathlib import Path
 
@@ -20,3 +20,15 @@ def write_copies(folder: Path, copies: dict[str, LogCopy]) -> None:
             marks.append(f"{topic} {partition} {copy.high_watermark}\n")
     checkpoint = f"0\n{len(marks)}\n{''.join(marks)}"
     (folder / "replication-offset-checkpoint").write_text(checkpoint)
+
+
+def append_batch(log: Path) -> None:
+    """Append a copy of the last batch with offsets that go on."""
+    data = log.read_bytes()
+    position = last = 0
+    while position < len(data):
+        last, size = position, int.from_bytes(data[position + 8 : position + 12], "big")
+        position += 12 + size
+    base_offset = int.from_bytes(data[last : last + 8], "big")
+    delta = int.from_bytes(data[last + 23 : last + 27], "big")
+    log.write_bytes(data + (base_offset + delta + 1).to_bytes(8, "big") + data[last + 8 :])

@@ -9,6 +9,7 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.storage.files import Place, list_folder, read_whole
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
@@ -18,9 +19,24 @@ OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "
 
 
 def build(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:
-    """Build one source as the command does."""
-    given = BuildOptions((source,), warehouse, recovery=RecoveryOptions(), now_ms=NOW_MS, **options)
-    return Build(spark, given).run()
+    """Build one source as a cluster does: whatever its size, its rows are taken for many."""
+    asked = {"recovery": RecoveryOptions(), "now_ms": NOW_MS, **options}
+    return Build(spark, BuildOptions((source,), warehouse, **asked)).run()
+
+
+def build_few(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:
+    """Build one small source as the command does: for tests of what comes after a build.
+
+    The tables are the same as those of ``build`` (``test_few_rows.py``), and there sooner.
+    """
+    with few_rows(spark):
+        return build(spark, source, warehouse, **options)
+
+
+def rows_few(spark: SparkSession, warehouse: str, table: Table) -> list[dict[str, Any]]:
+    """Give the rows of a small table, read at once."""
+    with few_rows(spark):
+        return rows(spark, warehouse, table, without=set())
 
 
 def rows(

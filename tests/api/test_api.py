@@ -29,6 +29,7 @@ from kafka_segments.api.internals import OpenInternals
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.spark.few_rows import few_rows
 
 PAGE = DOCS / "api.md"
 PAGE_TEXT = PAGE.read_text("utf-8")
@@ -79,7 +80,7 @@ def internals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         ),
     )
     warehouse = folder / "warehouse"
-    with ExitStack() as caches:
+    with few_rows(spark), ExitStack() as caches:
         options = InternalsOptions(str(warehouse), Origin((str(disk),)))
         assert run_internals(spark, options, caches).problems == ()
     return warehouse
@@ -191,16 +192,14 @@ def test_cuts_take_values_of_python_and_are_the_rows_of_the_command(
     assert cuts.count() == opened.logs.count()
 
 
+@pytest.mark.parametrize("times", [("LATEST",), (NOW, NOW_MS)])
 def test_search_takes_values_of_python_and_gives_the_rows_of_the_command(
-    opened: "kafka_segments.OpenWarehouse",
+    opened: "kafka_segments.OpenWarehouse", times: tuple[Any, ...]
 ) -> None:
-    answers = opened.search("LATEST", NOW, NOW_MS, topics=["txn"], partitions=0, now=NOW)
+    answers = opened.search(*times, topics=["txn"], partitions=0, now=NOW)
 
-    assert {row["question"] for row in answers.collect()} == {
-        "LATEST",
-        NOW.isoformat(),
-        str(NOW_MS),
-    }
+    asked = {time.isoformat() if isinstance(time, datetime) else str(time) for time in times}
+    assert {row["question"] for row in answers.collect()} == asked
 
 
 def test_latency_and_queries_take_values_of_python_and_give_the_rows_of_the_commands(

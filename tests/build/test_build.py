@@ -4,11 +4,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
@@ -16,11 +17,18 @@ from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import BUILD_TABLES
 from kafka_segments.tables.upgrades import made_schema
+from log_folders import append_batch
 from ready_builds import LentBuild, ReadyBuild, build_once
+from stored_builds import build_few, rows_few
 
 NOW_MS = 1_800_000_000_000
+TWO_PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
+LAST, ACTIVE = (
+    f"{name}/{base:020d}.log" for name, base in zip(TWO_PARTITIONS, (1581, 1566), strict=True)
+)
 Table = Callable[[str], DataFrame]
 
 
@@ -36,16 +44,8 @@ def table(spark: SparkSession, warehouse: str) -> Table:
 
 @pytest.fixture
 def built(lent_build: LentBuild, warehouse: str) -> ReadyBuild:
-    """Two partitions whose tables ``table`` reads, and to which ``again`` adds a run."""
+    """Two partitions whose tables ``table`` reads, and to which ``build`` adds a run."""
     return lent_build.lend(Path(warehouse))
-
-
-@pytest.fixture
-def again(built: ReadyBuild, build: Callable[..., BuildSummary]) -> Callable[..., BuildSummary]:
-    def run(*sources: Path) -> BuildSummary:
-        return build(*(sources or (built.logs,)), index_dir=str(built.indexes))
-
-    return run
 
 
 @pytest.fixture
@@ -67,18 +67,6 @@ def _index_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _append_batch(log: Path) -> None:
-    """Append a copy of the last batch with offsets that go on."""
-    data = log.read_bytes()
-    position = last = 0
-    while position < len(data):
-        last, size = position, int.from_bytes(data[position + 8 : position + 12], "big")
-        position += 12 + size
-    base_offset = int.from_bytes(data[last : last + 8], "big")
-    delta = int.from_bytes(data[last + 23 : last + 27], "big")
-    log.write_bytes(data + (base_offset + delta + 1).to_bytes(8, "big") + data[last + 8 :])
-
-
 def test_index_files_of_a_log_directory_equal_those_that_its_broker_rebuilt(
     broker: Path, broker_build: ReadyBuild
 ) -> None:
@@ -93,19 +81,19 @@ def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_fil
 ) -> None:
     source = tmp_path / "cases"
     expected: dict[str, bytes] = {}
-    rows = 0
+    segments = 0
     for case in sorted(path.parent for path in synthetic.glob("*/case.json")):
         config = json.loads((case / "case.json").read_text())["config"]
         if config == {"index.interval.bytes": 4096, "segment.index.bytes": 10485760}:
             shutil.copytree(case / "t-0", source / case.name / "t-0")
-            rows += len(list((case / "t-0").glob("*.log")))
+            segments += len(list((case / "t-0").glob("*.log")))
             for name, data in _index_files(case / "expected" / "segment").items():
                 expected[f"{case.name}/t-0/{name}"] = data
 
     summary = build(source)
 
-    assert summary.segments_scanned == rows
-    assert table("segments").count() == rows
+    assert summary.segments_scanned == segments
+    assert table("segments").count() == segments
     assert _index_files(tmp_path / "indexes") == expected
 
 
@@ -120,7 +108,7 @@ def test_table_segments_has_the_published_schema_with_comments_and_not_null(
 
 def test_entries_are_rows_of_the_index_tables(built: ReadyBuild, table: Table) -> None:
     file = (built.indexes / "ct-two-partitions-0" / f"{1581:020d}.index").read_bytes()
-    rows = (
+    entries = (
         table("offset_index")
         .where("topic = 'ct-two-partitions' AND partition = 0 AND base_offset = 1581")
         .orderBy("offset")
@@ -128,72 +116,134 @@ def test_entries_are_rows_of_the_index_tables(built: ReadyBuild, table: Table) -
     )
     written = b"".join(
         (row["offset"] - 1581).to_bytes(4, "big") + row["position"].to_bytes(4, "big")
-        for row in rows
+        for row in entries
     )
     assert written == file
     assert table("time_index").count() == 1 + 1 + 86 + 8
 
 
-def test_a_second_run_reads_nothing(again: Callable[..., BuildSummary], table: Table) -> None:
-    unchanged = again()
+class Changed(NamedTuple):
+    """What one build left of three log directories, to each of which something had happened."""
 
-    assert (unchanged.segments_scanned, unchanged.segments_unchanged) == (0, 4)
-    assert table("runs").count() == 2
+    summary: BuildSummary
+    segments: list[dict[str, Any]]
+    offset_entries: list[dict[str, Any]]
 
-
-def test_a_grown_active_segment_alone_is_read_again(
-    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
-) -> None:
-    _append_batch(built.logs / "ct-two-partitions-1" / f"{1566:020d}.log")
-    grown = again()
-
-    assert (grown.segments_scanned, grown.segments_unchanged) == (1, 3)
-    row = table("segments").where("base_offset = 1566").collect()[0]
-    assert (row["batch_count"], row["run_id"]) == (12, grown.run_id)
-    assert table("runs").count() == 2
-    entries = table("offset_index").groupBy("topic", "partition", "base_offset", "offset").count()
-    assert entries.where("count > 1").isEmpty()
+    def segments_of(self, log_dir: str) -> dict[tuple[int, int], dict[str, Any]]:
+        return {
+            (row["partition"], row["base_offset"]): row
+            for row in self.segments
+            if Path(row["log_dir"]).name == log_dir
+        }
 
 
-def test_a_segment_that_shrank_leaves_no_entries_beyond_its_end(
-    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
-) -> None:
-    os.truncate(built.logs / "ct-two-partitions-1" / f"{1566:020d}.log", 30_000)
-    again()
+class LivingLogs:
+    """Copies of two partitions, which are built again and again as by the command."""
 
-    last = table("offset_index").where("base_offset = 1566").agg(F.max("position")).collect()[0][0]
-    row = table("segments").where("base_offset = 1566").collect()[0]
-    assert last < 30_000
+    def __init__(self, spark: SparkSession, broker: Path, root: Path) -> None:
+        self._spark = spark
+        self._root = root
+        self.logs = root / "logs"
+        for log_dir, name in product(("grown", "shrunk", "gone"), TWO_PARTITIONS):
+            shutil.copytree(broker / "logs" / name, self.logs / log_dir / name)
+
+    def build(self) -> BuildSummary:
+        indexes = str(self._root / "indexes")
+        return build_few(self._spark, str(self.logs), str(self._root / "wh"), index_dir=indexes)
+
+    def rows(self, table: tables.Table) -> list[dict[str, Any]]:
+        return rows_few(self._spark, str(self._root / "wh"), table)
+
+    def built(self) -> Changed:
+        return Changed(self.build(), self.rows(tables.SEGMENTS), self.rows(tables.OFFSET_INDEX))
+
+
+@pytest.fixture(scope="module")
+def living(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> LivingLogs:
+    living = LivingLogs(spark, broker, tmp_path_factory.mktemp("living"))
+    living.build()
+    return living
+
+
+def test_a_second_run_reads_nothing(living: LivingLogs) -> None:
+    runs = len(living.rows(tables.RUNS))
+
+    unchanged = living.build()
+
+    assert (unchanged.segments_scanned, unchanged.segments_unchanged) == (0, 12)
+    assert len(living.rows(tables.RUNS)) == runs + 1
+
+
+@pytest.fixture(scope="module")
+def changed(living: LivingLogs) -> Changed:
+    """An active segment has grown, another has shrunk, and a third one is gone."""
+    append_batch(living.logs / "grown" / ACTIVE)
+    os.truncate(living.logs / "shrunk" / ACTIVE, 30_000)
+    shutil.move(living.logs / "gone" / LAST, living.logs.with_name("kept.log"))
+    return living.built()
+
+
+@pytest.fixture(scope="module")
+def restored(living: LivingLogs, changed: Changed) -> Changed:
+    """The segment that was gone has come back."""
+    shutil.move(living.logs.with_name("kept.log"), living.logs / "gone" / LAST)
+    return living.built()
+
+
+def test_a_grown_active_segment_alone_is_read_again(changed: Changed) -> None:
+    summary = changed.summary
+    assert (summary.segments_scanned, summary.segments_unchanged) == (2, 9)  # one has shrunk
+
+    segments = changed.segments_of("grown")
+
+    read = [key for key, row in segments.items() if row["run_id"] == summary.run_id]
+    assert read == [(1, 1566)]
+    assert segments[1, 1566]["batch_count"] == 12
+    names = ("log_dir", "topic", "partition", "base_offset", "offset")
+    entries = [tuple(map(row.get, names)) for row in changed.offset_entries]
+    assert len(entries) == len(set(entries)) > 0
+
+
+def test_a_segment_that_shrank_leaves_no_entries_beyond_its_end(changed: Changed) -> None:
+    segments = changed.segments_of("shrunk")
+
+    read = {key for key, row in segments.items() if row["run_id"] == changed.summary.run_id}
+    assert read == {(1, 1566)}
+    row = segments[1, 1566]
     assert row["damage"]["kind"] == "partial_batch"
     assert row["valid_bytes"] + row["truncated_bytes"] == 30_000
+    positions = [
+        entry["position"]
+        for entry in changed.offset_entries
+        if (entry["log_dir"], entry["base_offset"]) == (row["log_dir"], 1566)
+    ]
+    assert 0 < max(positions) < 30_000
 
 
 def test_a_segment_that_is_gone_is_marked_and_another_is_active_until_it_comes_back(
-    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table, tmp_path: Path
+    changed: Changed, restored: Changed
 ) -> None:
-    log = built.logs / "ct-two-partitions-0" / f"{1581:020d}.log"
-
-    def rows() -> dict[int, tuple[bool, bool]]:
-        found = table("segments").where("partition = 0").collect()
+    def found(after: Changed) -> dict[int, tuple[bool, bool]]:
         return {
-            row["base_offset"]: (row["is_active"], row["vanished_at"] is not None) for row in found
+            base_offset: (row["is_active"], row["vanished_at"] is not None)
+            for (partition, base_offset), row in after.segments_of("gone").items()
+            if partition == 0
         }
 
-    shutil.move(log, tmp_path / "kept.log")
-    summary = again()
-    assert summary.segments_vanished == 1
-    assert rows() == {0: (True, False), 1581: (False, True)}
-
-    shutil.move(tmp_path / "kept.log", log)
-    again()
-    assert rows() == {0: (False, False), 1581: (True, False)}
+    assert changed.summary.segments_vanished == 1
+    assert found(changed) == {0: (True, False), 1581: (False, True)}
+    assert restored.summary.segments_vanished == 0
+    assert found(restored) == {0: (False, False), 1581: (True, False)}
 
 
 def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
-    built: ReadyBuild, again: Callable[..., BuildSummary], table: Table
+    built: ReadyBuild, build: Callable[..., BuildSummary], table: Table
 ) -> None:
-    shutil.rmtree(built.logs / "ct-two-partitions-0")
-    summary = again(built.logs / "ct-two-partitions-1")
+    gone, there = (built.logs / name for name in TWO_PARTITIONS)
+    shutil.rmtree(gone)
+    summary = build(there, index_dir=str(built.indexes))
 
     assert (summary.segments_found, summary.segments_vanished) == (2, 0)
     assert table("segments").where("vanished_at IS NOT NULL").isEmpty()
@@ -225,7 +275,7 @@ def beside(
     """A build of two partitions with files that are no segments and a broker's own beside them."""
     root = tmp_path_factory.mktemp("beside")
     logs = root / "logs"
-    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+    for name in TWO_PARTITIONS:
         shutil.copytree(broker / "logs" / name, logs / name)
     partition = logs / "ct-two-partitions-0"
     (partition / "7.log").write_bytes(b"")
@@ -318,6 +368,7 @@ def test_in_place_names_what_is_in_the_way_of_an_index_file(
     assert not (log_dir / "ct-two-partitions-0" / f"{0:020d}.index").exists()
 
 
+@pytest.mark.usefixtures("few")
 def test_a_run_that_died_before_the_segments_were_merged_is_made_good_by_the_next(
     log_dir: Path,
     build: Callable[..., BuildSummary],

@@ -18,6 +18,7 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import SourceError
 from kafka_segments.index.kip33_index import Kip33Format
 from kafka_segments.index.recovery import RecoveryOptions
+from ready_builds import LentBuild
 
 NOW_MS = 1_800_000_000_000
 
@@ -60,26 +61,53 @@ def test_a_source_that_is_not_there_is_an_error(options: BuildOptions) -> None:
         plan_without_spark(replace(options, sources=("/nowhere/at/all",)))
 
 
-def test_it_is_what_a_build_with_spark_would_read(
-    spark: SparkSession, options: BuildOptions, log_dir: Path
-) -> None:
-    def both(**other: Any) -> BuildSummary:
-        asked = replace(options, **other)
-        told = _plain(plan_without_spark(asked))
-        assert told == _plain(Build(spark, asked).plan_only())
-        return told
+def _both(spark: SparkSession, options: BuildOptions, **other: Any) -> BuildSummary:
+    """Return what is said without Spark, which is what Spark says."""
+    asked = replace(options, **other)
+    told = _plain(plan_without_spark(asked))
+    assert told == _plain(Build(spark, asked).plan_only())
+    return told
 
-    assert both().segments_unchanged == 0
-    Build(spark, options).run()
-    assert both().segments_scanned == 0
-    assert both(full=True).segments_unchanged == 0
-    assert both(cluster="another").segments_vanished > 0
-    assert both(index_format=Kip33Format(), index_dir="/i").segments_scanned
+
+def test_before_the_first_build_it_is_what_a_build_with_spark_would_read(
+    spark: SparkSession, options: BuildOptions
+) -> None:
+    assert _both(spark, options).segments_unchanged == 0
+
+
+@pytest.fixture
+def built(lent_build: LentBuild, tmp_path: Path) -> BuildOptions:
+    """What two partitions were built by."""
+    lent = lent_build.lend(tmp_path / "wh")
+    return BuildOptions(
+        (str(lent.logs),),
+        str(lent.warehouse),
+        recovery=RecoveryOptions(),
+        now_ms=NOW_MS,
+        index_dir=str(lent.indexes),
+    )
+
+
+def test_after_a_build_it_is_what_one_by_the_same_options_or_others_would_read(
+    spark: SparkSession, built: BuildOptions
+) -> None:
+    assert _both(spark, built).segments_scanned == 0
+    assert _both(spark, built, full=True).segments_unchanged == 0
+    assert _both(spark, built, cluster="another").segments_vanished > 0
+    assert _both(spark, built, index_format=Kip33Format(), index_dir="/i").segments_scanned
+
+
+def test_after_changes_it_is_what_a_build_with_spark_would_read(
+    spark: SparkSession, built: BuildOptions
+) -> None:
+    log_dir = Path(built.sources[0])
     one, *_, last = sorted(log_dir.rglob("*.log"))
     os.utime(one, ns=(5, 5))
     last.unlink()
     shutil.copytree(one.parent, log_dir / "new-7")
     (one.parent / "stray.log").touch()
-    changed = both()
+
+    changed = _both(spark, built)
+
     assert (changed.segments_vanished, changed.findings) == (1, 1)
     assert changed.segments_scanned > 1

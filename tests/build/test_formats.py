@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.kip33_index import Kip33Format
 from kafka_segments.index.minute_index import MinuteFormat
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.time_index import decode_time_index
+from kafka_segments.tables.catalog import SEGMENTS
+from stored_builds import build_few, rows_few
 from strategies import example_e1, v2_batch
 
 BASE, E1 = example_e1()
@@ -23,16 +23,16 @@ MINUTE = 60_000
 @pytest.fixture
 def build(spark: SparkSession, tmp_path: Path) -> Callable[[IndexFormat], BuildSummary]:
     def run(index_format: IndexFormat) -> BuildSummary:
-        options = BuildOptions(
-            sources=(str(tmp_path / "logs"),),
-            warehouse=str(tmp_path / "warehouse"),
+        return build_few(
+            spark,
+            str(tmp_path / "logs"),
+            str(tmp_path / "warehouse"),
             recovery=RecoveryOptions(index_interval_bytes=200),
             now_ms=0,
             index_dir=str(tmp_path / "indexes"),
             set_aside=str(tmp_path / "aside"),
             index_format=index_format,
         )
-        return Build(spark, options).run()
 
     return run
 
@@ -75,8 +75,8 @@ def test_a_minute_index_goes_with_its_segment_and_kip33_follows_the_next_segment
 
     assert rolled.segments_scanned == 2
     assert _kip33(indexes) == [[7002, 1006], [9000, 1050]]
-    segments = spark.read.format("delta").load(f"{tmp_path}/warehouse/segments")
-    found = {row.base_offset: row.index_format for row in segments.collect()}
+    segments = rows_few(spark, str(tmp_path / "warehouse"), SEGMENTS)
+    found = {row["base_offset"]: row["index_format"] for row in segments}
     assert found == {500: "minute", BASE: "kip33", 1050: "kip33"}
 
 

@@ -4,19 +4,18 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kafka_referee import Referee
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS, Table
 from side_by_side import loaded_by_kafka
+from stored_builds import build_few, rows_few
 
 NOW_MS = 1_700_003_600_000  # the referee's clock
 TRANSACTIONS = "v2-txn-interleaved-multi-segment"
@@ -27,23 +26,22 @@ SPLIT = "a-split-segment"
 @pytest.fixture
 def build(spark: SparkSession, tmp_path: Path) -> Callable[..., BuildSummary]:
     def run(source: Path, mode: RecoveryMode, **options: object) -> BuildSummary:
-        merged = {"index_dir": str(tmp_path / "indexes"), **options}
-        given = BuildOptions(
-            (str(source),),
-            str(tmp_path / "warehouse"),
-            recovery=RecoveryOptions(),
-            now_ms=NOW_MS,
-            mode=mode,
-            **merged,  # type: ignore[arg-type]
-        )
-        return Build(spark, given).run()
+        asked = {"index_dir": str(tmp_path / "indexes"), "now_ms": NOW_MS, **options}
+        warehouse = str(tmp_path / "warehouse")
+        return build_few(spark, str(source), warehouse, mode=mode, **asked)
 
     return run
 
 
 @pytest.fixture
-def segments(spark: SparkSession, tmp_path: Path) -> Callable[[], DataFrame]:
-    return lambda: spark.read.format("delta").load(str(tmp_path / "warehouse" / "segments"))
+def rows(spark: SparkSession, tmp_path: Path) -> Callable[[Table], list[dict[str, Any]]]:
+    """The rows of a table by base offset."""
+
+    def read(table: Table) -> list[dict[str, Any]]:
+        found = rows_few(spark, str(tmp_path / "warehouse"), table)
+        return sorted(found, key=lambda row: row["base_offset"])
+
+    return read
 
 
 def _comparable(folder: Path) -> dict[str, object]:
@@ -88,15 +86,8 @@ def loaded(
     _first, middle, last = sorted((logs / SPLIT / "t-0").iterdir())
     _set_last_offset(middle, 2**40)
     _set_last_offset(last, 2**41)
-    options = BuildOptions(
-        (str(logs),),
-        str(folder / "warehouse"),
-        recovery=RecoveryOptions(),
-        now_ms=NOW_MS,
-        mode=request.param,
-        index_dir=str(indexes),
-    )
-    Build(spark, options).run()
+    asked = {"mode": request.param, "index_dir": str(indexes), "now_ms": NOW_MS}
+    build_few(spark, str(logs), str(folder / "warehouse"), **asked)
     return Loaded(request.param, logs, indexes)
 
 
@@ -137,7 +128,7 @@ def _set_last_offset(log: Path, offset: int) -> None:
 def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(
     synthetic: Path,
     build: Callable[..., BuildSummary],
-    segments: Callable[[], DataFrame],
+    rows: Callable[[Table], list[dict[str, Any]]],
     tmp_path: Path,
 ) -> None:
     case = synthetic / TRANSACTIONS
@@ -153,9 +144,7 @@ def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(
     expected = _comparable(case / "expected" / "loader-missing")
     assert (summary.segments_scanned, summary.segments_unchanged) == (1, 2)
     assert _comparable(tmp_path / "indexes" / "t-0") == expected
-    aborted = [
-        row[0] for row in segments().orderBy("base_offset").select("txn_index_entries").collect()
-    ]
+    aborted = [row["txn_index_entries"] for row in rows(SEGMENTS)]
     files = sorted(name for name in expected if name.endswith(".txnindex"))
     assert aborted == [len(expected[name]) // 34 for name in files]
 
@@ -163,7 +152,7 @@ def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(
 def test_an_earlier_segment_that_changes_changes_the_index_of_a_later_one(
     synthetic: Path,
     build: Callable[..., BuildSummary],
-    segments: Callable[[], DataFrame],
+    rows: Callable[[Table], list[dict[str, Any]]],
     tmp_path: Path,
 ) -> None:
     logs = tmp_path / "logs" / "t-0"
@@ -178,15 +167,14 @@ def test_an_earlier_segment_that_changes_changes_the_index_of_a_later_one(
     second = sorted(name for name in before if name.endswith(".txnindex"))[1]
     assert (summary.segments_scanned, summary.segments_vanished) == (0, 1)
     assert before[second] != after[second]
-    row = segments().where(f"base_offset = {int(second[:20])}").collect()[0]
+    (row,) = [row for row in rows(SEGMENTS) if row["base_offset"] == int(second[:20])]
     assert row["txn_index_entries"] == len(after[second]) // 34
 
 
 def test_segments_after_a_truncated_one_are_rows_that_say_so_and_come_back_when_it_is_sound(
     synthetic: Path,
     build: Callable[..., BuildSummary],
-    segments: Callable[[], DataFrame],
-    spark: SparkSession,
+    rows: Callable[[Table], list[dict[str, Any]]],
     tmp_path: Path,
 ) -> None:
     logs = tmp_path / "logs" / "t-0"
@@ -194,39 +182,36 @@ def test_segments_after_a_truncated_one_are_rows_that_say_so_and_come_back_when_
     names = sorted(file.name for file in logs.iterdir())
 
     summary = build(tmp_path / "logs", RecoveryMode.LOADER_UNCLEAN)
-    rows = segments().orderBy("base_offset").collect()
-    entries = spark.read.format("delta").load(str(tmp_path / "warehouse" / "offset_index"))
-    indexed = {row[0] for row in entries.select("base_offset").distinct().collect()}
+    segments = rows(SEGMENTS)
+    indexed = {row["base_offset"] for row in rows(OFFSET_INDEX)}
 
     assert summary.segments_damaged == 2
-    assert [row["damage"] and row["damage"]["kind"] for row in rows] == [
+    assert [row["damage"] and row["damage"]["kind"] for row in segments] == [
         None,
         "corrupt_batch",
         "removed_after_truncation",
     ]
-    assert rows[2]["index_entries"] is None
+    assert segments[2]["index_entries"] is None
     assert int(names[2][:20]) not in indexed
 
-    valid_bytes = rows[1]["valid_bytes"]
+    valid_bytes = segments[1]["valid_bytes"]
     log = logs / names[1]
     log.write_bytes(log.read_bytes()[:valid_bytes])
     again = build(tmp_path / "logs", RecoveryMode.LOADER_UNCLEAN)
 
-    found = {row["base_offset"]: row["damage"] for row in segments().collect()}
     assert again.segments_damaged == 0
-    assert set(found.values()) == {None}
+    assert [row["damage"] for row in rows(SEGMENTS)] == [None] * 3
     assert (tmp_path / "indexes" / "t-0" / names[2]).with_suffix(".index").exists()
 
 
 def test_without_a_folder_for_files_the_tables_still_say_what_the_fold_found(
     synthetic: Path,
     build: Callable[..., BuildSummary],
-    segments: Callable[[], DataFrame],
+    rows: Callable[[Table], list[dict[str, Any]]],
     tmp_path: Path,
 ) -> None:
     shutil.copytree(synthetic / TRANSACTIONS / "t-0", tmp_path / "logs" / "t-0")
 
     build(tmp_path / "logs", RecoveryMode.SEGMENT, index_dir=None)
 
-    counts = [row[0] for row in segments().select("txn_index_entries").collect()]
-    assert min(counts) > 0
+    assert min(row["txn_index_entries"] for row in rows(SEGMENTS)) > 0

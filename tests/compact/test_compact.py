@@ -5,23 +5,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.compact import run
 from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compaction
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.storage.kept_files import undo
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from ready_builds import LentBuild, ReadyBuild
+from stored_builds import build_few, rows_few
 
 NOW_MS = 1_800_000_000_000
 
@@ -34,14 +34,8 @@ def built(lent_build: LentBuild, tmp_path: Path) -> ReadyBuild:
 @pytest.fixture
 def build(spark: SparkSession, built: ReadyBuild) -> Callable[[], BuildSummary]:
     def run() -> BuildSummary:
-        given = BuildOptions(
-            (str(built.logs),),
-            str(built.warehouse),
-            recovery=RecoveryOptions(),
-            now_ms=NOW_MS,
-            index_dir=str(built.indexes),
-        )
-        return Build(spark, given).run()
+        indexes = str(built.indexes)
+        return build_few(spark, str(built.logs), str(built.warehouse), index_dir=indexes)
 
     return run
 
@@ -51,7 +45,8 @@ def compact(spark: SparkSession, built: ReadyBuild) -> Callable[..., CompactSumm
     def run(**options: object) -> CompactSummary:
         where = {"warehouse": str(built.warehouse), "now_ms": NOW_MS}
         merged = {**where, "index_dir": str(built.indexes), **options}
-        return run_compaction(spark, CompactOptions(**merged))  # type: ignore[arg-type]
+        with few_rows(spark):
+            return run_compaction(spark, CompactOptions(**merged))  # type: ignore[arg-type]
 
     return run
 
@@ -71,9 +66,12 @@ def test_what_compaction_changes_comes_back_and_rows_stay(
     compact: Callable[..., CompactSummary],
     built: ReadyBuild,
 ) -> None:
-    indexes, root = built.indexes, Warehouse(spark, str(built.warehouse))
+    def rows() -> list[list[dict[str, Any]]]:
+        read = (tables.SEGMENTS, tables.OFFSET_INDEX)
+        return [rows_few(spark, str(built.warehouse), table) for table in read]
+
+    indexes, before = built.indexes, rows()
     files = _files(indexes)
-    rows = {t.name: _rows(root.read(t)) for t in (tables.SEGMENTS, tables.OFFSET_INDEX)}
     for name, data in files.items():
         (indexes / name).write_bytes(data + bytes(1_200))
     (indexes / "ct-two-partitions-0" / f"{99:020d}.index").write_bytes(b"no segment")
@@ -89,7 +87,7 @@ def test_what_compaction_changes_comes_back_and_rows_stay(
     assert _files(indexes) == files
     assert {t.table for t in done.tables} == {t.name for t in tables.BUILD_TABLES}
     assert all(t.files_after <= max(t.files_before, 1) for t in done.tables)
-    assert rows == {t.name: _rows(root.read(t)) for t in (tables.SEGMENTS, tables.OFFSET_INDEX)}
+    assert rows() == before
     assert build().segments_scanned == 0
 
     undo(str(built.warehouse / "_set_aside" / done.run_id))

@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -85,7 +86,15 @@ def test_what_elect_cannot_know_is_refused(spark: SparkSession, tmp_path: Path) 
     assert "give the log directory of a controller or broker as --metadata" in told
 
 
-def test_whole_logs_are_made_of_damaged_copies(spark: SparkSession, tmp_path: Path) -> None:
+class Damaged(NamedTuple):
+    """Copies as options of the verb, and the one log of which two are damaged as it was."""
+
+    options: list[str]
+    whole: bytes
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Damaged:
     rng = random.Random(9)
     logs = {"hurt-0": drawn_log(rng), "same-0": drawn_log(rng)}
     for name, at in (("a", 0), ("b", 1), ("c", None)):
@@ -94,8 +103,14 @@ def test_whole_logs_are_made_of_damaged_copies(spark: SparkSession, tmp_path: Pa
             if at is not None and log == "hurt-0":
                 copy.spoil(at, flipped(copy.file(at), 70))
             write_copy(tmp_path / name / log, copy)
-    copies = [part for name in "abc" for part in ("--copy", f"{name}={tmp_path}/{name}")]
+    options = [part for name in "abc" for part in ("--copy", f"{name}={tmp_path}/{name}")]
+    return Damaged(options, b"".join(batch.written() for batch in logs["hurt-0"]))
 
+
+def test_whole_logs_are_made_of_damaged_copies(
+    spark: SparkSession, damaged: Damaged, tmp_path: Path
+) -> None:
+    copies = damaged.options
     status, lines, told = _run("repair", *copies, "--out", tmp_path / "out", "--dry-run")
     assert (status, (tmp_path / "out").exists()) == (0, False)
     assert {json.loads(line)["state"] for line in lines} == {"planned"}
@@ -106,8 +121,15 @@ def test_whole_logs_are_made_of_damaged_copies(spark: SparkSession, tmp_path: Pa
     assert (status, {row["state"] for row in rows}) == (0, {"built"})
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hurt-0", "hurt-0.json"]
     made = b"".join(path.read_bytes() for path in sorted((tmp_path / "out/hurt-0").glob("*.log")))
-    assert made == b"".join(batch.written() for batch in logs["hurt-0"])
+    assert made == damaged.whole
     assert told.startswith("1 logs to repair")
+
+
+def test_a_repair_that_cannot_be_meant_is_refused(
+    spark: SparkSession, damaged: Damaged, tmp_path: Path
+) -> None:
+    copies = damaged.options
+    (tmp_path / "out" / "hurt-0").mkdir(parents=True)
     status, _, told = _run("repair", *copies, "--out", tmp_path / "out")
     assert (status, "a new or empty folder expected" in told) == (2, True)
     status, _, told = _run("repair", *copies, "--out", tmp_path / "a" / "new")

@@ -9,17 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_referee import Referee
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.failover.run import (
     FailoverOptions,
     RestoreOptions,
     run_failover,
     run_restore,
 )
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.search.log_tables import LogChoice
 from plain_decoder import plain_records
+from stored_builds import build_few
 from strategies import v2_batch
 
 HERE, THERE, GROUP = "here", "there", "g"
@@ -48,13 +46,6 @@ def _log(messages: Sequence[tuple[int, bytes]], batch: int = 3) -> bytes:
         v2_batch(first, [(time, None, value) for time, value in messages[first : first + batch]])
         for first in range(0, len(messages), batch)
     )
-
-
-def _build(spark: SparkSession, warehouse: Path, logs: Path, cluster: str) -> None:
-    options = BuildOptions(
-        (str(logs),), str(warehouse), RecoveryOptions(), now_ms=NOW_MS, cluster=cluster
-    )
-    Build(spark, options).run()
 
 
 def _write(folder: Path, data: bytes, base_offset: int = 0) -> None:
@@ -95,8 +86,9 @@ def clusters(
         for record in referee.write_commits(commits, partitions=1)
     ]
     _write(folder / HERE / "__consumer_offsets-0", v2_batch(0, records))
-    _build(spark, folder / "wh-here", folder / HERE, HERE)
-    _build(spark, folder / "wh-there", folder / THERE, THERE)
+    for name in (HERE, THERE):
+        logs, warehouse = folder / name, folder / f"wh-{name}"
+        build_few(spark, str(logs), str(warehouse), now_ms=NOW_MS, cluster=name)
     return folder
 
 

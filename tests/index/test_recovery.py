@@ -201,15 +201,27 @@ def as_plain(found: SegmentRecovery) -> Plain:
 
 
 intervals = st.sampled_from([0, 0, 1, 100, 100, 4096])
-index_sizes = st.sampled_from([10485760] * 12 + [4, 8, 12, 16, 24, 25, 36, 48, 80])
+LARGE, SMALL = 10485760, [4, 8, 12, 16, 24, 25, 36, 48, 80]
+index_sizes = st.sampled_from([LARGE] * 12 + SMALL)
 E1_BASE, E1_LOG = example_e1()
 E1 = Segment(E1_BASE, E1_LOG, [0, 175, 293, 525, 700, 818, 936])
 
 
-@settings(max_examples=400)
-@given(data=st.data(), segment=segments(), interval=intervals, index_bytes=index_sizes)
+@settings(max_examples=230)
+@given(data=st.data(), segment=segments(), interval=intervals, index_bytes=st.just(LARGE))
 def test_recovery_gives_what_the_plain_loop_gives(data, segment, interval, index_bytes):
-    log = data.draw(damaged(segment))
+    _hold_against_the_plain_loop(data.draw(damaged(segment)), segment, interval, index_bytes)
+
+
+@settings(max_examples=170)
+@given(data=st.data(), segment=segments(), interval=intervals, index_bytes=st.sampled_from(SMALL))
+def test_where_an_index_is_full_recovery_gives_what_the_plain_loop_gives(
+    data, segment, interval, index_bytes
+):
+    _hold_against_the_plain_loop(data.draw(damaged(segment)), segment, interval, index_bytes)
+
+
+def _hold_against_the_plain_loop(log, segment, interval, index_bytes):
     expected = plain_recovery(
         log, base_offset=segment.base_offset, interval=interval, index_bytes=index_bytes
     )

@@ -4,21 +4,20 @@ import base64
 import json
 import shutil
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField
 
 import remote_records as made
+from filled_tables import fill
 from kafka_referee import Referee
 from kafka_segments.cli import cli
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.internals.tasks_tier import list_objects
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS, SEGMENTS, Table
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from remote_records import COPIED, DELETED, DELETING
 from strategies import v2_batch
@@ -31,6 +30,7 @@ LATELY_MS = NOW_MS - 1_000
 TOPIC, LOG = "ct-none", "ct-none-0"
 ENDS = (1596, 3147, 3452)
 STARTS = (0, 1597, 3148)
+EPOCHS = [{"epoch": 0, "start_offset": 0}, {"epoch": 1, "start_offset": 3148}]
 
 
 def _run(*arguments: object) -> Any:
@@ -41,18 +41,6 @@ def _run(*arguments: object) -> Any:
 
 def _ids(number: int) -> str:
     return made.segment_id(6 + number)
-
-
-def _fill(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Append rows; a column that is not given is null, or what stands for nothing in its type."""
-    empty = {"string": "", "integer": 0, "long": 0, "boolean": False, "timestamp": datetime.min}
-
-    def value(row: dict[str, Any], field: StructField) -> Any:
-        return row.get(field.name, None if field.nullable else empty[field.dataType.typeName()])
-
-    whole = [tuple(value(row, field) for field in table.schema) for row in rows]
-    warehouse.create(table)
-    warehouse.append(table, warehouse.spark.createDataFrame(whole, table.schema))
 
 
 def _as_read(records: Sequence[bytes]) -> list[dict[str, Any]]:
@@ -132,9 +120,9 @@ def warehouse(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPa
         }
         for start, end in zip(STARTS, ENDS, strict=True)
     ]
-    _fill(tables, INTERNAL_RECORDS, _as_read(_records(broker)))
-    _fill(tables, SEGMENTS, segments)
-    _fill(tables, LOGS, [{**log, "folder_state": "live", "leader_epochs": [(0, 0), (1, 3148)]}])
+    fill(tables, INTERNAL_RECORDS, _as_read(_records(broker)))
+    fill(tables, SEGMENTS, segments)
+    fill(tables, LOGS, [{**log, "folder_state": "live", "leader_epochs": EPOCHS}])
     return root
 
 
@@ -231,7 +219,7 @@ def test_a_raw_tier_is_rebuilt_from_headers_alone(
     shutil.copy(broker / "logs" / LOG / f"{log}.log", folder / f"{log}-{uuid}.log")
     target = tmp_path / "records.jsonl"
     held = {"cluster": "c", "topic": TOPIC, "topic_id": TOPIC_ID}
-    _fill(Warehouse(spark, str(tmp_path / "warehouse")), METADATA_TOPICS, [held])
+    fill(Warehouse(spark, str(tmp_path / "warehouse")), METADATA_TOPICS, [held])
     options = ("--source", tmp_path / "tier", "--warehouse", tmp_path / "warehouse")
 
     done = _run(

@@ -10,14 +10,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafka_referee import Referee
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.lag.decide import decide_lag
 from kafka_segments.lag.run import LagOptions, run_lag
 from kafka_segments.search.log_tables import LogChoice
+from stored_builds import build_few
 from strategies import CONTROL, TRANSACTIONAL, v2_batch
 
 NOW_MS = 10_000
@@ -99,10 +97,7 @@ def warehouse(
     ):
         (folder / "logs" / name).mkdir(parents=True)
         (folder / "logs" / name / f"{base_offset:020d}.log").write_bytes(data)
-    options = BuildOptions(
-        (str(folder / "logs"),), str(folder / "wh"), RecoveryOptions(), now_ms=NOW_MS
-    )
-    Build(spark, options).run()
+    build_few(spark, str(folder / "logs"), str(folder / "wh"), now_ms=NOW_MS)
     return str(folder / "wh")
 
 
@@ -157,6 +152,7 @@ def test_the_lag_in_offsets_is_the_one_that_kafka_consumer_groups_prints(
     assert found[4]["offset_lag"] == -20
 
 
+@pytest.mark.usefixtures("few")
 def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:

@@ -8,12 +8,10 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.latency.run import LatencyOptions, run_latency
 from kafka_segments.search.log_tables import LogChoice
+from stored_builds import build_few
 from strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
 
 HOUR_MS = 3_600_000
@@ -41,10 +39,7 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
         folder = tmp_path / "logs" / name
         folder.mkdir(parents=True)
         (folder / f"{0:020d}.log").write_bytes(b"".join(written))
-    options = BuildOptions(
-        (str(tmp_path / "logs"),), str(tmp_path / "wh"), RecoveryOptions(), now_ms=HOUR_MS
-    )
-    Build(spark, options).run()
+    build_few(spark, str(tmp_path / "logs"), str(tmp_path / "wh"), now_ms=HOUR_MS)
     return str(tmp_path / "wh")
 
 
@@ -77,10 +72,7 @@ def test_segments_that_are_not_read_to_their_end_are_told(
     folder.mkdir(parents=True)
     (folder / f"{0:020d}.log").write_bytes(batches[0] + b"\x01" * 100 + batches[1])
     (folder / f"{2:020d}.log").write_bytes(batches[2] + batches[3][:-5])  # as a broker writes it
-    options = BuildOptions(
-        (str(tmp_path / "logs"),), str(tmp_path / "wh"), RecoveryOptions(), now_ms=HOUR_MS
-    )
-    Build(spark, options).run()
+    build_few(spark, str(tmp_path / "logs"), str(tmp_path / "wh"), now_ms=HOUR_MS)
 
     done = CliRunner().invoke(
         cli, ["latency", "--warehouse", str(tmp_path / "wh"), "--output", "json"]

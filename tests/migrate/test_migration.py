@@ -101,6 +101,7 @@ def _holding(lock: Path) -> subprocess.Popen[bytes]:
     return broker
 
 
+@pytest.mark.usefixtures("few")
 def test_from_plan_to_rollback_with_conversion(
     spark: SparkSession, logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,19 +9,18 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.migrate.report_inventory import print_inventory
 from kafka_segments.migrate.run_inventory import Inventory, InventoryOptions, run_inventory
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.settings import Settings
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import GoneSetting
+from stored_builds import build_few
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
 
 NOW_MS = 2_000_000_000_000
@@ -73,7 +72,8 @@ def _take(spark: SparkSession, warehouse: Path) -> Inventory:
     configs = TopicConfigs.load(Settings())
     configs.topics["clean"] = {"retention_ms": -1}
     retention = RetentionOptions(str(warehouse), configs, RetentionRules.of("4.3"), NOW_MS)
-    return run_inventory(spark, InventoryOptions(retention, SETTINGS), dry_run=False)
+    with few_rows(spark):
+        return run_inventory(spark, InventoryOptions(retention, SETTINGS), dry_run=False)
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +82,7 @@ def taken(
 ) -> Iterator[tuple[Path, Inventory]]:
     folder = tmp_path_factory.mktemp("inventory")
     _old_log_dir(folder / "logs")
-    options = BuildOptions(
-        (str(folder / "logs"),), str(folder / "wh"), RecoveryOptions(), now_ms=NOW_MS
-    )
-    Build(spark, options).run()
+    build_few(spark, str(folder / "logs"), str(folder / "wh"), now_ms=NOW_MS)
     inventory = _take(spark, folder / "wh")
     yield folder, inventory
     inventory.segments.unpersist()

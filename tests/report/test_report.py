@@ -5,20 +5,21 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.types import StructField
 
 from ci import skip_but_in_ci
+from filled_tables import fill
 from kafka_segments.report.copies import CopyFacts
 from kafka_segments.report.crash import Crash, crashes_of
 from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.report import print_report, render_report
 from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import (
     INTERNAL_RECORDS,
     LOG_DIRS,
@@ -29,7 +30,6 @@ from kafka_segments.tables.catalog import (
     RETENTION_DECISIONS,
     RUNS,
     SEGMENTS,
-    Table,
 )
 from kafka_segments.tables.delta import Warehouse
 
@@ -58,7 +58,7 @@ def _segment(topic: str, base_offset: int, **given: Any) -> dict[str, Any]:
         "largest_timestamp_source": "record",
         "index_entries": 1,
         "time_index_entries": 0,
-        "scanned_at": datetime.fromtimestamp(NOW_MS / 1000),
+        "scanned_at": datetime.fromtimestamp(NOW_MS / 1000, UTC),
         **given,
     }
 
@@ -79,7 +79,7 @@ SEGMENT_ROWS = [
         index_entries=None,
     ),
     _segment("tiny", 0, size_bytes=1),
-    _segment("tiny", 9, vanished_at=datetime.fromtimestamp(NOW_MS / 1000 - 43_200)),
+    _segment("tiny", 9, vanished_at=datetime.fromtimestamp(NOW_MS / 1000 - 43_200, UTC)),
 ]
 
 
@@ -94,32 +94,19 @@ def _decision(
         "frees_disk_at_ms": goes,
         "blocked_by_base_offset": blocked_by,
         "run_id": "last",
-        "decided_at": datetime.fromtimestamp(NOW_MS / 1000),
+        "decided_at": datetime.fromtimestamp(NOW_MS / 1000, UTC),
     }
 
 
+YEARS_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 DECISIONS = [
-    {**_decision(MANY[0], expires=0, goes=0), "run_id": "old", "decided_at": datetime(2020, 1, 1)},
+    {**_decision(MANY[0], expires=0, goes=0), "run_id": "old", "decided_at": YEARS_AGO},
     _decision(MANY[0], expires=NOW_MS - 1, goes=NOW_MS),
     _decision(MANY[1], expires=NOW_MS + 2 * DAY_MS, goes=NOW_MS + 2 * DAY_MS),
     _decision(MANY[2], expires=NOW_MS - 1, goes=NOW_MS + 2 * DAY_MS, blocked_by=1),
     _decision(MANY[8], expires=NOW_MS + 3 * DAY_MS, goes=NOW_MS + 3 * DAY_MS),
     _decision(SEGMENT_ROWS[-1], expires=NOW_MS - 1, goes=NOW_MS, blocked_by=0),  # it has vanished
 ]
-
-
-def _fill(spark: SparkSession, warehouse: Warehouse, table: Table, rows: list[Any]) -> None:
-    """Append rows; columns that are not given are null, or empty where they must not be."""
-    empty = {"string": "", "integer": 0, "long": 0, "boolean": False, "timestamp": datetime.min}
-    empty |= {"array": []}
-    fields = table.schema
-
-    def value(row: dict[str, Any], field: StructField) -> Any:
-        return row.get(field.name, None if field.nullable else empty[field.dataType.typeName()])
-
-    whole = [tuple(value(row, field) for field in fields) for row in rows]
-    warehouse.create(table)
-    warehouse.append(table, spark.createDataFrame(whole, fields))
 
 
 def _partition(
@@ -167,15 +154,21 @@ COORDINATOR = {"topic": "__transaction_state", "file": "0.log", "offset": 0}
 def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     root = str(tmp_path_factory.mktemp("report") / "wh")
     warehouse = Warehouse(spark, root)
-    _fill(spark, warehouse, SEGMENTS, SEGMENT_ROWS)
-    _fill(spark, warehouse, RETENTION_DECISIONS, DECISIONS)
-    warehouse.create(RUNS)
-    _fill(spark, warehouse, LOG_DIRS, [{"log_dir": EVIL, "was_clean_shutdown": True}])
-    _fill(spark, warehouse, LOGS, NOTED)
+    fill(warehouse, SEGMENTS, SEGMENT_ROWS)
+    fill(warehouse, RETENTION_DECISIONS, DECISIONS)
+    fill(warehouse, RUNS, [])
+    fill(warehouse, LOG_DIRS, [{"log_dir": EVIL, "was_clean_shutdown": True}])
+    fill(warehouse, LOGS, NOTED)
     for table, rows in METADATA.items():
-        _fill(spark, warehouse, table, rows)
-    _fill(spark, warehouse, INTERNAL_RECORDS, [COORDINATOR])
-    return run_report(spark, ReportOptions(root, NOW_MS, LIMITS))
+        fill(warehouse, table, rows)
+    fill(warehouse, INTERNAL_RECORDS, [COORDINATOR])
+    with few_rows(spark):
+        return run_report(spark, ReportOptions(root, NOW_MS, LIMITS))
+
+
+@pytest.mark.slow
+def test_of_many_rows_the_figures_are_the_same(spark: SparkSession, data: ReportData) -> None:
+    assert run_report(spark, ReportOptions(data.warehouse, NOW_MS, LIMITS)) == data
 
 
 def test_totals_count_what_is_there(data: ReportData) -> None:
@@ -249,11 +242,12 @@ def test_the_forecast_follows_the_last_decisions(data: ReportData) -> None:
     assert (disk.times[0], disk.times[-1]) == (NOW_MS, NOW_MS + 90 * DAY_MS)
 
 
+@pytest.mark.usefixtures("few")
 def test_a_warehouse_without_segments_or_decisions_gives_a_page(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for table in (SEGMENTS, RUNS):
-        Warehouse(spark, str(tmp_path)).create(table)
+        fill(Warehouse(spark, str(tmp_path)), table, [])
 
     empty = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
 
@@ -262,6 +256,7 @@ def test_a_warehouse_without_segments_or_decisions_gives_a_page(
     assert "run <code>kafka-segments retention</code>" in render_report(empty)
 
 
+@pytest.mark.usefixtures("few")
 def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, data: ReportData) -> None:
     later = run_report(
         spark, ReportOptions(data.warehouse, NOW_MS + 2 * DAY_MS + DAY_MS // 2, LIMITS)

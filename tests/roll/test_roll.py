@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
-from kafka_segments.rows.datasource import register
+from kafka_segments.spark.few_rows import few_rows
+from kafka_segments.tables.catalog import ROLL_DECISIONS
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
+from plain_decoder import positions
 from ready_builds import ReadyBuild
 
 pytestmark = pytest.mark.spark
 
 NOW_MS = 1_800_000_000_000
-KEYS = ("topic", "partition")
 
 
 def _run(*arguments: object) -> tuple[int, list[dict[str, Any]]]:
@@ -46,7 +49,8 @@ def test_active_segments_are_decided_and_kept_as_a_table(
     assert status == 0
     assert len(rows) == len(folders)
     assert {row["rule"] for row in rows} <= {"segment_ms", None}
-    table = spark.read.format("delta").load(str(warehouse / "roll_decisions"))
+    with few_rows(spark):
+        table = Warehouse(spark, str(warehouse)).read(ROLL_DECISIONS)
     assert table.count() == len(rows)
     assertSchemaEqual(table.schema, schema("roll_decisions.v2"), ignoreNullable=True)
     result = CliRunner().invoke(cli, ["roll", "--warehouse", str(warehouse), "--dry-run"])
@@ -66,24 +70,30 @@ def test_what_if_holds_against_the_batches_themselves(
     grid = "segment.bytes=20000,200000,1073741824"
     _, rows = _run("roll", "--warehouse", warehouse, "--conf", conf, "--what-if", grid)
 
-    register(spark)
-    read = spark.read.format("kafka_segments").load(str(logs)).where("error IS NULL")
-    batches = read.orderBy(*KEYS, "segment_base_offset", "position").collect()
     assert len(rows) == 3 * len({(row["topic"], row["partition"]) for row in rows})
     for row in rows:
         limit = int(row["setting"].split()[0].partition("=")[2])
         limit_ms = int(row["setting"].split()[1].partition("=")[2])
         assert limit_ms == (1 if row["topic"] == "lat-none" else 604_800_000)
         cuts, size, first = 1, 0, -1
-        for batch in batches:
-            if (batch["topic"], batch["partition"]) != (row["topic"], row["partition"]):
-                continue
-            is_late = first >= 0 and batch["max_timestamp_ms"] - first > limit_ms
-            if size and (size > limit - batch["size_bytes"] or is_late):
+        for batch_size, max_timestamp_ms in _batches(logs / f"{row['topic']}-{row['partition']}"):
+            is_late = first >= 0 and max_timestamp_ms - first > limit_ms
+            if size and (size > limit - batch_size or is_late):
                 cuts, size = cuts + 1, 0
-            first = first if size else batch["max_timestamp_ms"]
-            size += batch["size_bytes"]
+            first = first if size else max_timestamp_ms
+            size += batch_size
         assert row["segments_least"] <= cuts <= row["segments_most"], (row, cuts)
+
+
+def _batches(folder: Path) -> list[tuple[int, int]]:
+    """Give size and largest timestamp of each batch, all of which are v2."""
+    found = []
+    for log in sorted(folder.glob("*.log")):
+        data = log.read_bytes()
+        for begin, end in positions(data):
+            (max_timestamp_ms,) = struct.unpack_from(">q", data, begin + 35)
+            found.append((end - begin, max_timestamp_ms))
+    return found
 
 
 def test_full_indexes_are_those_of_the_broker_whatever_interval_a_build_had(

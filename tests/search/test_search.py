@@ -15,15 +15,14 @@ from click.testing import CliRunner
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import search_names, search_times
 from kafka_segments.wire.moments import NAMED
 from plain_decoder import PlainRecord, plain_records
 from ready_builds import ReadyBuild
+from rows_of import rows_of
+from stored_builds import build_few
 from strategies import v2_batch
 
 NOW_MS = 1_800_000_000_000
@@ -36,8 +35,7 @@ SPLIT = "v2-offset-overflow"  # Kafka's loader splits its segment in two
 def build(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     def run(source: Path) -> str:
         warehouse = str(tmp_path_factory.mktemp("warehouse"))
-        options = BuildOptions((str(source),), warehouse, RecoveryOptions(), NOW_MS)
-        Build(spark, options).run()
+        build_few(spark, str(source), warehouse)
         return warehouse
 
     return run
@@ -83,10 +81,8 @@ def _ask(
     spark: SparkSession, warehouse: str, asked: Iterable[tuple[str, int]], name: Column
 ) -> list[Row]:
     """Ask each log, named by an expression, what is asked of it."""
-    rows = spark.createDataFrame(
-        [(log, str(target), target) for log, target in asked],
-        "name string, question string, target_ms long",
-    )
+    values = [(log, str(target), target) for log, target in asked]
+    rows = rows_of(spark, values, "name string, question string, target_ms long")
     with ExitStack() as caches:
         tables = LogTables(spark, warehouse, LogChoice(), caches)
         logs = tables.logs.withColumn("name", name)
@@ -98,6 +94,7 @@ def _ask(
         return times.unionByName(names).collect()
 
 
+@pytest.mark.usefixtures("few")
 def test_answers_are_those_of_a_real_broker(
     spark: SparkSession, broker: Path, broker_warehouse: str
 ) -> None:
@@ -118,6 +115,7 @@ def test_answers_are_those_of_a_real_broker(
     assert {(row["difference"], row["problem"]) for row in rows} == {(None, None)}
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(
     spark: SparkSession, synthetic: Path, cases: Path, build: Callable[[Path], str]
 ) -> None:
@@ -205,6 +203,7 @@ def _first_record(records: list[tuple[int, int]], log_start: int, target: int) -
     return fits[0] if fits else None
 
 
+@pytest.mark.usefixtures("few")
 def test_both_answers_are_those_of_a_plain_loop_wherever_the_log_starts(
     spark: SparkSession, tmp_path: Path, build: Callable[[Path], str]
 ) -> None:

@@ -2,9 +2,11 @@
 
 import errno
 import fcntl
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,15 +28,12 @@ from kafka_segments.storage.set_aside import (
 LIB = Path(__file__).resolve().parents[2] / "lib"
 BASES = (0, 10)
 SUFFIXES = ("log", "index")
-# Ends the process at its n-th change of the file system; renames between folders fail as
-# between file systems where asked.
+# Each line forks a process that ends at its n-th change of the file system; renames between folders
+# fail as between file systems where asked.
 KILLED = """
-import errno, os, sys
+import errno, json, os, sys
 from pathlib import Path
 from kafka_segments.storage import set_aside as module
-
-action, folder, aside, step, across = sys.argv[1:]
-steps = int(step)
 
 def counted(function):
     def call(*arguments, **options):
@@ -42,24 +41,51 @@ def counted(function):
         if steps == 0:
             os._exit(9)
         steps -= 1
-        if function is replace and across == "1":
+        if function is replace and across:
             if os.path.dirname(arguments[0]) != os.path.dirname(arguments[1]):
                 raise OSError(errno.EXDEV, "another file system")
         return function(*arguments, **options)
     return call
 
 replace = os.replace
-for name in ("replace", "fsync", "unlink", "rmdir", "utime", "chown", "mkdir"):
-    setattr(os, name, counted(getattr(os, name)))
-folder, aside = Path(folder), Path(aside)
-if action == "apply":
-    files = module.files_of_segments(folder, (0, 10))
-    if (aside / module.MANIFEST).exists():
-        files = [file for file, _ in module.read_manifest(aside)]
-    module.set_aside(folder, aside, files)
-else:
-    module.bring_back(folder, aside)
+for line in sys.stdin:
+    action, folder, aside, steps, across = json.loads(line)
+    child = os.fork()
+    if child:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    for name in ("replace", "fsync", "unlink", "rmdir", "utime", "chown", "mkdir"):
+        setattr(os, name, counted(getattr(os, name)))
+    folder, aside = Path(folder), Path(aside)
+    if action == "apply":
+        files = module.files_of_segments(folder, (0, 10))
+        if (aside / module.MANIFEST).exists():
+            files = [file for file, _ in module.read_manifest(aside)]
+        module.set_aside(folder, aside, files)
+    else:
+        module.bring_back(folder, aside)
+    os._exit(0)
 """
+Run = Callable[..., bool]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Run until the process is killed at a step; tell whether it came to its end."""
+    command = [sys.executable, "-S", "-c", KILLED]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env={"PYTHONPATH": str(LIB)}, **pipes) as killed:
+
+        def call(action: str, folder: Path, aside: Path, *, step: int, across: bool) -> bool:
+            assert killed.stdin is not None
+            assert killed.stdout is not None
+            asked = json.dumps([action, str(folder), str(aside), step, across])
+            print(asked, file=killed.stdin, flush=True)
+            status = int(killed.stdout.readline())
+            assert status in (0, 9)
+            return status == 0
+
+        yield call
 
 
 @pytest.fixture
@@ -79,29 +105,6 @@ def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
 
 
-def _run(action: str, folder: Path, aside: Path, *, step: int, across: bool) -> bool:
-    """Run until the process is killed at a step; tell whether it came to its end."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-S",
-            "-c",
-            KILLED,
-            action,
-            folder,
-            aside,
-            str(step),
-            "1" if across else "0",
-        ],
-        env={"PYTHONPATH": str(LIB)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (0, 9), done.stderr
-    return done.returncode == 0
-
-
 def _is_without_hole(folder: Path) -> bool:
     """Tell whether the logs left are the youngest ones, and no index is without its log."""
     logs = sorted(int(file.stem) for file in folder.glob("*.log"))
@@ -111,19 +114,19 @@ def _is_without_hole(folder: Path) -> bool:
 
 @pytest.mark.parametrize("across", [False, True], ids=["one file system", "two file systems"])
 def test_a_kill_at_any_step_leaves_a_log_without_a_hole_and_all_can_be_brought_back(
-    folder: Path, tmp_path: Path, *, across: bool
+    folder: Path, run: Run, tmp_path: Path, *, across: bool
 ) -> None:
     before, aside = _state(folder), tmp_path / "aside" / "t-0"
     step, ended = 0, False
     while not ended:
-        ended = _run("apply", folder, aside, step=step, across=across)
+        ended = run("apply", folder, aside, step=step, across=across)
         assert _is_without_hole(folder)
         if step % 2 and aside.exists():
             bring_back(folder, aside)
             assert _state(folder) == before
         set_aside(folder, aside, _planned(folder, aside))
         assert sorted(file.name for file in folder.glob("*.log")) == [f"{20:020d}.log"]
-        ended &= _run("rollback", folder, aside, step=step, across=across)
+        ended &= run("rollback", folder, aside, step=step, across=across)
         assert _is_without_hole(folder)
         if aside.exists():
             bring_back(folder, aside)

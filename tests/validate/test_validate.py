@@ -1,17 +1,20 @@
 """Every expectation, broken by one cluster's data and by no other's."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from markupsafe import escape
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from kafka_segments.spark.few_rows import few_rows
+from kafka_segments.spark.local_rows import arrow_schema
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
@@ -25,7 +28,7 @@ from kafka_segments.validate.decide.measure_segments import measure_segments
 from kafka_segments.validate.decide.suites import SUITES
 from kafka_segments.validate.page import render_validation
 from kafka_segments.validate.report import row_text
-from kafka_segments.validate.results import CheckCounts
+from kafka_segments.validate.results import CheckCounts, CheckResult
 from kafka_segments.validate.run import Validation, run_validation
 
 NOW_MS = 1_800_000_000_000
@@ -450,15 +453,14 @@ def _break_more(case: str, rows: Rows) -> None:
             run.update(segments_found=3, segments_scanned=3)
 
 
-def _save(spark: SparkSession, root: Warehouse, name: str, rows: list[dict[str, Any]]) -> None:
+def _save(root: Warehouse, name: str, rows: list[dict[str, Any]]) -> None:
     """Write rows past the table's own constraints: they would refuse what is to be found."""
     fields = schema(f"{name}.v1")
-    values = [tuple(row.get(field.name) for field in fields) for row in rows]
     nullable = fields.fromJson(
         json.loads(fields.json().replace('"nullable":false', '"nullable":true'))
     )
-    frame = spark.createDataFrame(values, nullable).coalesce(1)
-    frame.write.format("delta").save(root.uri(Table(name, 1, ())))
+    values = pa.Table.from_pylist(rows, schema=arrow_schema(nullable))
+    write_deltalake(root.uri(Table(name, 1, ())), values)
 
 
 @pytest.fixture(scope="module")
@@ -467,14 +469,20 @@ def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Wareh
     root = Warehouse(spark, str(tmp_path_factory.mktemp("validate")))
     clusters = [_sound("sound"), *map(_broken, CASES)]
     for name in clusters[0]:
-        _save(spark, root, name, [row for cluster in clusters for row in cluster[name]])
+        _save(root, name, [row for cluster in clusters for row in cluster[name]])
     return root
 
 
 @pytest.fixture(scope="module")
-def validation(spark: SparkSession, root: Warehouse) -> Iterator[Validation]:
+def validation(root: Warehouse) -> Validation:
     """One run over all of them."""
-    yield run_validation(spark, warehouse=root.root, now_ms=NOW_MS)
+    return _validate(root)
+
+
+def _validate(root: Warehouse) -> Validation:
+    """Validate as the command does."""
+    with few_rows(root.spark):
+        return run_validation(root.spark, warehouse=root.root, now_ms=NOW_MS)
 
 
 def _clusters(validation: Validation, case: str) -> set[str]:
@@ -520,8 +528,9 @@ def test_segments_that_fail_a_fatal_expectation_are_not_published(
         and result.table in ("segments", "offset_index", "time_index")
     }
 
-    set_aside = root.read(tables.QUARANTINED_SEGMENTS).collect()
-    published = root.read_published(tables.SEGMENTS).groupBy("cluster").count().collect()
+    with few_rows(root.spark):
+        set_aside = root.read(tables.QUARANTINED_SEGMENTS).collect()
+        published = root.read_published(tables.SEGMENTS).groupBy("cluster").count().collect()
 
     assert {name for row in set_aside for name in row["expectations"]} == fatal
     assert {row["cluster"] for row in set_aside} == fatal
@@ -533,7 +542,8 @@ def test_segments_that_fail_a_fatal_expectation_are_not_published(
 def test_results_are_a_table_and_pages_that_name_the_failing_rows(
     validation: Validation, root: Warehouse
 ) -> None:
-    kept = root.read(tables.VALIDATION_RESULTS).where("NOT is_success").collect()
+    with few_rows(root.spark):
+        kept = root.read(tables.VALIDATION_RESULTS).where("NOT is_success").collect()
     assert validation.docs_folder is not None
     index = Path(validation.docs_folder) / "index.html"
     pages = [path.read_text("utf-8") for path in index.parent.rglob("validations/**/*.html")]
@@ -555,7 +565,19 @@ def test_a_page_that_needs_no_network_names_every_failing_row(validation: Valida
         assert all(str(escape(row_text(example))) in page for example in result.examples)
 
 
-def test_a_validation_is_few_queries_and_writes_the_same_segments_no_second_time(
+def test_a_second_validation_writes_the_same_segments_no_second_time(
+    validation: Validation, root: Warehouse
+) -> None:
+    version = root.version(tables.QUARANTINED_SEGMENTS)
+
+    again = _validate(root)
+
+    assert again.quarantined == validation.quarantined
+    assert root.version(tables.QUARANTINED_SEGMENTS) == version
+
+
+@pytest.mark.slow
+def test_a_validation_of_many_rows_is_few_queries_and_says_the_same(
     spark: SparkSession, validation: Validation, root: Warehouse
 ) -> None:
     queries = spark._jsparkSession.sharedState().statusStore()
@@ -564,8 +586,13 @@ def test_a_validation_is_few_queries_and_writes_the_same_segments_no_second_time
     again = run_validation(spark, warehouse=root.root, now_ms=NOW_MS)
 
     assert queries.executionsCount() - before < MOST_QUERIES
+    assert list(map(_counted, again.results)) == list(map(_counted, validation.results))
     assert again.quarantined == validation.quarantined
     assert root.version(tables.QUARANTINED_SEGMENTS) == version
+
+
+def _counted(result: CheckResult) -> tuple[object, ...]:
+    return result.table, result.check, result.checked_rows, result.failed_rows
 
 
 def test_a_table_without_rows_fails_no_expectation(spark: SparkSession) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
@@ -13,8 +13,8 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.delta import Warehouse
 from object_store import ObjectStore
+from stored_builds import rows_few
 from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
 
 NOW_MS = 1_800_000_000_000
@@ -41,10 +41,6 @@ def _build(spark: SparkSession, source: str, warehouse: Path, *, in_place: bool 
         in_place=in_place,
     )
     return Build(spark, options)
-
-
-def _read(spark: SparkSession, warehouse: Path, table: tables.Table) -> DataFrame:
-    return Warehouse(spark, str(warehouse)).read(table)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -76,14 +72,16 @@ def test_a_build_gives_the_brokers_index_files_and_rows(
         for partition, log in LOGS.items()
         for name, data in _files(broker / "rebuilt" / log).items()
     }
-    for row in _read(spark, warehouse, tables.SEGMENTS).collect():
+    for row in rows_few(spark, str(warehouse), tables.SEGMENTS):
         log = broker / "logs" / LOGS[row["partition"]] / f"{row['base_offset']:020d}.log"
         assert (row["size_bytes"], row["valid_bytes"]) == (log.stat().st_size,) * 2
         assert (row["topic"], row["log_dir"]) == ("events", f"{source}/{TOPIC}")
         assert not row["is_active"]
-    logs = _read(spark, warehouse, tables.LOGS).select("topic", "partition", "topic_id")
-    assert sorted(map(tuple, logs.collect())) == [("events", p, TOPIC_ID) for p in (0, 7)]
-    told = _read(spark, warehouse, tables.UNRECOGNIZED_FILES).select("path").collect()
+    logs = rows_few(spark, str(warehouse), tables.LOGS)
+    assert sorted((row["topic"], row["partition"], row["topic_id"]) for row in logs) == [
+        ("events", partition, TOPIC_ID) for partition in (0, 7)
+    ]
+    told = rows_few(spark, str(warehouse), tables.UNRECOGNIZED_FILES)
     assert sorted(row["path"].rpartition("/")[2] for row in told) == sorted(
         [copy.name, lone.name, f"{lone.stem}.indexes"]
     )
@@ -131,7 +129,7 @@ def test_an_audit_names_gaps_and_overlaps_between_segments(
         ),
         (f"7/{10:020d}.log", "gap", "no whole segment holds offsets 10 to 1164"),
     ]
-    assert _read(spark, tmp_path / "wh", tables.INDEX_AUDITS).count() == len(rows)
+    assert len(rows_few(spark, str(tmp_path / "wh"), tables.INDEX_AUDITS)) == len(rows)
 
 
 def test_a_migration_refuses_objects(spark: SparkSession, tmp_path: Path) -> None:
