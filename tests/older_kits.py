@@ -31,6 +31,7 @@ _PROPERTIES = {
     "log.segment.bytes": 1 << 20,
     "offsets.topic.num.partitions": 1,
     "log.cleaner.enable": "false",
+    "remote.log.storage.system.enable": "false",
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cluster_disks import (
     assert_equal_image,
@@ -15,18 +16,27 @@ from cluster_disks import (
     kafka_images,
     metadata_rows,
 )
-from internal_rows import rows_of_file, rows_of_log
+from internal_rows import internal_frame, rows_of_file, rows_of_log
 from kafka_referee import Referee
+from kafka_segments.broker_rules.group_records import group_record_rules
+from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.generated.layout import ZERO_UUID
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
+from kafka_segments.internals.decide_groups import FAILS, LOADS, SKIPS, decide_groups
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 
-RELEASES = ("2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1")
+RELEASES = ("2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1", "3.9.1")
+CLASSIC = RELEASES[:5]  # the coordinator
 WITH_KRAFT = RELEASES[1:]
 # Kafka 4.3 makes an image of metadata.version 3.3-IV3 and later.
-WITH_IMAGE = RELEASES[2:]
+WITH_IMAGE = RELEASES[2:5]
 NEWEST = "3.9.1"  # with the new coordinator, tiered storage and converters for all records
+CASES = ("of 3.7", "of 4.1", "a commit of version 4", "a value cut off", "nothing")
+LOADING = (
+    (("2.8.2", "3.0.2", "3.3.2", "3.4.0"), (FAILS, FAILS, FAILS, FAILS, LOADS)),
+    (("3.4.1",), (SKIPS, SKIPS, LOADS, FAILS, LOADS)),
+)
 RENAMED_SINCE_3_0 = ('"producerIdsEnd"', '"nextProducerId"')
 ABSENT = (None, -1, 0, "", [], ZERO_UUID)
 IMAGES = 10
@@ -184,3 +194,55 @@ def test_transactions_are_those_that_admin_described(older: Path, release: str) 
 
     assert comparable(ours) == comparable(described)
     assert "Ongoing" in {row["state"] for row in ours}
+
+
+def test_groups_states_and_members_are_those_that_admin_described(
+    spark: SparkSession, older: Path
+) -> None:
+    rows = [
+        row
+        for number, release in enumerate(CLASSIC)
+        for row in rows_of_log(older / release / "logs" / f"{OFFSETS_TOPIC}-0", broker_id=number)
+    ]
+
+    groups = internal_frame(spark, rows).transform(decide_groups(group_record_rules((4, 3))))
+
+    ours = defaultdict(list)
+    for row in groups.where("group_type IS NOT NULL").collect():
+        found = {"group": row["group_id"], "state": row["group_state"], "members": row["members"]}
+        ours[CLASSIC[row["broker_id"]]].append(found)
+    for release in CLASSIC:
+        answers = json.loads((older / release / "answers.json").read_text())
+        assert comparable(ours[release]) == comparable(answers["groups"]), release
+        assert "Stable" in {row["state"] for row in ours[release]}
+
+
+@pytest.mark.parametrize(("releases", "loads"), LOADING)
+def test_a_partition_loads_if_a_broker_of_the_release_served_its_commits(
+    spark: SparkSession, older: Path, releases: tuple[str, ...], loads: tuple[str, ...]
+) -> None:
+    rows = [
+        row
+        for number, release in enumerate(releases)
+        for log in (older / release / "spoiled").iterdir()
+        for row in rows_of_log(log, broker_id=number)
+    ]
+    rules = group_record_rules(parse_version(releases[-1]))
+
+    found = internal_frame(spark, rows).transform(decide_groups(rules))
+
+    ours = {
+        (releases[row["broker_id"]], row["partition"]): row["load"]
+        for row in found.where("group_id IS NULL").collect()
+    }
+    for release in releases:
+        told = json.loads((older / release / "served.json").read_text())
+        assert tuple(ours[release, number] for number in range(len(CASES))) == loads
+        served = [["t-0=" in answer for answer in answers] for answers in told["served"]]
+        assert served == [[load != FAILS] * 2 for load in loads]
+        errors = [line for line in told["logged"] if re.search("rror loading|ailed to load", line)]
+        failed = [
+            any(re.search(rf"{OFFSETS_TOPIC}-{number}\b", line) for line in errors)
+            for number in range(len(CASES))
+        ]
+        assert failed == [load == FAILS for load in loads]

@@ -94,9 +94,6 @@ public final class OlderLife {
             transact("t-" + number % 3, draw.nextBoolean());
         }
         read("classic", "passing-by", true);
-        if (abilities.contains("consumer")) {
-            read("consumer", "passing-by", true);
-        }
         commit("by-hand", 1 + draw.nextInt(4));
         commit("forgotten", 2);
         admin.deleteConsumerGroups(List.of("forgotten")).all().get();
@@ -120,7 +117,7 @@ public final class OlderLife {
             .all().get();
         begin("left-open", 900_000);
         read("classic", "staying", false);
-        if (abilities.contains("consumer")) {
+        if (abilities.contains("consumer")) { // 3.9 does not load such a group from a cleaned log
             read("consumer", "staying", false);
         }
         Thread.sleep(2_000);
