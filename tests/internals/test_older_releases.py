@@ -27,15 +27,15 @@ from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 
 RELEASES = ("2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1", "3.9.1")
-CLASSIC = RELEASES[:5]  # the coordinator
 WITH_KRAFT = RELEASES[1:]
 # Kafka 4.3 makes an image of metadata.version 3.3-IV3 and later.
-WITH_IMAGE = RELEASES[2:5]
+WITH_IMAGE = RELEASES[2:]
 NEWEST = "3.9.1"  # with the new coordinator, tiered storage and converters for all records
 CASES = ("of 3.7", "of 4.1", "a commit of version 4", "a value cut off", "nothing")
 LOADING = (
     (("2.8.2", "3.0.2", "3.3.2", "3.4.0"), (FAILS, FAILS, FAILS, FAILS, LOADS)),
     (("3.4.1",), (SKIPS, SKIPS, LOADS, FAILS, LOADS)),
+    ((NEWEST,), (LOADS, SKIPS, LOADS, FAILS, LOADS)),
 )
 RENAMED_SINCE_3_0 = ('"producerIdsEnd"', '"nextProducerId"')
 ABSENT = (None, -1, 0, "", [], ZERO_UUID)
@@ -201,7 +201,7 @@ def test_groups_states_and_members_are_those_that_admin_described(
 ) -> None:
     rows = [
         row
-        for number, release in enumerate(CLASSIC)
+        for number, release in enumerate(RELEASES)
         for row in rows_of_log(older / release / "logs" / f"{OFFSETS_TOPIC}-0", broker_id=number)
     ]
 
@@ -210,8 +210,8 @@ def test_groups_states_and_members_are_those_that_admin_described(
     ours = defaultdict(list)
     for row in groups.where("group_type IS NOT NULL").collect():
         found = {"group": row["group_id"], "state": row["group_state"], "members": row["members"]}
-        ours[CLASSIC[row["broker_id"]]].append(found)
-    for release in CLASSIC:
+        ours[RELEASES[row["broker_id"]]].append(found)
+    for release in RELEASES:
         answers = json.loads((older / release / "answers.json").read_text())
         assert comparable(ours[release]) == comparable(answers["groups"]), release
         assert "Stable" in {row["state"] for row in ours[release]}
@@ -227,7 +227,8 @@ def test_a_partition_loads_if_a_broker_of_the_release_served_its_commits(
         for log in (older / release / "spoiled").iterdir()
         for row in rows_of_log(log, broker_id=number)
     ]
-    rules = group_record_rules(parse_version(releases[-1]))
+    is_new = NEWEST in releases
+    rules = group_record_rules(parse_version(releases[-1]), is_new_coordinator=is_new)
 
     found = internal_frame(spark, rows).transform(decide_groups(rules))
 
