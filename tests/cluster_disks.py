@@ -17,6 +17,8 @@ from kafka_segments.internals.metadata_history import HistoryRow, MetadataHistor
 from kafka_segments.wire.names import METADATA_TOPIC
 from plain_decoder import PlainRecord, plain_records
 
+NAMES = ("topics", "partitions", "configs", "brokers", "features", "entries")
+_HELD = ("cluster", "from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 _ATTRIBUTES_AT, _CONTROL = 21, 0x20
 
 
@@ -97,3 +99,29 @@ def producers_of(folder: Path) -> ProducerState:
 
         state.apply(recoverer.producers(read_into, size_bytes=len(data)))
     return state
+
+
+def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Write rows in one form: without the times at which they held, lists of structs sorted."""
+    texts = []
+    for row in rows:
+        kept = {name: value for name, value in row.items() if name not in _HELD}
+        if "kind" in kept and isinstance(kept["value"], str):
+            kept["value"] = json.loads(kept["value"])
+        for name in {"features", "endpoints"} & kept.keys():
+            kept[name] = sorted(kept[name], key=lambda one: one["name"])
+        texts.append(json.dumps(kept, sort_keys=True))
+    return sorted(texts)
+
+
+def assert_equal_image(rows: Iterable[HistoryRow], image: dict[str, Any]) -> None:
+    """Compare what held at an image's offset with the image, table by table."""
+    offset = image["offset"]
+    held = [
+        row
+        for row in rows
+        if row.since.offset <= offset and (row.until is None or offset < row.until.offset)
+    ]
+    for name in NAMES:
+        ours = [row.values for row in held if row.table == f"metadata_{name}"]
+        assert comparable(ours) == comparable(image[name]), (name, offset)

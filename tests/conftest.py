@@ -169,6 +169,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What brokers of older releases wrote; see older_lives.py."""
+    return _unpacked("older", tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session")
 def s3_socket() -> Iterator[socket.socket]:
     """Where tests' S3 server listens, known before Spark's processes inherit the environment."""
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -14,8 +15,16 @@ from kafka_clients import WAIT_SECONDS, create, producer
 from killed_broker import KilledBroker
 
 START_MS = 1_790_000_000_000
+MEGABYTES = {"long": 26, "torn": 5, "zeros": 5, "flipped": 5, "bare": 5}  # see ``damage``
 _RECOVERED = re.compile(r"Recovering unflushed segment (\d+)\. .* for (\S+?)-(\d+)\.")
 _TRANSACTIONS = 6
+
+
+class Reached(Protocol):
+    """A broker that clients reach, and that writes a log."""
+
+    bootstrap: str
+    log_file: Path
 
 
 def crash(folder: Path, megabytes: Mapping[str, int], **settings: object) -> Path:
@@ -31,7 +40,7 @@ def crash(folder: Path, megabytes: Mapping[str, int], **settings: object) -> Pat
     return broker.log_dir
 
 
-def load(broker: KafkaBroker, megabytes: Mapping[str, int]) -> None:
+def load(broker: Reached, megabytes: Mapping[str, int], *, start_ms: int = START_MS) -> None:
     """Send so much to each topic, and leave a transaction open in each."""
     there = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60).topics
     if new := dict.fromkeys(set(megabytes) - set(there), 1):
@@ -49,10 +58,10 @@ def load(broker: KafkaBroker, megabytes: Mapping[str, int]) -> None:
     for sender in senders:
         sender.init_transactions(WAIT_SECONDS)
     for turn in range(_TRANSACTIONS):
-        _send(plain, megabytes, turn, 2)
+        _send(plain, megabytes, turn, 2, start_ms)
         for number, sender in enumerate(senders):
             sender.begin_transaction()
-            _send(sender, megabytes, turn + number, 1)
+            _send(sender, megabytes, turn + number, 1, start_ms)
             if turn == _TRANSACTIONS - 1:
                 continue
             if (turn + number) % 3:
@@ -61,7 +70,9 @@ def load(broker: KafkaBroker, megabytes: Mapping[str, int]) -> None:
                 sender.abort_transaction(WAIT_SECONDS)
 
 
-def _send(sender: Producer, megabytes: Mapping[str, int], turn: int, share: int) -> None:
+def _send(
+    sender: Producer, megabytes: Mapping[str, int], turn: int, share: int, start_ms: int
+) -> None:
     """Send a part of what each topic is to have in 10 kB records, which do not compress."""
     for topic, size in megabytes.items():
         for number in range(size * share * 100 // (4 * _TRANSACTIONS) + 1):
@@ -71,10 +82,30 @@ def _send(sender: Producer, megabytes: Mapping[str, int], turn: int, share: int)
                 hashlib.shake_128(text).digest(10_000),
                 key=text,
                 partition=0,
-                timestamp=START_MS + 1000 * turn + number,
+                timestamp=start_ms + 1000 * turn + number,
             )
             sender.poll(0)
     assert sender.flush(WAIT_SECONDS) == 0
+
+
+def damage(log_dir: Path) -> None:
+    """Leave what crashes leave: a torn tail, a page of zeros, a flipped bit, no snapshots."""
+    torn = _logs(log_dir, "torn")[-1]
+    with torn.open("ab") as stream:
+        first = torn.read_bytes()[:5000]
+        stream.write((10**6).to_bytes(8, "big") + first[8:])
+    with _logs(log_dir, "zeros")[-1].open("ab") as stream:
+        stream.write(bytes(4096))
+    middle = _logs(log_dir, "flipped")[2]
+    data = bytearray(middle.read_bytes())
+    data[len(data) // 2] ^= 1
+    middle.write_bytes(data)
+    for snapshot in (log_dir / "bare-0").glob("*.snapshot"):
+        snapshot.unlink()
+
+
+def _logs(log_dir: Path, topic: str) -> list[Path]:
+    return sorted((log_dir / f"{topic}-0").glob("*.log"))
 
 
 @contextmanager
@@ -93,7 +124,7 @@ def recovered(broker: KafkaBroker) -> dict[str, list[int]]:
     return found
 
 
-def errors(broker: KafkaBroker) -> list[str]:
+def errors(broker: Reached) -> list[str]:
     """Return the lines of a broker's log that say that something went wrong, but slowness."""
     return [
         line
@@ -115,7 +146,7 @@ def answers(broker: KafkaBroker, topics: list[str]) -> dict[str, object]:
     return found
 
 
-def read_all(broker: KafkaBroker, topic: str, isolation: str) -> list[tuple[int, int, str]]:
+def read_all(broker: Reached, topic: str, isolation: str) -> list[tuple[int, int, str]]:
     """Read a topic's partition as far as the isolation level lets; gives a digest of each record.
 
     An empty list at the end of a partition is not taken for the end: the position tells.

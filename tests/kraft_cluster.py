@@ -147,6 +147,11 @@ class ClusterClient(MortalReferee):
         partitions: list[Answer] = self._ask("cluster_topics")["partitions"]
         return partitions
 
+    def producers(self) -> list[Answer]:
+        """Give what the leader of each partition knows of each producer."""
+        producers: list[Answer] = self._ask("cluster_producers")["producers"]
+        return producers
+
     def answers(self) -> Answer:
         """Give all that Admin answers about the cluster."""
         return self._ask("cluster_answers")

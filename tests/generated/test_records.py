@@ -134,7 +134,7 @@ def test_the_end_of_a_transaction_is_a_control_record_of_any_topic() -> None:
             " (at byte 48)",
         ),
         (METADATA_TOPIC, None, PARTITION + "00 00", "PartitionRecord is followed by 1 bytes"),
-        (METADATA_TOPIC, None, "00 03 00", "the frame's version is 0, 1 expected: the preview"),
+        (METADATA_TOPIC, None, "00 03 00", "the frame's version is 0, 1 expected"),
         (METADATA_TOPIC, None, "01 ffffffffff01", "the record's type has a varint of more"),
         (METADATA_TOPIC, None, None, "the record has neither key nor value"),
         (METADATA_TOPIC, "ffff 0002", "0000", "the key's version is -1, 0 or more expected"),

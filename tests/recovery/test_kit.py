@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
+from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogState
 from kafka_segments.recovery.kit_run import is_quicker_in_threads, make_kit, read_in_threads
@@ -119,6 +120,30 @@ def test_a_partition_is_no_log_directory(synthetic: Path, tmp_path: Path) -> Non
 
     with pytest.raises(UsageError, match=r"is no log directory: give the one in log\.dirs"):
         made_kit(tmp_path / "logs" / "t-0", tmp_path / "kit")
+
+
+def test_a_kit_drops_no_silent_producer_unless_it_is_told_after_how_long(
+    synthetic: Path, tmp_path: Path
+) -> None:
+    folder = crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+    last = int(_segments(folder)[-1].stem)
+    silent = ProducerState({7: ProducerEntry(0, NewestBatch(3, 5), NOW_MS - 2_000)})
+    (folder / f"{last:020d}.snapshot").write_bytes(encode_snapshot(silent))
+    (tmp_path / "logs" / RECOVERY_POINT).write_text(f"0\n1\nt 0 {last}\n")
+
+    def producers(kit: str, *options: str) -> set[int]:
+        """Give the producers in the last snapshot of a kit."""
+        made = ["kit", "--source", str(tmp_path / "logs"), "--out", str(tmp_path / kit)]
+        done = CliRunner().invoke(cli, ["recovery", *made, "--now-ms", str(NOW_MS), *options])
+        assert done.exit_code == 0, done.output
+        snapshot = max((tmp_path / kit / "0" / "t-0").glob("*.snapshot"))
+        return set(decode_snapshot(snapshot.read_bytes()).entries)
+
+    kept = producers("kept")
+    dropped = producers("dropped", "--set", "producer_id_expiration_ms=1000")
+
+    assert 7 in kept
+    assert dropped == kept - {7}
 
 
 def test_the_commands_show_the_cut_before_it_is_done(synthetic: Path, tmp_path: Path) -> None:

@@ -6,35 +6,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from crashed_broker import answers, crash, errors, read_all, recovered, started
+from crashed_broker import (
+    MEGABYTES,
+    answers,
+    crash,
+    damage,
+    errors,
+    read_all,
+    recovered,
+    started,
+)
 from kafka_broker import KafkaBroker
 from kafka_clients import WAIT_SECONDS, producer
 from kafka_segments.cli import cli
 from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
-MEGABYTES = {"long": 26, "torn": 5, "zeros": 5, "flipped": 5, "bare": 5}
 TOPICS = list(MEGABYTES)
-
-
-def _logs(folder: Path, topic: str) -> list[Path]:
-    return sorted((folder / f"{topic}-0").glob("*.log"))
-
-
-def _damage(log_dir: Path) -> None:
-    """Leave what crashes leave: a torn tail, a page of zeros, a flipped bit, no snapshots."""
-    torn = _logs(log_dir, "torn")[-1]
-    with torn.open("ab") as stream:
-        first = torn.read_bytes()[:5000]
-        stream.write((10**6).to_bytes(8, "big") + first[8:])
-    with _logs(log_dir, "zeros")[-1].open("ab") as stream:
-        stream.write(bytes(4096))
-    middle = _logs(log_dir, "flipped")[2]
-    data = bytearray(middle.read_bytes())
-    data[len(data) // 2] ^= 1
-    middle.write_bytes(data)
-    for snapshot in (log_dir / "bare-0").glob("*.snapshot"):
-        snapshot.unlink()
 
 
 def _run(*arguments: str | Path) -> tuple[int, str]:
@@ -45,7 +33,7 @@ def _run(*arguments: str | Path) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crashed")
-    _damage(crash(folder, MEGABYTES))
+    damage(crash(folder, MEGABYTES))
     return folder / "logs"
 
 

@@ -164,7 +164,7 @@ final class ClusterAnswers {
         return new ArrayList<>(rows.values());
     }
 
-    private List<Object> producers() throws Exception {
+    List<Object> producers() throws Exception {
         List<Object> rows = new ArrayList<>();
         for (TopicPartition partition : allPartitions()) {
             List<ProducerState> states = new ArrayList<>(admin.describeProducers(

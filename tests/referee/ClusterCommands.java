@@ -31,6 +31,8 @@ final class ClusterCommands {
             }
             case "cluster_client" -> clients.run(request.get("action").asText(), request);
             case "cluster_answers" -> new ClusterAnswers(admin).all();
+            case "cluster_producers" ->
+                Map.of("producers", new ClusterAnswers(admin).producers());
             case "cluster_topics" -> Map.of("partitions", new ClusterAnswers(admin).partitions());
             case "internal_records" -> InternalRecords.write(
                 request.get("topic").asText(), path(request, "log"), path(request, "target"));

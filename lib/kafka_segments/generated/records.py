@@ -164,8 +164,7 @@ def _read_frame(value: bytes) -> tuple[int, int, int]:
     """Return a record's type, its version and the place after the frame."""
     frame, at = _unsigned_int16(value, 0, "the frame's version")
     if frame != _FRAME_VERSION:
-        release = ": the preview of KRaft in 2.8 wrote it" if frame == 0 else ""
-        reason = f"is {frame}, {_FRAME_VERSION} expected{release}"
+        reason = f"is {frame}, {_FRAME_VERSION} expected"
         raise CorruptMessageError("the frame's version", reason, 0)
     type_id, at = _unsigned_int16(value, at, "the record's type")
     version, at = _unsigned_int16(value, at, "the record's version")

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kafka_segments.recovery.kit_run import KitOptions
     from kafka_segments.settings import Settings
 
+# A broker drops silent producers itself when it loads a kit's snapshots, by a setting of its own:
+# producer.id.expiration.ms, before 3.4 transactional.id.expiration.ms.
+_NEVER_MS = 2**63 - 1
 _KIT = click.argument("kit", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _apply_options = with_options(
     _KIT,
@@ -185,7 +188,9 @@ def _kit_options(out: str, settings: "Settings", moment: int, *, has_digests: bo
         segment_index_bytes=settings.segment_index_bytes,
         is_load=True,
     )
-    fold = FoldSettings(recovery, moment, settings.producer_id_expiration_ms)
+    is_given = "producer_id_expiration_ms" in settings.model_fields_set
+    expiration_ms = settings.producer_id_expiration_ms if is_given else _NEVER_MS
+    fold = FoldSettings(recovery, moment, expiration_ms)
     return KitOptions(out, fold, has_digests)
 
 
