@@ -13,8 +13,10 @@ from kafka_segments.cli import cli
 from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
-MEGABYTES = {"long": 26, "torn": 5, "zeros": 5, "flipped": 5, "bare": 5}
+MEGABYTES = {"long": 26, **dict.fromkeys(("torn", "zeros", "lost", "flipped", "hole", "bare"), 5)}
+REFUSED = {"flipped", "hole"}
 TOPICS = list(MEGABYTES)
+PAGE = 4096
 
 
 def _logs(folder: Path, topic: str) -> list[Path]:
@@ -22,19 +24,29 @@ def _logs(folder: Path, topic: str) -> list[Path]:
 
 
 def _damage(log_dir: Path) -> None:
-    """Leave what crashes leave: a torn tail, a page of zeros, a flipped bit, no snapshots."""
+    """Leave what crashes leave: a torn tail, pages of zeros, a flipped bit, no snapshots."""
     torn = _logs(log_dir, "torn")[-1]
     with torn.open("ab") as stream:
         first = torn.read_bytes()[:5000]
         stream.write((10**6).to_bytes(8, "big") + first[8:])
     with _logs(log_dir, "zeros")[-1].open("ab") as stream:
         stream.write(bytes(4096))
+    end = (last := _logs(log_dir, "lost")[-1]).stat().st_size
+    _lose(last, (end - 1) // PAGE * PAGE, end)
+    _lose(_logs(log_dir, "hole")[2], 100 * PAGE, 101 * PAGE)
     middle = _logs(log_dir, "flipped")[2]
     data = bytearray(middle.read_bytes())
     data[len(data) // 2] ^= 1
     middle.write_bytes(data)
     for snapshot in (log_dir / "bare-0").glob("*.snapshot"):
         snapshot.unlink()
+
+
+def _lose(log: Path, first: int, end: int) -> None:
+    """Leave zeros in place of bytes, as of a page that was not written."""
+    with log.open("r+b") as stream:
+        stream.seek(first)
+        stream.write(bytes(end - first))
 
 
 def _run(*arguments: str | Path) -> tuple[int, str]:
@@ -69,15 +81,15 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
         counts = [_produced(broker)]
         assert errors(broker) == []
     assert made[0] == applied[0] == 1, (made, applied)
-    assert "flipped-0: refused; segment" in made[1]
-    assert "with a torn tail to cut off: 2" in made[1]
-    assert refused[1].count("its .lock is held: stop its broker first") == 5
+    assert all(f"{topic}-0: refused; segment" in made[1] for topic in REFUSED)
+    assert "with a torn tail to cut off: 3" in made[1]
+    assert refused[1].count("its .lock is held: stop its broker first") == 6
     for name, answer in without.items():
         assert with_kit[name] == answer, name
     assert len(read_without["long"]) >= 20
     empty = {topic: [without_end] for topic, without_end in _ends(without).items()}
     assert read_with == read_without | {
-        topic: bases for topic, bases in empty.items() if topic != "flipped"
+        topic: bases for topic, bases in empty.items() if topic not in REFUSED
     } | {"__transaction_state": read_with["__transaction_state"]}
     assert forecast == {topic: len(bases) for topic, bases in read_with.items()}
 
