@@ -100,9 +100,9 @@ class Costs:
     file_us: float = 3.8
     replayed_batch_us: float = 1.0
     log_ms: float = 5.0
-    open_ms: float = 0.3
+    open_ms: float = 0.15
     segment_ms: Mapping[int, float] = field(default_factory=_assumed)
-    segment_cpu_ms: float = 1.2
+    segment_cpu_ms: float = 1.35
     hindrance: float = 0.18
     warm_up_ms: float = 650.0
     warm_up_span_ms: float = 500.0
