@@ -5,7 +5,9 @@
 For each seed a load is drawn and written, and the broker killed with SIGKILL meanwhile. For each
 number of threads a start on a copy is forecast with `--calibrate`, and then made. Prints a line
 each: seconds that the broker logs (`Loaded … logs in … ms`), seconds forecast, and how many cores
-other processes took meanwhile: a forecast is of a machine that does nothing else.
+other processes took meanwhile: a forecast is of a machine that does nothing else. On one that is
+busy the seconds that a recovery thread waited for a core, by the kernel's count, tell how long it
+would have taken. The last line tells how far the worst forecast is off.
 `--load-only` writes the loads, to measure them later when the machine is quiet.
 """
 
@@ -26,12 +28,14 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from kafka_clients import producer  # noqa: E402
 from kafka_segments.recovery.decide.forecasts import DirForecast  # noqa: E402
+from kafka_segments.recovery.report_forecast import said_of  # noqa: E402
 from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: E402
 from killed_broker import KilledBroker, start_copy  # noqa: E402
 
 _HOUR_MS = 3_600_000
 _TRANSACTIONS = 20
 _LOADED = re.compile(r"Loaded \d+ logs in (\d+)ms")
+_RECOVERY_THREADS = "log-recovery"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LONGEST_START_SECONDS = 300
 
@@ -49,10 +53,14 @@ class Load(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """How long a start took to load logs, and how many cores other processes had meanwhile."""
+    """How long a start took to load logs, and how many cores other processes had meanwhile.
+
+    ``waited``: seconds that each recovery thread waited for a core, in the mean.
+    """
 
     seconds: float
     others: float
+    waited: float
 
 
 def main() -> None:
@@ -63,6 +71,7 @@ def main() -> None:
     arguments.add_argument("--threads", type=int, nargs="+", default=[1, 4])
     arguments.add_argument("--load-only", action="store_true")
     given = arguments.parse_args()
+    off = []
     for seed in given.seeds:
         disk = given.folder / str(seed)
         if not (disk / "written").exists():
@@ -76,9 +85,13 @@ def main() -> None:
             print(
                 f"seed {seed}: {told}; {threads} threads: {timed.seconds:.2f} s, forecast"
                 f" {row.seconds:.2f} s, {row.seconds / timed.seconds:.2f} of it; others had"
-                f" {timed.others:.1f} cores",
+                f" {timed.others:.1f} cores, a thread waited {timed.waited:.2f} s for one:"
+                f" {row.seconds / (timed.seconds - timed.waited):.2f} of the rest",
                 flush=True,
             )
+            off.append(abs(row.seconds / timed.seconds - 1))
+    if off:
+        print(f"{len(off)} starts; the worst forecast is off by {max(off):.0%}")
 
 
 def draw(seed: int) -> Load:
@@ -156,13 +169,14 @@ def write(bootstrap: str, load: Load, chance: random.Random) -> None:
 
 
 def measure(log_dir: Path, copy: Path, threads: int) -> tuple[DirForecast, Timed]:
-    """Forecast a start on a copy, and make it."""
+    """Forecast a start on a copy, print the costs that it goes by, and make it."""
     shutil.rmtree(copy, ignore_errors=True)
     broker = start_copy(log_dir, copy, num_recovery_threads_per_data_dir=threads)
     os.sync()
     forecast = forecast_sources(
         ForecastOptions(threads=(threads,), sources=(str(broker.log_dir),), calibrates_in=copy)
     )
+    print(said_of(forecast.costs), end="")
     timed = timed_start(broker)
     shutil.rmtree(copy)
     return next(row for row in forecast.rows if not row.with_kit), timed
@@ -180,8 +194,10 @@ def timed_start(broker: KilledBroker) -> Timed:
 
     threading.Thread(target=start, daemon=True).start()
     began: tuple[float, float] | None = None
+    waited: dict[str, float] = {}
     end = time.monotonic() + _LONGEST_START_SECONDS
     while time.monotonic() < end:
+        waited |= waits(pid)
         text = broker.log_file.read_text() if broker.log_file.exists() else ""
         if began is None and "Recovering unflushed" in text:
             began = time.monotonic(), others_seconds(pid)
@@ -195,7 +211,17 @@ def timed_start(broker: KilledBroker) -> Timed:
     broker._process.kill()
     broker._process.wait()
     broker._process = None
-    return Timed(int(found[1]) / 1000, others)
+    return Timed(int(found[1]) / 1000, others, sum(waited.values()) / max(len(waited), 1))
+
+
+def waits(pid: int) -> dict[str, float]:
+    """Return how many seconds each recovery thread of a broker has waited for a core."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has ended
+            if (task / "comm").read_text().startswith(_RECOVERY_THREADS):
+                found[task.name] = int((task / "schedstat").read_text().split()[1]) / 1e9
+    return found
 
 
 def others_seconds(pid: int) -> float:

@@ -2,14 +2,17 @@
 
     python benchmarks/kits.py /data/scratch --gigabytes 8 --segments 2000 --kills 3
 
-A real broker is loaded in as many parts, half of it by transactions, and killed after each. Each
-time it starts again on a copy after `recovery kit` and `apply`, and on its own disk without. What
-it answers is compared: offsets by time, producers, leader epochs, and after the last kill every
-record by both isolation levels. Then the one with a kit goes on: it produces, compacts and
-deletes, stops cleanly, is killed once more, and produces again. Prints a line for each figure.
+A real broker is loaded in as many parts, half of it by transactions, and killed with more on its
+way after each. Each time it starts again on a copy after `recovery kit` and `apply`, and on its own
+disk without. What it answers is compared: offsets by time, producers, leader epochs, and after the
+last kill every record by both isolation levels. Then the one with a kit goes on: it produces,
+compacts and deletes, stops cleanly, is killed once more, and produces again. Prints a line for each
+figure. With `--cold` the page cache has nothing of the logs before each step, as after a restart of
+the machine; else it has all that fits.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import re
@@ -19,24 +22,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from confluent_kafka import Consumer, TopicPartition  # noqa: E402
+from confluent_kafka import Consumer, KafkaError, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient  # noqa: E402
 
-from crashed_broker import START_MS, crash, errors, load, recovered, started  # noqa: E402
+from crashed_broker import START_MS, errors, load, recovered, started  # noqa: E402
 from kafka_broker import KafkaBroker  # noqa: E402
 from kafka_clients import WAIT_SECONDS, producer  # noqa: E402
+from killed_broker import KilledBroker  # noqa: E402
 
 TOPICS = [f"orders{number}" for number in range(8)]
 _LOADED = re.compile(r"Loaded (\d+) logs in (\d+)ms")
 _LOAD_OF_LOG = re.compile(r"Completed load of Log\(.* in (\d+)ms \(")
 _ASKED = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *(str(START_MS + 1000 * i) for i in range(9))]
 _AT_ONCE = 10_000
+_BATCH_BYTES = 16_384  # the default of Kafka's own producer
+_ON_THEIR_WAY = 2000
+_READ_BYTES = 8 * 1024 * 1024
+_MOST_SECONDS = 1200
+_A_WHILE_SECONDS = 20
 _HOUR_MS = 3_600_000
 
 
@@ -48,6 +58,7 @@ def main() -> None:
     arguments.add_argument("--segments", type=int, default=2000)
     arguments.add_argument("--kills", type=int, default=3)
     arguments.add_argument("--threads", type=int, default=2, help="of the broker's recovery")
+    arguments.add_argument("--cold", action="store_true", help="start with an empty page cache")
     given = arguments.parse_args()
     segment_bytes = int(given.gigabytes * 1e9 / given.segments)
     settings: dict[str, Any] = {
@@ -58,28 +69,62 @@ def main() -> None:
     }
     part = round(given.gigabytes * 1e3 / len(TOPICS) / given.kills)
     disk, ours, kit = (given.folder / name for name in ("disk", "ours", "kit"))
+    with KilledBroker(disk, **settings) as broker:
+        broker.start_broker()
+        load_and_kill(broker, part)
     for number in range(given.kills):
         shutil.rmtree(ours, ignore_errors=True)
         shutil.rmtree(kit, ignore_errors=True)
-        if number == 0:
-            crash(disk, dict.fromkeys(TOPICS, part), **settings)
         link_copy(disk / "logs", ours / "logs")
         is_last = number == given.kills - 1
-        print(f"kill {number + 1}: {size_of(disk / 'logs')}")
+        prepare = forget_pages if given.cold else warm_pages
+        print(f"kill {number + 1}: {size_of(disk / 'logs')}", flush=True)
+        prepare(ours / "logs")
         make_and_apply(ours / "logs", kit)
+        prepare(ours / "logs")
         with_kit, kit_ms = answers_of(ours, settings, reads=is_last)
-        without, ms = answers_of(
-            disk, settings, reads=is_last, then=None if is_last else part_of(part)
-        )
+        prepare(disk / "logs")
+        then = None if is_last else partial(load_and_kill, megabytes=part)
+        without, ms = answers_of(disk, settings, reads=is_last, then=then)
         print(f"  {ms / kit_ms:.1f} times as long without a kit")
         compare(without, with_kit)
     shutil.rmtree(disk)
     go_on(ours, settings)
 
 
-def part_of(megabytes: int) -> Callable[[KafkaBroker], None]:
-    """Return what loads another part."""
-    return lambda broker: load(broker, dict.fromkeys(TOPICS, megabytes))
+def load_and_kill(broker: KafkaBroker, megabytes: int) -> None:
+    """Load each topic, and kill the broker while more is on its way."""
+    load(broker, dict.fromkeys(TOPICS, megabytes), batch_size=_BATCH_BYTES)
+    arrived: list[object] = []
+    sender = producer(broker.bootstrap, acks=1, batch_size=_BATCH_BYTES)
+    for number in range(_ON_THEIR_WAY):
+        sender.produce(
+            TOPICS[number % len(TOPICS)],
+            os.urandom(10_000),
+            partition=0,
+            on_delivery=lambda _, message: arrived.append(message),
+        )
+    while not arrived:
+        sender.poll(0.01)
+    broker.kill()
+    sender.purge()
+
+
+def forget_pages(log_dir: Path) -> None:
+    """Drop what the page cache has of the logs, as a restart of the machine does."""
+    os.sync()
+    for path in log_dir.rglob("*.log"):
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def warm_pages(log_dir: Path) -> None:
+    """Read the logs once, so that all of them lie in the page cache if they have room there."""
+    os.sync()
+    for path in log_dir.rglob("*.log"):
+        with path.open("rb", buffering=0) as file:
+            while file.read(_READ_BYTES):
+                pass
 
 
 def link_copy(source: Path, target: Path) -> None:
@@ -102,6 +147,21 @@ def size_of(log_dir: Path) -> str:
     return f"{len(sizes)} segments, {sum(sizes) / 1e9:.2f} GB"
 
 
+def cost_of(log_dir: Path, seconds: float, cpu: float) -> str:
+    """Say what a run over all segments cost."""
+    size = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
+    return (
+        f"{seconds:.1f} s, {cpu:.1f} s of CPU, {cpu / seconds:.1f} cores,"
+        f" {size / seconds / 1e9:.2f} GB/s"
+    )
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def make_and_apply(log_dir: Path, kit: Path) -> None:
     """Make a kit and apply it; print what each took."""
     for words in (("kit", "--source", log_dir, "--out", kit), ("apply", kit, "--execute")):
@@ -112,7 +172,7 @@ def make_and_apply(log_dir: Path, kit: Path) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         said = " | ".join(done.stderr.splitlines())
-        print(f"  recovery {words[0]}: {taken:.1f} s, {cpu:.1f} s of CPU, {said}", flush=True)
+        print(f"  recovery {words[0]}: {cost_of(log_dir, taken, cpu)}; {said}", flush=True)
         if done.returncode not in (0, 1):
             raise RuntimeError(done.stderr)
 
@@ -135,9 +195,12 @@ def answers_of(
         assert found is not None
         read = {topic: len(bases) for topic, bases in recovered(broker).items()}
         of_logs = sum(map(int, _LOAD_OF_LOG.findall(text)))
+        assert broker._process is not None
+        cpu = cpu_seconds(broker._process.pid)
         print(
             f"  {folder.name}: loaded {found[1]} logs in {found[2]} ms, {of_logs} ms over the logs,"
-            f" {sum(read.values()) - read.get('__cluster_metadata', 0)} segments recovered",
+            f" {sum(read.values()) - read.get('__cluster_metadata', 0)} segments recovered,"
+            f" {cpu:.1f} s of CPU until the broker had started",
             flush=True,
         )
         answers: dict[str, Any] = {
@@ -169,9 +232,12 @@ def digest(broker: KafkaBroker, topic: str, isolation: str) -> tuple[int, int, s
     )
     reader.assign([TopicPartition(topic, 0, 0)])
     seen, count, position, is_end = hashlib.blake2b(), 0, -1, False
+    end = time.monotonic() + _MOST_SECONDS
     while not is_end:
+        assert time.monotonic() < end, f"{topic}: {count} records, and no end of the partition"
         for message in reader.consume(_AT_ONCE, timeout=1):
-            if message.error() is not None:
+            if (error := message.error()) is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
                 is_end, position = True, message.offset()
                 break
             seen.update(b"%d %d " % (message.offset(), message.timestamp()[1]))
@@ -208,11 +274,19 @@ def go_on(folder: Path, settings: Mapping[str, Any]) -> None:
     for number, ending in enumerate(("stopped cleanly", "killed", "at the end")):
         (folder / "server.log").unlink(missing_ok=True)
         with started(folder, **cleaning) as broker:
-            produced = [produce(broker, topic) for topic in TOPICS]
             if number == 0:
                 compact_and_delete(broker)
+            produced, end = 0, time.monotonic() + _A_WHILE_SECONDS
+            while time.monotonic() < end:
+                for topic in TOPICS:
+                    produce(broker, topic)
+                produced += 1
             wrong = errors(broker)
-            print(f"  {ending}: produced to {len(produced)} topics, errors: {wrong or 'none'}")
+            print(
+                f"  {ending}: {produced} transactions to each of {len(TOPICS)} topics, errors:"
+                f" {wrong or 'none'}",
+                flush=True,
+            )
             assert not wrong
             if number == 0:
                 broker.stop_broker()
@@ -229,29 +303,30 @@ def produce(broker: KafkaBroker, topic: str) -> None:
 
 
 def compact_and_delete(broker: KafkaBroker) -> None:
-    """Compact one topic and delete most of another's segments; wait until both are seen."""
+    """Compact one topic and delete half of another's segments; wait until both are seen."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    half = sum(path.stat().st_size for path in broker.log_dir.glob(f"{TOPICS[1]}-0/*.log")) // 2
     configs = {
         TOPICS[0]: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
-        TOPICS[1]: {"retention.bytes": str(50_000_000)},
+        TOPICS[1]: {"retention.bytes": str(half)},
     }
+    before = {topic: segments_of(broker, topic) for topic in configs}
     alter(admin, configs)
     for topic, what in ((TOPICS[0], "compacted"), (TOPICS[1], "deleted")):
-        before = sorted((broker.log_dir / f"{topic}-0").glob("*.log"))
-        first = {path.name: path.stat().st_ino for path in before}
-        end = time.monotonic() + 120
+        end = time.monotonic() + WAIT_SECONDS
+        while before[topic].items() <= segments_of(broker, topic).items():
+            assert time.monotonic() < end, f"{topic} is not {what}"
+            produce(broker, topic)
+        left = len(segments_of(broker, topic))
+        print(f"  {topic} {what}: {len(before[topic])} segments, {left} left")
 
-        def is_done(topic: str = topic, first: Mapping[str, int] = first) -> bool:
-            found = (broker.log_dir / f"{topic}-0").glob("*.log")
-            now = {path.name: path.stat().st_ino for path in found}
-            return len(now) < len(first) or any(first.get(name) != now[name] for name in now)
 
-        while not is_done() and time.monotonic() < end:
-            time.sleep(0.5)
-        time.sleep(3)
-        after = len(list((broker.log_dir / f"{topic}-0").glob("*.log")))
-        print(f"  {topic} {what}: {len(before)} segments, {after} left; done: {is_done()}")
-        assert is_done()
+def segments_of(broker: KafkaBroker, topic: str) -> dict[str, int]:
+    """Return the inode of each segment of a topic's partition by its name."""
+    found = (broker.log_dir / f"{topic}-0").glob("*.log")
+    with contextlib.suppress(FileNotFoundError):
+        return {path.name: path.stat().st_ino for path in found}
+    return segments_of(broker, topic)  # one went away meanwhile
 
 
 def alter(admin: AdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:

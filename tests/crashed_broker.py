@@ -15,9 +15,12 @@ from kafka_clients import WAIT_SECONDS, create, producer
 from killed_broker import KilledBroker
 
 START_MS = 1_790_000_000_000
-MEGABYTES = {"long": 26, "torn": 5, "zeros": 5, "flipped": 5, "bare": 5}  # see ``damage``
+MEGABYTES = {"long": 26, **dict.fromkeys(("torn", "zeros", "lost", "flipped", "hole", "bare"), 5)}
+REFUSED = {"flipped", "hole"}  # after ``damage``
+PAGE = 4096
 _RECOVERED = re.compile(r"Recovering unflushed segment (\d+)\. .* for (\S+?)-(\d+)\.")
 _TRANSACTIONS = 6
+_SLOWNESS = ("EventPerformanceMonitor", "apiKey=CONTROLLER_REGISTRATION")
 
 
 class Reached(Protocol):
@@ -40,18 +43,24 @@ def crash(folder: Path, megabytes: Mapping[str, int], **settings: object) -> Pat
     return broker.log_dir
 
 
-def load(broker: Reached, megabytes: Mapping[str, int], *, start_ms: int = START_MS) -> None:
-    """Send so much to each topic, and leave a transaction open in each."""
+def load(
+    broker: Reached, megabytes: Mapping[str, int], *, start_ms: int = START_MS, **settings: object
+) -> None:
+    """Send so much to each topic, and leave a transaction open in each.
+
+    ``settings`` are the producers', as of ``producer``.
+    """
     there = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60).topics
     if new := dict.fromkeys(set(megabytes) - set(there), 1):
         create(broker.bootstrap, new)
-    plain = producer(broker.bootstrap, enable_idempotence=True, linger_ms=5)
+    plain = producer(broker.bootstrap, enable_idempotence=True, linger_ms=5, **settings)
     senders = [
         producer(
             broker.bootstrap,
             transactional_id=f"t{number}",
             transaction_timeout_ms=900_000,
             linger_ms=5,
+            **settings,
         )
         for number in range(2)
     ]
@@ -89,19 +98,29 @@ def _send(
 
 
 def damage(log_dir: Path) -> None:
-    """Leave what crashes leave: a torn tail, a page of zeros, a flipped bit, no snapshots."""
+    """Leave what crashes leave: a torn tail, pages of zeros, a flipped bit, no snapshots."""
     torn = _logs(log_dir, "torn")[-1]
     with torn.open("ab") as stream:
         first = torn.read_bytes()[:5000]
         stream.write((10**6).to_bytes(8, "big") + first[8:])
     with _logs(log_dir, "zeros")[-1].open("ab") as stream:
-        stream.write(bytes(4096))
+        stream.write(bytes(PAGE))
+    end = (last := _logs(log_dir, "lost")[-1]).stat().st_size
+    _lose(last, (end - 1) // PAGE * PAGE, end)
+    _lose(_logs(log_dir, "hole")[2], 100 * PAGE, 101 * PAGE)
     middle = _logs(log_dir, "flipped")[2]
     data = bytearray(middle.read_bytes())
     data[len(data) // 2] ^= 1
     middle.write_bytes(data)
     for snapshot in (log_dir / "bare-0").glob("*.snapshot"):
         snapshot.unlink()
+
+
+def _lose(log: Path, first: int, end: int) -> None:
+    """Leave zeros in place of bytes, as of a page that was not written."""
+    with log.open("r+b") as stream:
+        stream.seek(first)
+        stream.write(bytes(end - first))
 
 
 def _logs(log_dir: Path, topic: str) -> list[Path]:
@@ -129,7 +148,7 @@ def errors(broker: Reached) -> list[str]:
     return [
         line
         for line in broker.log_file.read_text().splitlines()
-        if line.startswith(("ERROR", "FATAL")) and "EventPerformanceMonitor" not in line
+        if line.startswith(("ERROR", "FATAL")) and not any(slow in line for slow in _SLOWNESS)
     ]
 
 

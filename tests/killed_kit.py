@@ -1,17 +1,21 @@
 """Apply a kit and take it back in processes that end at their first, second, … file system change.
 
-Run as ``killed_kit.py LOG_DIR FOLDER``; the log directory has one log. It prints how many processes
-were ended early. After each, the checkpoint may be ahead of the first one only if all that it says
-is in place and was synced, and another run must finish, or bring the first state back. The log
-directory as each process left it is copied to ``FOLDER/states``.
+Run as ``killed_kit.py LOG_DIR FOLDER``; the log directory has one log. A change is a name that is
+set or removed, a file that is made, bytes written, the first half of those that are given back, a
+cut, a sync. It prints how many processes were ended early. After each, the checkpoint may be ahead
+of the first one only if all that it says is in place and was synced, and another run must finish,
+or bring the first state back. The log directory as each process left it is copied to
+``FOLDER/states``.
 """
 
+import builtins
+import io
 import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
 from kafka_segments.recovery.advanced_checkpoint import points_of
 from kafka_segments.recovery.apply_run import ApplyOptions, apply_kit, roll_back_kit
@@ -44,22 +48,66 @@ def assert_same(found: State, expected: State) -> None:
         assert found.get(name, ())[same] == expected.get(name, ())[same], name
 
 
+class _CountedFile:
+    """A file that is open for writing; ``count`` is called before each change of its bytes."""
+
+    def __init__(self, file: IO[Any], count: Callable[[], None], *, in_place: bool) -> None:
+        self._file = file
+        self._count = count
+        self._in_place = in_place
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write(self, data: Any) -> int:
+        middle = len(data) // 2 if self._in_place else 0
+        for part in (data[:middle], data[middle:]):
+            if part:
+                self._count()
+                self._file.write(part)
+                self._file.flush()
+        return len(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        self._count()
+        return self._file.truncate(size)
+
+
 def _end_after(steps: int, synced: int) -> None:
     """End the process at a change; note the inode of all that is synced."""
     left = steps
 
+    def count() -> None:
+        nonlocal left
+        if left == 0:
+            os._exit(KILLED)
+        left -= 1
+
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            nonlocal left
-            if left == 0:
-                os._exit(KILLED)
-            left -= 1
+            count()
             if name == "fsync":
                 os.write(synced, f"{os.fstat(arguments[0]).st_ino}\n".encode())
             return function(*arguments, **options)
 
         return call
 
+    def opened(path: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if not set(mode) & set("wxa+"):
+            return plain(path, mode, *arguments, **options)
+        if set(mode) & set("wx"):
+            count()
+        file = plain(path, mode, *arguments, **options)
+        return _CountedFile(file, count, in_place="+" in mode)
+
+    plain = io.open
+    builtins.open = io.open = opened  # type: ignore[assignment]
     for name in CHANGES:
         setattr(os, name, counted(name, getattr(os, name)))
 

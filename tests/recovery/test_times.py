@@ -12,6 +12,7 @@ from kafka_segments.recovery.decide.times import Costs, DirWork, Work, makespan,
 _FREE = Costs(
     batch_us=0,
     byte_ns=0,
+    file_us=0,
     replayed_batch_us=0,
     log_ms=0,
     open_ms=0,
@@ -56,10 +57,11 @@ def test_a_large_log_is_not_shared_out() -> None:
         ({"batch_us": 2.0}, Work(recovered_batches=1e6), 2),
         ({"byte_ns": 0.5}, Work(recovered_bytes=2_000_000_000), 1),
         ({"replayed_batch_us": 3.0}, Work(replayed_batches=1e6), 3),
-        ({"segment_ms": {1: 2.0}}, Work(recovered_segments=400, twice_segments=100), 1),
+        ({"segment_ms": {1: 2.0}}, Work(0, 400, 1, twice_segments=100), 1),
         ({"batch_us": 1.0}, Work(recovered_batches=1e6, twice_batches=1e6), 2),
         ({"open_ms": 2.0}, Work(segments=500), 1),
-        ({"segment_ms": {1: 4.0}}, Work(recovered_segments=250), 1),
+        ({"segment_ms": {1: 4.0}}, Work(0, 250, 1), 1),
+        ({"segment_ms": {1: 4.0}}, Work(0, 250, 0), 0),
         ({"log_ms": 7.0}, Work(), 0.007),
         ({"segment_cpu_ms": 3.0}, Work(recovered_segments=8, twice_segments=2), 0.03),
         ({"read_bytes_per_s": 1e9}, Work(recovered_bytes=10**9, replayed_bytes=10**9), 2),
@@ -69,8 +71,19 @@ def test_each_part_of_the_work_has_its_cost(cost, work, seconds) -> None:
     assert _seconds(Costs(**{**vars(_FREE), **cost}), work) == pytest.approx(seconds)
 
 
+def test_each_segment_that_is_recovered_has_all_files_of_its_log_looked_at() -> None:
+    costs = Costs(**{**vars(_FREE), "file_us": 100.0})
+    whole, larger = (Work(segments=count, recovered_segments=count) for count in (50, 100))
+    last = Work(segments=100, recovered_segments=1)
+
+    # three files of each segment, and a snapshot of each that has been recovered
+    assert _seconds(costs, whole) == pytest.approx(50 * (3 * 50 + 25) / 1e4)
+    assert _seconds(costs, larger) == pytest.approx(4 * _seconds(costs, whole))
+    assert _seconds(costs, last) == pytest.approx(400 / 1e4, rel=0.01)
+
+
 def test_what_the_disk_forces_is_shared_by_the_threads_and_cores_are_too() -> None:
-    four = [Work(recovered_batches=1e6, recovered_segments=100)] * 4
+    four = [Work(recovered_batches=1e6, recovered_segments=100, recovered_bytes=1)] * 4
     disk = Costs(**{**vars(_FREE), "segment_ms": {1: 10.0, 4: 40.0}})
     cpu = Costs(**{**vars(_FREE), "batch_us": 1.0, "cores": 2})
 

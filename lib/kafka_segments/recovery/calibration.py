@@ -1,10 +1,15 @@
 """Measure what a recovery's parts cost on this machine and disk.
 
-Batches and bytes are measured by our own compiled recovery, in memory, and scaled: Kafka's
-``LogSegment.recover()`` takes so many times as long for each (docs/benchmarks.md). A segment is
-measured by the changes that Kafka's recovery of one makes on the disk: its two index files are
-enlarged to their full size, mapped, and cut to their entries again, and a snapshot is forced to the
-disk. The snapshots of before are all removed at first.
+What is Kafka's own code is a constant: so many times as long as what is measured here.
+
+1. A byte: our own compiled recovery, in memory.
+2. A batch: two small reads from the page cache, as Kafka makes.
+3. A file of the log's folder, looked at: its status, by its name.
+4. A segment: the changes that Kafka's recovery of one makes on the disk. Its two index files are
+   enlarged to their full size, mapped, and cut to their entries again, and a snapshot is forced to
+   the disk. The snapshots of before are all removed at first.
+
+The first three are the CPU time of one thread, which other processes disturb little.
 """
 
 import mmap
@@ -12,7 +17,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,22 +30,25 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.recovery.decide.starts import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 from kafka_segments.recovery.decide.times import Costs
-from kafka_segments.storage.durable_files import sync_folder, write_durably
+from kafka_segments.storage.durable_files import sync_folder
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import HAS_CPU_CRC, crc32c
 
-KAFKAS_BATCH, KAFKAS_BYTE = 130.0, 4.8
-"""How many times as long as ours Kafka's recovery takes for a batch, and for a byte of it."""
-_SMALL, _LARGE = 200, 16_384  # bytes of a batch
+KAFKAS_BYTE, KAFKAS_BATCH, KAFKAS_FILE = 5.3, 1.9, 1.3
+"""How many times as long as what is measured Kafka takes for a byte, a batch, and a file."""
+_BATCH_BYTES = 16_384
 _MEASURED_BYTES = 16 * 1024 * 1024
-_ROUNDS = 25
+_READ_AT_ONCE = (17, 200)  # bytes of a header, and of a batch with it
+_READS, _FILES = 2000, 400
+_ROUNDS = 100  # short ones: the quickest of many is one that nothing disturbed
+_DISK_ROUNDS = 3
 _THREADS = (1, 2, 4, 8)
 _SEGMENTS, _LEAST_SEGMENTS = 48, 12  # of all threads together, of each
 _FULL_BYTES = {".index": OFFSET_INDEX_BYTES, ".timeindex": TIME_INDEX_BYTES}
 _INDEX_BYTES, _SNAPSHOT_BYTES = 2048, 102
 _READ_BYTES = 16 * 1024 * 1024
 _MOST_READ_BYTES = 512 * 1024 * 1024
-_ERROR = 0.5
+_ERROR = 0.3
 
 
 def calibrate(folder: Path, costs: Costs) -> Costs:
@@ -51,47 +59,83 @@ def calibrate(folder: Path, costs: Costs) -> Costs:
     Raises:
         UsageError: the folder is not there or cannot be written to.
     """
-    batch_ns, byte_ns = _kernel_costs()
+    byte_ns = _byte_ns()
     try:
         with tempfile.TemporaryDirectory(prefix="kafka-segments-", dir=folder) as scratch:
-            segment_ms = {threads: _segment_ms(Path(scratch), threads) for threads in _THREADS}
+            batch_ns, file_ns = _batch_ns(Path(scratch)), _file_ns(Path(scratch))
+            segment_ms = _quickest_segments(Path(scratch))
     except OSError as error:
         raise UsageError(f"--calibrate {folder}: {error.strerror or error}") from None
     return replace(
         costs,
         batch_us=batch_ns * KAFKAS_BATCH / 1e3,
         byte_ns=byte_ns * KAFKAS_BYTE,
+        file_us=file_ns * KAFKAS_FILE / 1e3,
         segment_ms=segment_ms,
         error=_ERROR,
         is_calibrated=True,
     )
 
 
-def _kernel_costs() -> tuple[float, float]:
-    """Return what our own recovery takes for a batch and for a byte of it, in ns."""
+def _byte_ns() -> float:
+    """Return what a byte takes our own recovery; the first round compiles."""
     recoverer = SegmentRecoverer(RecoveryOptions(by_instruction=HAS_CPU_CRC))
-    taken = {size: _quickest_ns(recoverer, size) for size in (_SMALL, _LARGE)}
-    byte_ns = max((taken[_LARGE] - taken[_SMALL]) / (_LARGE - _SMALL), 0.0)
-    return max(taken[_SMALL] - byte_ns * _SMALL, 0.0), byte_ns
-
-
-def _quickest_ns(recoverer: SegmentRecoverer, batch_bytes: int) -> float:
-    """Return what a batch takes, in ns; the first round compiles."""
-    data = _batches(batch_bytes, _MEASURED_BYTES // batch_bytes)
-    view = memoryview(data).cast("B")
+    view = memoryview(_batches(_BATCH_BYTES, _MEASURED_BYTES // _BATCH_BYTES)).cast("B")
 
     def read_into(position: int, target: memoryview) -> int:
         part = view[position : position + len(target)]
         target[: len(part)] = part
         return len(part)
 
-    def round_ns() -> int:
-        start = time.perf_counter_ns()
+    def recover() -> None:
         recoverer.recover(read_into, size_bytes=len(view), base_offset=0)
-        return time.perf_counter_ns() - start
 
-    round_ns()
-    return min(round_ns() for _ in range(_ROUNDS)) / len(data)
+    recover()
+    return _quickest_ns(recover) / len(view)
+
+
+def _batch_ns(scratch: Path) -> float:
+    """Return what the reads of a small batch take."""
+    header, whole = _READ_AT_ONCE
+    path = scratch / "batches"
+    path.write_bytes(bytes(_READS * whole))
+    file = os.open(path, os.O_RDONLY)
+
+    def read() -> None:
+        for position in range(0, _READS * whole, whole):
+            os.pread(file, header, position)
+            os.pread(file, whole, position)
+
+    try:
+        return _quickest_ns(read) / _READS
+    finally:
+        os.close(file)
+
+
+def _file_ns(scratch: Path) -> float:
+    """Return what it takes to look at a file of a folder."""
+    folder = scratch / "files"
+    folder.mkdir()
+    for number in range(_FILES):
+        (folder / f"{number:020d}.index").touch()
+
+    def look() -> None:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                entry.stat()
+
+    return _quickest_ns(look) / _FILES
+
+
+def _quickest_ns(act: Callable[[], object]) -> int:
+    """Return the least CPU time that this thread has taken for something."""
+
+    def round_ns() -> int:
+        start = time.thread_time_ns()
+        act()
+        return time.thread_time_ns() - start
+
+    return min(round_ns() for _ in range(_ROUNDS))
 
 
 def _batches(size_bytes: int, count: int) -> np.ndarray:
@@ -113,6 +157,18 @@ def _batches(size_bytes: int, count: int) -> np.ndarray:
     return rows
 
 
+def _quickest_segments(scratch: Path) -> dict[int, float]:
+    """Return the least that a segment's changes take a thread, by the number of threads.
+
+    What fewer threads take is no more than what more of them take.
+    """
+    least = {
+        threads: min(_segment_ms(scratch, threads) for _ in range(_DISK_ROUNDS))
+        for threads in _THREADS
+    }
+    return {threads: min(least[more] for more in _THREADS if more >= threads) for threads in least}
+
+
 def _segment_ms(scratch: Path, threads: int) -> float:
     """Return what a segment's changes on the disk take a thread, where so many make them."""
     each = max(_LEAST_SEGMENTS, _SEGMENTS // threads)
@@ -127,11 +183,11 @@ def _segment_ms(scratch: Path, threads: int) -> float:
 
 
 def _make_segments(folder: Path, count: int) -> None:
-    """Make what a broker leaves of so many segments, and force it to the disk."""
+    """Make what a broker leaves of so many segments, and force its names to the disk."""
     folder.mkdir()
     for number in range(count):
         for suffix in (*_FULL_BYTES, ".snapshot"):
-            write_durably(folder / f"{number}{suffix}", bytes(_INDEX_BYTES))
+            (folder / f"{number}{suffix}").write_bytes(bytes(_INDEX_BYTES))
     sync_folder(folder)
 
 

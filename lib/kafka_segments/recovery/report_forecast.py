@@ -35,7 +35,7 @@ def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
         _print_findings(forecast)
     else:
         _print_rows(_rows(forecast, rows), output)
-    sys.stderr.write(_said_of(forecast.costs))
+    sys.stderr.write(said_of(forecast.costs))
     problems = [(one.log_dir, problem) for one in forecast.dirs for problem in one.problems]
     for log_dir, problem in problems:
         sys.stderr.write(f"{log_dir}: {problem}\n")
@@ -181,7 +181,7 @@ def _cells(finding: Finding) -> tuple[str, ...]:
     )
 
 
-def _said_of(costs: Costs) -> str:
+def said_of(costs: Costs) -> str:
     """Say what the seconds go by."""
     by = "measured here" if costs.is_calibrated else "assumed, not measured: see --calibrate"
     segment = ", ".join(f"{ms:.1f} by {n}" for n, ms in sorted(costs.segment_ms.items()))
@@ -192,6 +192,6 @@ def _said_of(costs: Costs) -> str:
     )
     return (
         f"costs {by}: {costs.batch_us:.2f} us a batch, {costs.byte_ns:.2f} ns a byte,"
-        f" ms a recovered segment {segment} threads; {costs.cores} cores; {disk};"
-        f" error {costs.error:.0%}\n"
+        f" {costs.file_us:.1f} us a file looked at, ms a recovered segment {segment} threads;"
+        f" {costs.cores} cores; {disk}; error {costs.error:.0%}\n"
     )

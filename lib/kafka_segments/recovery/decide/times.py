@@ -7,14 +7,17 @@
 3. A segment that is recovered costs what its batches and bytes cost, and what it costs to make
    index files anew and to force a snapshot of the producers' state to disk. The disk forces files
    of several threads one after another, more or less: that cost is one by number of threads.
-4. A segment that is only opened costs little, and so does a batch that is read for the
+4. For each segment that it recovers Kafka looks for snapshots among all files of the log's folder,
+   one by one. So a log of twice as many segments takes up to four times as long.
+5. A segment that is only opened costs little, and so does a batch that is read for the
    producers' state alone.
-5. Threads share the cores, and are in each other's way before these are all busy: they change the
+6. Threads share the cores, and are in each other's way before these are all busy: they change the
    mappings of one process.
-6. A JVM begins by interpreting its code. What that costs comes on top, most of it in the first
+7. A JVM begins by interpreting its code. What that costs comes on top, most of it in the first
    second.
 
-Source: LogManager.loadLogs, LogLoader.load (4.3.1).
+Source: LogManager.loadLogs, LogLoader.load, LogLoader.recoverSegment,
+ProducerStateManager.listSnapshotFiles (4.3.1).
 """
 
 import heapq
@@ -25,6 +28,7 @@ from typing import NamedTuple
 
 THREADS = (1, 2, 4, 8, 16, 32)
 """The numbers of threads that are set side by side."""
+_FILES_OF_SEGMENT = 4  # .log, .index, .timeindex and, but for those to be recovered, .snapshot
 
 
 class Work(NamedTuple):
@@ -42,6 +46,19 @@ class Work(NamedTuple):
     twice_segments: int = 0
     twice_bytes: int = 0
     twice_batches: float = 0
+
+    @property
+    def passes(self) -> int:
+        """Return how often a segment is recovered."""
+        return self.recovered_segments + self.twice_segments
+
+    @property
+    def looked_at(self) -> float:
+        """Return how many files are looked at for snapshots (rule 4).
+
+        The snapshots from the recovery point on are removed first, and come back one by one.
+        """
+        return self.passes * (_FILES_OF_SEGMENT * self.segments - self.recovered_segments / 2)
 
 
 class DirWork(NamedTuple):
@@ -62,6 +79,7 @@ class Costs:
     Attributes:
         batch_us: To recover a batch, whatever its size.
         byte_ns: To read and checksum a byte of it.
+        file_us: To look at a file of a log's folder.
         replayed_batch_us: To read a batch for the producers' state alone.
         log_ms: To load a log, whatever is in it.
         open_ms: To open a segment.
@@ -77,15 +95,16 @@ class Costs:
         is_calibrated: Measured on the disk that is asked about.
     """
 
-    batch_us: float = 1.3
-    byte_ns: float = 0.5
+    batch_us: float = 2.7
+    byte_ns: float = 0.55
+    file_us: float = 3.8
     replayed_batch_us: float = 1.0
-    log_ms: float = 8.0
-    open_ms: float = 0.3
+    log_ms: float = 5.0
+    open_ms: float = 0.15
     segment_ms: Mapping[int, float] = field(default_factory=_assumed)
-    segment_cpu_ms: float = 3.6
-    hindrance: float = 0.22
-    warm_up_ms: float = 800.0
+    segment_cpu_ms: float = 1.35
+    hindrance: float = 0.18
+    warm_up_ms: float = 650.0
     warm_up_span_ms: float = 500.0
     read_bytes_per_s: float | None = None
     cores: int = 4
@@ -151,10 +170,10 @@ def _seconds_of_log(work: Work, costs: Costs, *, at_once: float, slower: float) 
     micros += work.replayed_batches * costs.replayed_batch_us
     micros += (work.recovered_bytes + work.twice_bytes) * costs.byte_ns / 1e3
     micros += (costs.log_ms + work.segments * costs.open_ms) * 1e3
-    passes = work.recovered_segments + work.twice_segments
-    micros += passes * costs.segment_cpu_ms * 1e3
+    micros += work.passes * costs.segment_cpu_ms * 1e3 + work.looked_at * costs.file_us
     seconds = slower * micros / 1e6
-    seconds += passes * costs.segment_ms_at(max(1.0, at_once)) / 1e3
+    if work.recovered_bytes:  # an empty segment forces nothing
+        seconds += work.passes * costs.segment_ms_at(max(1.0, at_once)) / 1e3
     if costs.read_bytes_per_s:
         read = work.recovered_bytes + work.replayed_bytes
         seconds += read * max(1.0, at_once) / costs.read_bytes_per_s
