@@ -1,4 +1,4 @@
-"""Sessions of verbs that work on few rows: plans are run as they are, and not compiled.
+"""Sessions of verbs that work on few rows: plans are run as they are, in one task, not compiled.
 
 Spark makes a Java program of each query, which costs a cold JVM more than few rows do. So do
 processes of Python that are started for them, and frames that are cached.
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.spark.connect import is_connect
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
 from kafka_segments.spark.parallelism import default_parallelism
 
 MOST_ROWS = 50_000
@@ -21,8 +21,16 @@ MOST_HERE = 256
 """What is worked on in the driver has no more rows: above that, processes at once are quicker."""
 
 _FEW_ROWS = "spark.kafkaSegments.fewRows"
-_FEW = {_FEW_ROWS: "true", "spark.sql.codegen.wholeStage": "false"}
+_FEW = {
+    _FEW_ROWS: "true",
+    "spark.sql.codegen.wholeStage": "false",
+    # A broadcast is a job of its own. What one task has is joined there, without any other.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
 _INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_BEFORE: dict[str, str | None] = {}
+"""What these settings were before, while a verb works on few rows."""
 
 
 @contextmanager
@@ -39,13 +47,14 @@ def few_rows(spark: SparkSession, *, runs_any_query: bool = False) -> Iterator[N
         yield
         return
     settings = _FEW if runs_any_query else _FEW | _INTERPRETED
-    before = {key: spark.conf.get(key, None) for key in settings}
+    _BEFORE.update({key: spark.conf.get(key, None) for key in settings})
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        _restore(spark, before)
+        _restore(spark)
+        _BEFORE.clear()
 
 
 def has_few_rows(spark: SparkSession) -> bool:
@@ -59,9 +68,9 @@ def can_work_here(spark: SparkSession) -> bool:
 
 
 def expect_many_rows(spark: SparkSession) -> None:
-    """Compile the plans of the queries that come, as Spark does by itself."""
+    """Plan the queries that come, and compile them, as Spark does by itself."""
     if has_few_rows(spark):
-        _restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
+        _restore(spark)
 
 
 def map_few(
@@ -86,7 +95,7 @@ def map_few(
             batches = found.to_batches() if tell is None else _each_told(found, tell)
             done = list(on_task(batches))
             made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
-            return arrow_rows(spark, made, columns)
+            return frame_of_known(spark, made, columns)
     shared = rows.repartition(default_parallelism(spark)) if spread else rows
     return shared.mapInArrow(on_task, columns)
 
@@ -98,8 +107,8 @@ def _each_told(rows: pa.Table, tell: Callable[[pa.RecordBatch], None]) -> Iterat
         tell(row)
 
 
-def _restore(spark: SparkSession, before: dict[str, str | None]) -> None:
-    for key, value in before.items():
+def _restore(spark: SparkSession) -> None:
+    for key, value in _BEFORE.items():
         if value is None:
             spark.conf.unset(key)
         else:
