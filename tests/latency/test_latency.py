@@ -43,6 +43,7 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
     return str(tmp_path / "wh")
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_latency_is_that_of_batches_that_keep_both_times(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:

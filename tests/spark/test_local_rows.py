@@ -2,11 +2,12 @@
 
 import datetime as dt
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
 MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456, dt.UTC)
@@ -29,3 +30,16 @@ def test_null_where_none_may_be_is_refused(spark: SparkSession) -> None:
 
     with pytest.raises(ValueError, match="non-nullable"):
         local_rows(spark, [(None,)], columns)
+
+
+def test_rows_that_a_frame_was_made_of_are_found_again_without_a_query(
+    spark: SparkSession,
+) -> None:
+    rows = pa.table({"n": pa.array(range(100), pa.int64())})
+
+    frame = frame_of_known(spark, rows, StructType.fromDDL("n long"))
+
+    assert known_rows(frame) is rows
+    assert known_rows(frame.where("n > 1")) is None
+    assert [row["n"] for row in frame.collect()] == list(range(100))
+    assert frame.rdd.getNumPartitions() == 1

@@ -74,6 +74,19 @@ def test_a_column_that_came_later_is_null_in_older_files_and_what_is_deleted_is_
     assert found.where("s.a = 5 AND list IS NULL").count() == 1
 
 
+@pytest.mark.usefixtures("few_and_many")
+def test_of_the_columns_that_are_named_those_are_read_that_the_table_has(
+    spark: SparkSession, broker_build: ReadyBuild
+) -> None:
+    tables = Warehouse(spark, str(broker_build.warehouse))
+    asked = ("damage", "no_such", "base_offset", "path")
+
+    found = tables.read(SEGMENTS, asked)
+
+    assert found.columns == ["damage", "base_offset", "path"]
+    assert _sorted(found) == _sorted(tables.read(SEGMENTS).select(*found.columns))
+
+
 def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_path: Path) -> None:
     tables = Warehouse(small, str(tmp_path))
     tables.create(LOG_DIRS)

@@ -18,7 +18,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows
-from kafka_segments.spark.held import held
+from kafka_segments.spark.held import held, in_one_task
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables import columns as F
@@ -84,6 +84,7 @@ def run_audit(
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
+    listed = in_one_task(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     scope = AuditScope(options.recovery, options.version, options.follow_links)
     load = loads.get(kinds.SEGMENT, Load())

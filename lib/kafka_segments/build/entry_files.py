@@ -20,8 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.index.segment import Entries
 from kafka_segments.spark.few_rows import has_few_rows
-from kafka_segments.spark.held import in_one_task
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
 from kafka_segments.storage.files import Place, place
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
@@ -51,7 +50,7 @@ def read_entries(spark: SparkSession, folder: str, table: Table, parts: Sequence
     if has_few_rows(spark):
         files = [_read_file(place(entry_file(folder, table, part))) for part in parts]
         together = pa.concat_tables(files) if files else arrow_schema(table.schema).empty_table()
-        return in_one_task(arrow_rows(spark, together, table.schema))
+        return frame_of_known(spark, together, table.schema)
     folder = hadoop_uri(folder)
     paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in parts]
     if not paths:

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import plan as decide
 from kafka_segments.build.options import BuildOptions
@@ -14,8 +13,9 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below, with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
-from kafka_segments.spark.held import held, held_if_few
+from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
 from kafka_segments.spark.packing import Load
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import Transform
@@ -81,6 +81,7 @@ def plan_build(
         expect_many_rows(warehouse.spark)
     if kinds.UNLISTED in listed_loads:
         _refuse_missing_sources(listed)
+    listed = in_one_task(listed)
     known = _known(warehouse, options)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     listed = held_if_few(listed.transform(identify))
@@ -109,8 +110,8 @@ def _held_against(
 ) -> BuildWork | None:
     """Return what is new, changed or gone since the table's rows; None if it has no rows."""
     unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
-    planned = held(found.transform(_plan_scan(known, options)), caches)
-    vanished = held(known.transform(decide.vanished(found, unseen, now=now)), caches)
+    planned = held_if_many(found.transform(_plan_scan(known, options)), caches)
+    vanished = held_if_many(known.transform(decide.vanished(found, unseen, now=now)), caches)
     counted = {row["plan"]: row for row in decide.count_work(planned, vanished, known).collect()}
     if decide.KNOWN not in counted:
         return None
@@ -118,6 +119,8 @@ def _held_against(
     def count(plan: str, column: str) -> int:
         return counted[plan][column] or 0 if plan in counted else 0
 
+    if decide.SCAN in counted or decide.RETOUCH in counted or decide.GONE in counted:
+        planned, vanished = held_if_few(planned), held_if_few(vanished)
     return BuildWork(
         listed=listed,
         listed_loads={},

@@ -5,7 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import entries as decide_entries
 from kafka_segments.build.decide import folding as decide_folding
@@ -18,6 +17,7 @@ from kafka_segments.build.tasks_removal import remove_index_files
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.sources import kinds
 from kafka_segments.spark.held import in_one_task
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,

@@ -97,6 +97,7 @@ def _restore(
     from kafka_segments.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -108,6 +109,7 @@ def _restore(
     )
     with (
         spark_session("kafka-segments search restore", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

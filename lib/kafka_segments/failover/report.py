@@ -2,12 +2,14 @@
 
 import csv
 import sys
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
+from kafka_segments.spark.held import held
 from kafka_segments.spark.row_stream import stream_rows
 
 _HIDDEN = ("cluster", "broker_id", "log_dir")
@@ -15,9 +17,9 @@ _HIDDEN = ("cluster", "broker_id", "log_dir")
 
 def print_failover(plan: DataFrame, output: str) -> int:
     """Print a failover plan; return how many partitions someone must look at."""
-    plan = plan.persist()
-    ordered = plan.orderBy("topic", "partition")
-    try:
+    with ExitStack() as caches:
+        plan = held(plan, caches)
+        ordered = plan.orderBy("topic", "partition")
         if output == RESET_OFFSETS:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             for row in stream_rows(ordered.where("to_offset IS NOT NULL")):
@@ -32,22 +34,18 @@ def print_failover(plan: DataFrame, output: str) -> int:
             f" search goes back to it; {unknown} not known\n"
         )
         return short + unknown
-    finally:
-        plan.unpersist()
 
 
 def print_restore(plan: DataFrame, output: str) -> int:
     """Print a restore plan; return for how many logs it is not known."""
-    plan = plan.persist()
-    try:
+    with ExitStack() as caches:
+        plan = held(plan, caches)
         _print_plan(plan.orderBy("log_dir", "topic", "partition"), output)
         segments, size_bytes = plan.agg(F.sum("segments_needed"), F.sum("bytes_needed")).collect()[
             0
         ]
         sys.stderr.write(f"{segments or 0} segments needed, {size_bytes or 0} bytes\n")
         return plan.where(F.col("problem").isNotNull()).count()
-    finally:
-        plan.unpersist()
 
 
 def _print_plan(rows: DataFrame, output: str) -> None:

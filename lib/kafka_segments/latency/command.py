@@ -29,6 +29,7 @@ def _latency(
     from kafka_segments.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -36,6 +37,7 @@ def _latency(
     asked = LatencyOptions(absolute_uri(warehouse), LogChoice(**choice))
     with (
         spark_session("kafka-segments latency", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -1,12 +1,14 @@
 """What ``latency`` prints."""
 
 import sys
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.spark.held import held
 
 _NUMBERS = {
     "batches": "batches",
@@ -23,8 +25,8 @@ _NAMES = ("topic", "hour (UTC)", *(f"{name}>" for name in _NUMBERS))
 
 def print_latency(measured: DataFrame, output: str) -> int:
     """Print latencies; return how many batches have a negative one, and segments are not read."""
-    measured = measured.persist()
-    try:
+    with ExitStack() as caches:
+        measured = held(measured, caches)
         findings = [F.sum("negative_batches"), F.sum("unread_segments")]
         negative, unread = measured.agg(*findings).collect()[0]
         by_hour = measured.where("hour_ms IS NOT NULL").drop("unread_segments")
@@ -39,8 +41,6 @@ def print_latency(measured: DataFrame, output: str) -> int:
                 " damage of table segments, then build again\n"
             )
         return (negative or 0) + (unread or 0)
-    finally:
-        measured.unpersist()
 
 
 def _cells(row: Row) -> tuple[str, ...]:

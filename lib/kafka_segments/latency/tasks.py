@@ -9,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.errors import FileChangedError, FileReplacedError
+from kafka_segments.rows.table_reads import map_segments
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire import batches as wire
@@ -49,7 +50,7 @@ def read_wrapper_times(segments: DataFrame) -> DataFrame:
                 columns += [pa.array([row[k] for row in times], pa.int64()) for k in range(2)]
                 yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
-    return segments.select(*_OPENED_BY).repartition("path").mapInArrow(on_task, _ROW)
+    return map_segments(segments.select(*_OPENED_BY), on_task, _ROW, size="valid_bytes")
 
 
 _OPENED_BY = ("path", "valid_bytes")

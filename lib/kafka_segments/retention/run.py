@@ -21,7 +21,7 @@ from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.checkpoints import PartitionOffset
 
@@ -32,6 +32,7 @@ _OF_SEGMENTS = (
     *("largest_timestamp_ms", "largest_timestamp_source"),
 )
 """What is asked of a segment: each step of a decision costs time for each column there is."""
+_OF_LOGS = (*LOG_KEYS, "high_watermark", "log_start_offset")
 _REMOTE = (
     StructType()
     .add("topic", StringType())
@@ -125,10 +126,10 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
         UsageError: the warehouse has no segments.
     """
     tables = Warehouse(spark, options.warehouse)
-    remote = local_rows(spark, options.remote_offsets, _REMOTE)
+    offsets = options.remote_offsets
+    remote = local_rows(spark, offsets, _REMOTE) if offsets else None
     return (
-        tables.read(SEGMENTS)
-        .select(*_OF_SEGMENTS)
-        .transform(with_log_state(tables.read(LOGS), remote))
+        tables.read(SEGMENTS, _OF_SEGMENTS)
+        .transform(with_log_state(tables.read(LOGS, _OF_LOGS), remote))
         .transform(with_topic_configs(spark, options.configs))
     )

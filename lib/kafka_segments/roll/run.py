@@ -66,8 +66,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         opened_ms=options.opened_ms,
     )
     decided = (
-        tables.read(SEGMENTS)
-        .select(*_OF_SEGMENTS)
+        tables.read(SEGMENTS, _OF_SEGMENTS)
         .transform(only_present)
         .where("is_active")
         .transform(with_topic_configs(spark, options.configs))

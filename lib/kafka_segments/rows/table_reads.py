@@ -10,7 +10,7 @@ from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.spark.few_rows import MOST_HERE, MOST_ROWS, can_work_here, expect_many_rows
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.spark.local_rows import arrow_rows, arrow_schema, frame_of_known
 
 OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _MOST_BYTES_HERE = 16 * 1024 * 1024
@@ -60,8 +60,9 @@ def map_segments(
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
         if len(found) <= MOST_HERE and size_bytes <= _MOST_BYTES_HERE:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
-            if len(rows) > MOST_ROWS:
-                expect_many_rows(spark)
+            if len(rows) <= MOST_ROWS:
+                return frame_of_known(spark, rows, row_type)
+            expect_many_rows(spark)
             return arrow_rows(spark, rows, row_type)
         asked = arrow_rows(spark, found, asked.schema)
         expect_many_rows(spark)

@@ -20,13 +20,24 @@ from kafka_segments.search.decide.logs import (
     with_visible_end,
 )
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.spark.held import held
+from kafka_segments.spark.held import held, held_if_many
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 
+_COLUMNS = {
+    SEGMENTS.name: (
+        *SEGMENT_KEYS,
+        *("path", "size_bytes", "valid_bytes", "next_offset", "max_timestamp_ms"),
+        *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "codecs"),
+        *("timestamp_types", "leader_epochs", "damage", "producers", "transaction_steps"),
+        *("is_active", "vanished_at"),
+    ),
+    LOGS.name: (*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs"),
+}
+"""What is asked of these tables; of others all columns are."""
 _ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
 
@@ -88,13 +99,15 @@ class LogTables:
         self._spark = spark
         self._tables = Warehouse(spark, warehouse)
         self._choice = choice
+        self._found: dict[str, DataFrame] = {}
         self.caches = caches
         segments = self.segments_as_built()
         unstable = segments.transform(first_unstable_offsets()) if is_read_committed else None
-        self.logs = self.keep(
+        self.logs = held_if_many(
             segments.transform(describe_logs(self._read(LOGS))).transform(
                 with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
-            )
+            ),
+            caches,
         )
 
     def keep(self, rows: DataFrame) -> DataFrame:
@@ -102,10 +115,17 @@ class LogTables:
         return held(rows, self.caches)
 
     def _read(self, table: Table) -> DataFrame:
-        return self._tables.read(table).where(self._choice.condition())
+        """Return the rows of a table that are of the chosen logs; it is read once."""
+        if table.name not in self._found:
+            rows = self._tables.read(table, _COLUMNS.get(table.name, ()))
+            self._found[table.name] = rows.where(self._choice.condition())
+        return self._found[table.name]
 
     def segments_as_built(self) -> DataFrame:
-        """Return the rows of table ``segments`` whose file had not vanished at the last build."""
+        """Return the segments whose file had not vanished at the last build.
+
+        Gives: of table ``segments`` the columns that are asked of it.
+        """
         return self._read(SEGMENTS).where(F.col("vanished_at").isNull())
 
     def _segments(self) -> DataFrame:

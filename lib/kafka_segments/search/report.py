@@ -2,15 +2,17 @@
 
 import csv
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
 
-from kafka_segments.console.output import utc
+from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
 from kafka_segments.search.decide.logs import choose_replica
-from kafka_segments.spark.held import held
+from kafka_segments.spark.held import held_if_many
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.tables import columns as F
 
@@ -21,26 +23,46 @@ _NAMES = ("topic-partition", "asked", "asked (UTC)", "Kafka's>", "true>", "its t
 def print_search(answers: DataFrame, output: str) -> int:
     """Print answers; return how many are not the true ones, or not known."""
     with ExitStack() as caches:
-        answers = held(answers, caches)
+        answers = held_if_many(answers, caches)
+        shown: list[Row] = []
         if output == RESET_OFFSETS:
             _print_reset_offsets(answers)
         else:
-            print_result(answers.orderBy(*_ORDER), output, names=_NAMES, cells=_cells)
-        return _print_counts(answers)
-
-
-def _print_counts(answers: DataFrame) -> int:
-    found = answers.agg(
-        F.count("problem").alias("problems"),
-        F.count("difference").alias("differences"),
-        F.count("*").alias("answers"),
-        F.coalesce(F.sum("bytes_read"), F.lit(0)).alias("bytes_read"),
-    ).collect()[0]
+            shown = print_result(answers.orderBy(*_ORDER), output, names=_NAMES, cells=_cells)
+        is_all = 0 < len(shown) < MOST_ROWS_SHOWN
+        counts = _counts_of(shown) if is_all else _counts(answers)
     sys.stderr.write(
-        f"{found['answers']} answers, {found['differences']} where Kafka's is not the true one,"
-        f" {found['problems']} not known; {found['bytes_read']} bytes of log read\n"
+        f"{counts.answers} answers, {counts.differences} where Kafka's is not the true one,"
+        f" {counts.problems} not known; {counts.bytes_read} bytes of log read\n"
     )
-    return int(found["problems"] + found["differences"])
+    return counts.problems + counts.differences
+
+
+class _Counts(NamedTuple):
+    answers: int
+    differences: int
+    problems: int
+    bytes_read: int
+
+
+def _counts(answers: DataFrame) -> _Counts:
+    found = answers.agg(
+        F.count("*"),
+        F.count("difference"),
+        F.count("problem"),
+        F.coalesce(F.sum("bytes_read"), F.lit(0)),
+    )
+    return _Counts(*found.collect()[0])
+
+
+def _counts_of(answers: Sequence[Row]) -> _Counts:
+    """Return the counts of answers that Python has, without asking Spark once more."""
+    return _Counts(
+        answers=len(answers),
+        differences=sum(row["difference"] is not None for row in answers),
+        problems=sum(row["problem"] is not None for row in answers),
+        bytes_read=sum(row["bytes_read"] for row in answers),
+    )
 
 
 def _cells(row: Row) -> tuple[str, ...]:

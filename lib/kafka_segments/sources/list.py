@@ -6,7 +6,6 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -23,6 +22,7 @@ from kafka_segments.sources import listed as listing
 from kafka_segments.sources.walk import list_folders, walk_folders
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.tables import columns as F
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.set_aside import files_of_segments
+from kafka_segments.tables import columns as F
 
 _FILE = pa.struct([("name", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())])
 _LISTED = pa.schema(

@@ -1,4 +1,4 @@
-"""Sessions of verbs that work on few rows: plans are run as they are, and not compiled.
+"""Sessions of verbs that work on few rows: plans are run as they are, in one task, not compiled.
 
 Spark makes a Java program of each query, which costs a cold JVM more than few rows do. So do
 processes of Python that are started for them, and frames that are cached.
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.spark.connect import is_connect
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.settings import restore, settings_meanwhile
 
@@ -22,8 +22,16 @@ MOST_HERE = 256
 """What is worked on in the driver has no more rows: above that, processes at once are quicker."""
 
 _FEW_ROWS = "spark.kafkaSegments.fewRows"
-_FEW = {_FEW_ROWS: "true", "spark.sql.codegen.wholeStage": "false"}
+_FEW = {
+    _FEW_ROWS: "true",
+    "spark.sql.codegen.wholeStage": "false",
+    # A broadcast is a job of its own. What one task has is joined there, without any other.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
 _INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_BEFORE: dict[str, str | None] = {}
+"""What these settings were before, while a verb works on few rows."""
 
 
 @contextmanager
@@ -40,8 +48,12 @@ def few_rows(spark: SparkSession, *, runs_any_query: bool = False) -> Iterator[N
         yield
         return
     settings = _FEW if runs_any_query else _FEW | _INTERPRETED
-    with settings_meanwhile(spark, settings):
-        yield
+    with settings_meanwhile(spark, settings) as before:
+        _BEFORE.update(before)
+        try:
+            yield
+        finally:
+            _BEFORE.clear()
 
 
 def has_few_rows(spark: SparkSession) -> bool:
@@ -55,9 +67,9 @@ def can_work_here(spark: SparkSession) -> bool:
 
 
 def expect_many_rows(spark: SparkSession) -> None:
-    """Compile the plans of the queries that come, as Spark does by itself."""
+    """Plan the queries that come, and compile them, as Spark does by itself."""
     if has_few_rows(spark):
-        restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
+        restore(spark, _BEFORE)
 
 
 def map_few(
@@ -82,7 +94,7 @@ def map_few(
             batches = found.to_batches() if tell is None else _each_told(found, tell)
             done = list(on_task(batches))
             made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
-            return arrow_rows(spark, made, columns)
+            return frame_of_known(spark, made, columns)
     shared = rows.repartition(default_parallelism(spark)) if spread else rows
     return shared.mapInArrow(on_task, columns)
 

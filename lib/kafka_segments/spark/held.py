@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 
 from kafka_segments.spark.few_rows import has_few_rows
-from kafka_segments.spark.local_rows import arrow_rows
+from kafka_segments.spark.local_rows import frame_of_known, known_rows
 
 
 def held(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
@@ -16,6 +16,17 @@ def held(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
     """
     if has_few_rows(frame.sparkSession):
         return held_if_few(frame)
+    return held_if_many(frame, caches)
+
+
+def held_if_many(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
+    """Return the same rows; where a verb works on many, they are persisted until ``caches`` closes.
+
+    Few are computed anew by each step that reads them: for two short steps that takes less time
+    than to collect them in between.
+    """
+    if has_few_rows(frame.sparkSession):
+        return frame
     kept = frame.persist()
     if caches is not None:
         caches.callback(kept.unpersist)
@@ -25,12 +36,13 @@ def held(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
 def held_if_few(frame: DataFrame) -> DataFrame:
     """Return the same rows; where a verb works on few, they are collected now.
 
-    The driver holds them, and one task does all that follows.
+    The driver holds them, and one task does all that follows. Rows that the driver holds already
+    are not collected once more.
     """
     spark = frame.sparkSession
-    if not has_few_rows(spark):
+    if not has_few_rows(spark) or known_rows(frame) is not None:
         return frame
-    return in_one_task(arrow_rows(spark, frame.toArrow(), frame.schema))
+    return frame_of_known(spark, frame.toArrow(), frame.schema)
 
 
 def in_one_task(frame: DataFrame) -> DataFrame:

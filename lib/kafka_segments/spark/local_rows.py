@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,11 +11,13 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.spark.connect import is_connect
 
+_KNOWN: WeakKeyDictionary[DataFrame, pa.Table] = WeakKeyDictionary()
+
 
 def local_rows(
     spark: SparkSession, rows: Iterable[Sequence[Any]], columns: StructType
 ) -> DataFrame:
-    """Return few rows, given as values in the order of ``columns``, as a DataFrame.
+    """Return few rows, given as values in the order of ``columns``, as a DataFrame of one task.
 
     ``SparkSession.createDataFrame`` of the same values has Python workers hand them to the JVM,
     in a job each time that they are read.
@@ -24,7 +27,9 @@ def local_rows(
         return spark.createDataFrame(given, columns)
     names = columns.fieldNames()
     values = [dict(zip(names, row, strict=True)) for row in given]
-    return arrow_rows(spark, pa.Table.from_pylist(values, schema=arrow_schema(columns)), columns)
+    return frame_of_known(
+        spark, pa.Table.from_pylist(values, schema=arrow_schema(columns)), columns
+    )
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
@@ -35,3 +40,15 @@ def arrow_schema(columns: StructType) -> pa.Schema:
 def arrow_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
     """Return rows of Arrow as a DataFrame; their schema is ``arrow_schema`` of ``columns``."""
     return spark.createDataFrame(rows, columns)
+
+
+def frame_of_known(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
+    """Return few rows of Arrow as a DataFrame of one task, by which ``known_rows`` finds them."""
+    frame = arrow_rows(spark, rows, columns).coalesce(1)
+    _KNOWN[frame] = rows
+    return frame
+
+
+def known_rows(frame: DataFrame) -> pa.Table | None:
+    """Return the rows that a DataFrame was made of; None: Spark has to compute them."""
+    return _KNOWN.get(frame)

@@ -38,14 +38,16 @@ class _Snapshot(NamedTuple):
 
 
 class SmallTable(NamedTuple):
-    """A version of a small table: its schema as JSON, and what each file holds, all columns."""
+    """A version of a small table: its schema as JSON, and what each file holds of the columns."""
 
     schema: str
     files: list[pa.Table]
 
 
-def read_small_files(uri: str, *, most_bytes: int, most_files: int) -> SmallTable | None:
-    """Read all columns of the last version of the table at a URI.
+def read_small_files(
+    uri: str, columns: Sequence[str] = (), *, most_bytes: int, most_files: int
+) -> SmallTable | None:
+    """Read columns of the last version of the table at a URI; all of them where none is named.
 
     None: there is no table, it has more files or bytes, its log has more bytes, or only Spark can
     tell.
@@ -55,7 +57,7 @@ def read_small_files(uri: str, *, most_bytes: int, most_files: int) -> SmallTabl
         found = _snapshot(table.child("_delta_log"), most_log_bytes=most_bytes)
         if found is None or not _is_small(found, most_bytes) or len(found.added) > most_files:
             return None
-        files = [_whole_file(table.child(unquote(add["path"]))) for add in found.added]
+        files = [_rows_of(table.child(unquote(add["path"])), columns) for add in found.added]
     except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
         return None
     return SmallTable(found.schema, files)
@@ -78,9 +80,11 @@ def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
     return size_bytes <= most_bytes
 
 
-def _whole_file(file: Place) -> pa.Table:
+def _rows_of(file: Place, columns: Sequence[str]) -> pa.Table:
     with file.filesystem.open_input_file(file.path) as stream:
-        return _opened(stream).read()
+        opened = _opened(stream)
+        there = set(opened.schema_arrow.names)
+        return opened.read([name for name in columns if name in there] if columns else None)
 
 
 def read_small_table(

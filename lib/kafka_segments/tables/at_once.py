@@ -4,12 +4,12 @@ Delta plans a read or a write of few rows for longer than either takes.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.spark.few_rows import MOST_ROWS
 from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
@@ -24,22 +24,27 @@ MOST_FILES = 500
 MOST_BYTES_READ = 16 * 1024 * 1024
 
 
-def read_at_once(spark: SparkSession, uri: str) -> DataFrame | None:
+def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
     """Return the rows of the last version of a small table on this machine, as Delta gives them.
 
-    They are those of now: what is written later does not come in.
+    They are those of now: what is written later does not come in. Where ``columns`` are named the
+    rows have those of them that the table has, without their comments.
     None: the table is not small or lies in a store, or only Delta can tell what it holds.
     """
     if not store_of(uri).is_local:
         return None
-    found = read_small_files(uri, most_bytes=MOST_BYTES, most_files=MOST_FILES)
+    found = read_small_files(uri, columns, most_bytes=MOST_BYTES, most_files=MOST_FILES)
     if found is None:
         return None
-    columns = StructType.fromJson(json.loads(found.schema))
-    rows = _joined(found, arrow_schema(columns))
+    schema = StructType.fromJson(json.loads(found.schema))
+    if columns:
+        fields = {field.name: field for field in schema}
+        asked = (fields[name] for name in columns if name in fields)
+        schema = StructType([StructField(of.name, of.dataType, of.nullable) for of in asked])
+    rows = _joined(found, arrow_schema(schema))
     if rows is None or len(rows) > MOST_ROWS or rows.nbytes > MOST_BYTES_READ:
         return None
-    return arrow_rows(spark, rows, columns)
+    return arrow_rows(spark, rows, schema)
 
 
 def append_at_once(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:

@@ -4,24 +4,25 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from operator import and_
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.spark.held import in_one_task
-from kafka_segments.spark.local_rows import arrow_rows, local_rows
+from kafka_segments.spark.held import held_if_few, in_one_task
+from kafka_segments.spark.local_rows import known_rows, local_rows
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.delta_rows import file_totals
 from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.at_once import append_at_once, read_at_once
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
@@ -70,10 +71,11 @@ class Warehouse:
             self._made.add(table.name)
         return table.name in self._made
 
-    def read(self, table: Table) -> DataFrame:
-        """Return the rows of a table.
+    def read(self, table: Table, columns: Sequence[str] = ()) -> DataFrame:
+        """Return the rows of a table: of the columns that are named those that it has, or all.
 
-        Where a verb works on few rows, those of a small table are read at once.
+        Where a verb works on few rows, those of a small table are read at once. Each step of a
+        query costs time for each column there is.
 
         Raises:
             UsageError: the table does not exist.
@@ -81,11 +83,15 @@ class Warehouse:
         if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
         if has_few_rows(self.spark):
-            rows = read_at_once(self.spark, join_uri(self.root, table.name))
-            if rows is not None:
-                return in_one_task(rows)
+            few = read_at_once(self.spark, join_uri(self.root, table.name), columns)
+            if few is not None:
+                return in_one_task(few)
             expect_many_rows(self.spark)
-        return self.spark.read.format("delta").load(self.uri(table))
+        rows = self.spark.read.format("delta").load(self.uri(table))
+        if not columns:
+            return rows
+        there = rows.columns
+        return rows.select(*(name for name in columns if name in there))
 
     def read_published(self, table: Table) -> DataFrame:
         """Return the rows of a table without those of quarantined segments.
@@ -133,23 +139,28 @@ class Warehouse:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
-        rows = rows.select(*table.schema.fieldNames())
-        if has_few_rows(self.spark):
+        if not has_few_rows(self.spark):
+            self._append_by_delta(table, rows)
+        elif known_rows(rows) is not None:
+            self._append_known(table, rows)
+        else:
             self._append_few(table, rows)
-            return
-        self._append_by_delta(table, rows)
 
     def _append_few(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Append few rows, which have the table's columns; return them as they were computed."""
-        found = rows.toArrow()
-        held = in_one_task(arrow_rows(self.spark, found, rows.schema))
-        uri = join_uri(self.root, table.name)
-        if not append_at_once(uri, found, constraints=_met(table, held)):
-            self._append_by_delta(table, held)
+        """Append few rows; return the table's columns of them, as they were computed."""
+        held = held_if_few(rows.select(*table.schema.fieldNames()))
+        self._append_known(table, held)
         return held
 
+    def _append_known(self, table: Table, rows: DataFrame) -> None:
+        """Append rows that the driver has, without asking Spark for them."""
+        found, uri = known_rows(rows), join_uri(self.root, table.name)
+        if not append_at_once(uri, found, constraints=_met(table, rows)):
+            self._append_by_delta(table, rows)
+
     def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
-        rows.write.format("delta").mode("append").save(self.uri(table))
+        chosen = rows.select(*table.schema.fieldNames())
+        chosen.write.format("delta").mode("append").save(self.uri(table))
 
     def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
         """Append the rows of a run to a table, made if need be; return them as they are kept.
@@ -158,7 +169,7 @@ class Warehouse:
         """
         self.create(table)
         if has_few_rows(self.spark):
-            return self._append_few(table, rows.select(*table.schema.fieldNames()))
+            return self._append_few(table, rows)
         self.append(table, rows)
         return self.read(table).where(F.col("run_id") == run_id)
 
@@ -250,7 +261,7 @@ class Warehouse:
 def _met(table: Table, rows: DataFrame) -> dict[str, str]:
     """Return the constraints of a table, by name, if all rows meet all of them; else none."""
     holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
-    hold_all = reduce(Column.__and__, holds, F.lit(True))
+    hold_all = reduce(and_, holds, F.lit(True))
     if not table.constraints or not rows.where(~hold_all).isEmpty():
         return {}
     return dict(table.constraints)

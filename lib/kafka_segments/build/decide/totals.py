@@ -1,9 +1,9 @@
 """What a build found, counted over the segments that it read."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.folding import has_transactions
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.findings import is_finding
 
 

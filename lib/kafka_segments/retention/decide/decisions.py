@@ -17,13 +17,13 @@ from kafka_segments.tables.windows import up_to_here as so_far
 _NEVER = 2**63 - 1
 
 
-def with_log_state(logs: DataFrame, remote: DataFrame) -> Transform:
+def with_log_state(logs: DataFrame, remote: DataFrame | None) -> Transform:
     """Keep the segments that are there, and add what is known of their logs.
 
     An active segment counts with its valid bytes: a broker's recovery cuts off what follows them.
 
     Needs: rows of ``segments``; ``logs``: rows of ``logs``; ``remote``: topic, partition,
-        highest_remote_offset.
+        highest_remote_offset; None: of no log is it known.
     Gives: the same, high_watermark, log_start_offset, highest_remote_offset (null: not known).
     """
     valid = F.coalesce("valid_bytes", "size_bytes")
@@ -31,12 +31,14 @@ def with_log_state(logs: DataFrame, remote: DataFrame) -> Transform:
     known = logs.select(*LOG_KEYS, "high_watermark", "log_start_offset")
 
     def transform(segments: DataFrame) -> DataFrame:
-        return (
+        there = (
             segments.where(F.col("vanished_at").isNull())
             .withColumn("size_bytes", size)
             .join(known, list(LOG_KEYS), how="left")
-            .join(F.broadcast(remote), ["topic", "partition"], how="left")
         )
+        if remote is None:
+            return there.withColumn("highest_remote_offset", F.lit(None).cast("long"))
+        return there.join(F.broadcast(remote), ["topic", "partition"], how="left")
 
     return transform
 

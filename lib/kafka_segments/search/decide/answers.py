@@ -142,6 +142,9 @@ def compare_answers(*, kafka_version: Version) -> Transform:
         record.alias("record"), "base_offset", "max_timestamp_ms", "offset_of_max_timestamp"
     )
 
+    answers = _answer_columns(kafka_version)
+    named = {name: column.alias(name) for name, column in answers.items()}
+
     def transform(found: DataFrame) -> DataFrame:
         return (
             found.groupBy(*LOG_KEYS, *_ASKED)
@@ -152,8 +155,7 @@ def compare_answers(*, kafka_version: Version) -> Transform:
                 F.max("problem").alias("problem"),
             )
             .withColumns(_kafkas_record(kafka_version))
-            .withColumns(_answer_columns(kafka_version))
-            .select(*ANSWER)
+            .select(*(named.get(name, name) for name in ANSWER))
         )
 
     return transform

@@ -25,15 +25,17 @@ def say_unread(segments: DataFrame) -> Transform:
     Gives: the same.
     """
     unread = F.broadcast(_first_unread(segments))
-    taken_back = {name: F.when(~F.col("_is_taken_back"), F.col(name)) for name in _ANSWERS}
-    problem = F.when(F.col("_is_taken_back"), F.col("_unread.why")).otherwise(F.col("problem"))
+    told = {name: F.when(~F.col("_is_taken_back"), F.col(name)) for name in _ANSWERS}
+    told["problem"] = F.when(F.col("_is_taken_back"), F.col("_unread.why")).otherwise(
+        F.col("problem")
+    )
+    named = {name: column.alias(name) for name, column in told.items()}
 
     def transform(answers: DataFrame) -> DataFrame:
         return (
             answers.join(unread, list(LOG_KEYS), how="left")
             .withColumn("_is_taken_back", _is_taken_back())
-            .withColumns({**taken_back, "problem": problem})
-            .select(*answers.columns)
+            .select(*(named.get(name, name) for name in answers.columns))
         )
 
     return transform

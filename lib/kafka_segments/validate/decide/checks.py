@@ -2,10 +2,12 @@
 
 from enum import StrEnum
 from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+
+from kafka_segments.tables import columns as F
 
 KEYS_UNIQUE, ROWS_OF_KEY = "keys_unique", "rows_of_key"
 
@@ -68,4 +70,4 @@ def failed_checks(checks: tuple[Check, ...], severity: Severity) -> Column:
 def fails_any(checks: tuple[Check, ...], severity: Severity) -> Column:
     """Tell whether a row fails any check of a severity."""
     failing = [check.fails() for check in checks if check.severity is severity]
-    return reduce(Column.__or__, failing, F.lit(False))
+    return reduce(or_, failing, F.lit(False))
