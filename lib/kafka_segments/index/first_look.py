@@ -28,24 +28,17 @@ import numpy as np
 
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index import index_ends
+from kafka_segments.index.few_batches import WINDOW_BYTES, Batch, FewBatches
 from kafka_segments.index.index_ends import IndexEnd, RangedFile
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.wire import batches as wire
-from kafka_segments.wire import ends
 from kafka_segments.wire.header_layout import MAGIC_V2
 from kafka_segments.wire.reading import ReadInto
 
 MOST_WHOLE_BYTES = 64 * 1024
 """A segment up to this size is read as a whole: a look would read about as much of it."""
-_WINDOW_BYTES = 16 * 1024  # holds most batches; of a larger one the header alone is read
 _MOST_TAIL_BYTES = 8 * 1024 * 1024  # two batches as large as most brokers take, and more
-
-
-_FIELDS = (
-    *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
-    wire.MAX_TIMESTAMP,
-)
 
 
 class IndexFiles(NamedTuple):
@@ -70,20 +63,6 @@ class FirstLook:
     offset_of_max_timestamp: int
     checked_bytes: int
     truncated_bytes: int = 0
-
-
-class _Batch(NamedTuple):
-    """A batch by its header; the fields but the last are ``_FIELDS``."""
-
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
-    is_checked: bool
-
-    def holds(self, offset: int) -> bool:
-        return self.base_offset <= offset <= self.last_offset
 
 
 class _Tail(NamedTuple):
@@ -124,7 +103,7 @@ class FirstLooker:
             indexes.txn_index, base_offset=base_offset, next_offset=tail.found.next_offset
         )
         timestamp, offset = one.greatest(tail, times, is_active=is_active)
-        first = one.batch_at(0)
+        first = one.batches.at(0)
         drawn = one.drawn(tail, offset)
         for batch in (first, *drawn):
             _check_fits(batch, timestamp, offset)
@@ -150,7 +129,7 @@ class _Look:
         self._offsets = offsets
         self._base_offset = base_offset
         self._last_entry, self._start = map(int, offsets.entries[-1])
-        self._header = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
+        self.batches = FewBatches(log)
 
     def tail(self, recoverer: SegmentRecoverer) -> _Tail:
         """Recover the batches from the last offset entry on."""
@@ -159,7 +138,7 @@ class _Look:
             raise CorruptIndexError(
                 f"the last entry of the .index leads to byte {start} of {self._log.size_bytes}"
             )
-        data = self._bytes(start, length)
+        data = self.batches.bytes(start, length)
         found = recoverer.recover(_reader(data), size_bytes=length, base_offset=self._base_offset)
         if found.damage is not None or found.truncated_bytes:
             what = "no batch begins" if found.damage is None else found.damage.message
@@ -167,7 +146,7 @@ class _Look:
             raise CorruptIndexError(f"{what}, byte {start + at} of the log")
         if found.magics != (MAGIC_V2,):
             raise CorruptIndexError(f"messages in the format of v{min(found.magics)}")
-        first = self._first_in(data, start)
+        first = self.batches.first_in(data, start)
         if first is None or not first.holds(self._last_entry):
             raise CorruptIndexError(_misled("last entry", ".index", self._last_entry, first))
         return _Tail(start, data, found)
@@ -200,18 +179,7 @@ class _Look:
             )
         return timestamp, batch.last_offset
 
-    def batch_at(self, position: int) -> _Batch:
-        """Return the batch at a position; its checksum is verified if it is small."""
-        data = self._bytes(position, min(_WINDOW_BYTES, self._log.size_bytes - position))
-        for check_crc in (True, False):
-            batch, status = self._walked(data, position, check_crc=check_crc)
-            if batch is not None:
-                return batch
-            if status != wire.WANTS_BYTES:
-                break
-        raise CorruptIndexError(f"no sound batch begins at byte {position} of the log")
-
-    def drawn(self, tail: _Tail, offset_of_max: int) -> list[_Batch]:
+    def drawn(self, tail: _Tail, offset_of_max: int) -> list[Batch]:
         """Return one batch before the tail that an entry leads to, drawn by the segment's size.
 
         It lies behind ``offset_of_max`` if known entries do, and at any other entry if not.
@@ -228,23 +196,23 @@ class _Look:
         )
         if not 0 < position < tail.start:
             raise CorruptIndexError(f"entry {number} of the .index leads to byte {position}")
-        batch = self.batch_at(position)
+        batch = self.batches.at(position)
         if not batch.holds(offset) or batch.last_offset >= tail.found.next_offset:
             raise CorruptIndexError(_misled(f"entry {number}", ".index", offset, batch))
         return [batch]
 
-    def _batch_of(self, tail: _Tail, offset: int) -> _Batch | None:
+    def _batch_of(self, tail: _Tail, offset: int) -> Batch | None:
         """Return the first batch that reaches an offset, found by the offset entries around it."""
         if offset > tail.found.next_offset - 1:
             return None
-        batch = self._first_in(tail.data, tail.start, low_offset=offset)
+        batch = self.batches.first_in(tail.data, tail.start, low_offset=offset)
         if batch is not None and (batch.position > tail.start or batch.holds(offset)):
             return batch
         start, end = self._around(offset)
-        length = min(end - start + _WINDOW_BYTES, self._log.size_bytes - start)
+        length = min(end - start + WINDOW_BYTES, self._log.size_bytes - start)
         if not 0 < length <= _MOST_TAIL_BYTES:
             raise CorruptIndexError(f"entries of the .index lead to bytes {start} and {end}")
-        return self._first_in(self._bytes(start, length), start, low_offset=offset)
+        return self.batches.first_in(self.batches.bytes(start, length), start, low_offset=offset)
 
     def _around(self, offset: int) -> tuple[int, int]:
         """Return the positions of the offset entries around an offset; 0 where none is before."""
@@ -257,37 +225,13 @@ class _Look:
         start = int(entries[row - 1, 1]) if row else 0
         return start, int(entries[min(row, len(entries) - 1), 1])
 
-    def _first_in(
-        self, data: wire.Bytes, position: int, *, low_offset: int | None = None
-    ) -> _Batch | None:
-        """Return the first batch in ``data`` that reaches an offset; its body need not be there."""
-        return self._walked(data, position, check_crc=False, low_offset=low_offset)[0]
-
-    def _walked(
-        self, data: wire.Bytes, position: int, *, check_crc: bool, low_offset: int | None = None
-    ) -> tuple[_Batch | None, int]:
-        walk = wire.new_walk(size_bytes=self._log.size_bytes, check_crc=check_crc, needs_body=False)
-        walk.next_position = position
-        if low_offset is not None:
-            walk.low_offset = low_offset
-        if not wire.walk_batches(data, len(data), position, self._header, 0, walk):
-            return None, walk.status
-        header = self._header[:, 0]
-        if header[wire.MAGIC] != MAGIC_V2:
-            raise CorruptIndexError(f"messages in the format of v{header[wire.MAGIC]}")
-        values = (int(header[field]) for field in _FIELDS)
-        return _Batch._make((*values, check_crc)), ends.SOUND
-
-    def _bytes(self, position: int, length: int) -> wire.Bytes:
-        return np.array(np.frombuffer(self._log.read(position, length), dtype=np.uint8))
-
 
 def draw(base_offset: int, size_bytes: int, count: int) -> int:
     """Draw a number below ``count``, the same one whenever a segment of this size is looked at."""
     return crc32(b"%d %d" % (base_offset, size_bytes)) % count
 
 
-def _check_fits(batch: _Batch, timestamp: int, offset: int) -> None:
+def _check_fits(batch: Batch, timestamp: int, offset: int) -> None:
     """Check a batch by the greatest timestamp, and by the first offset that has it."""
     is_before = batch.last_offset < offset
     if batch.max_timestamp > timestamp or (is_before and batch.max_timestamp == timestamp):
@@ -298,7 +242,7 @@ def _check_fits(batch: _Batch, timestamp: int, offset: int) -> None:
         )
 
 
-def _misled(which: str, file: str, offset: int, found: _Batch | None) -> str:
+def _misled(which: str, file: str, offset: int, found: Batch | None) -> str:
     there = "no batch"
     if found is not None:
         there = f"a batch of offsets {found.base_offset} to {found.last_offset}"
