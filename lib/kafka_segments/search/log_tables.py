@@ -26,6 +26,7 @@ from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.looked_at import refuse_looked_at
 
 _ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
@@ -84,13 +85,19 @@ class LogTables:
             is_read_committed: consumers read up to the last stable offset, where the oldest open
                 transaction begins. The tables know it only of a log whose replicas all reach its
                 end.
+
+        Raises:
+            UsageError: ``is_read_committed``, and segments are known by a first look alone.
         """
         self._spark = spark
         self._tables = Warehouse(spark, warehouse)
         self._choice = choice
         self.caches = caches
         segments = self.segments_as_built()
-        unstable = segments.transform(first_unstable_offsets()) if is_read_committed else None
+        unstable = None
+        if is_read_committed:
+            refuse_looked_at(segments, "which transactions are open")
+            unstable = segments.transform(first_unstable_offsets())
         self.logs = self.keep(
             segments.transform(describe_logs(self._read(LOGS))).transform(
                 with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
