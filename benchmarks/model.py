@@ -13,6 +13,9 @@ INDEX_INTERVAL_BYTES = 4096
 STORE_BYTES_A_CORE = 60e6
 DISK_CORES = 8
 GET_BYTES = 8 << 20
+LOOK_REQUESTS, LOOK_GETS, LOOKS_AT_ONCE = 12, 6, 24  # of a segment; of a task of first looks
+REQUEST_SECONDS = 0.03
+LOOK_CORES = 32  # of one machine
 DOLLARS_A_CORE_HOUR = 0.05
 DOLLARS_A_MILLION_GETS = 0.4
 _HOUR = 3600
@@ -57,7 +60,32 @@ def cost_model(figures: Figures) -> Section:
         f" (${gets / 1e6 * DOLLARS_A_MILLION_GETS:,.0f} at ${DOLLARS_A_MILLION_GETS} a million)."
         " Reading decides: a core checks CRCs many times faster than it is fed.",
     ]
+    if "looks" in figures:
+        section.lines += ["", _first_look(figures["looks"], job["cores"])]
     return section
+
+
+def _first_look(looks: Mapping[str, float], cores: float) -> str:
+    """Say what a first look at all of it takes on one machine, and what it costs."""
+    segments = BYTES / SEGMENT_BYTES
+    work = per_segment(looks, "first") * cores / LOOK_CORES
+    waiting = LOOK_REQUESTS * REQUEST_SECONDS / (LOOKS_AT_ONCE * LOOK_CORES)
+    minutes = max(work, waiting) * segments / 60
+    gets = LOOK_GETS * segments
+    return (
+        f"A first look (`build --check index`) at the same {segments:,.0f} segments on one machine"
+        f" of {LOOK_CORES} cores: {minutes:.0f} min. Its work is {work * segments / 60:.0f} min,"
+        " measured here and shared out to those cores; the store is waited for"
+        f" {waiting * segments / 60:.0f} min, with {LOOK_REQUESTS} requests a segment of"
+        f" {REQUEST_SECONDS * 1e3:.0f} ms each and {LOOKS_AT_ONCE} segments at once in each task."
+        f" {gets / 1e6:,.0f} million GETs (${gets / 1e6 * DOLLARS_A_MILLION_GETS:,.2f}) fetch"
+        f" {segments * _bytes_of_look(looks) / 1e9:,.0f} GB."
+    )
+
+
+def _bytes_of_look(looks: Mapping[str, float]) -> float:
+    most = max(int(name.partition(" ")[2]) for name in looks if name.startswith("bytes "))
+    return looks[f"bytes {most}"] / most
 
 
 def per_segment(many: Mapping[str, float], kind: str) -> float:

@@ -18,6 +18,7 @@ from kafka_segments.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
+from looks_compared import assert_not_denied
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 
 Rows = dict[str, dict[str, Any]]
@@ -88,6 +89,7 @@ def _audit(
         "is_recovered": is_recovered,
     }
     rows = list(SegmentAuditor(scope).audit(asked))
+    assert_not_denied(log, is_active=is_active, interval_bytes=index_interval_bytes)
     unfolded = [row for row in rows if "unfolded" in row]
     judged = [row for row in rows if "unfolded" not in row]
     judged += judge_log_transactions(unfolded, scope.version)

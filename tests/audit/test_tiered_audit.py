@@ -15,6 +15,7 @@ from kafka_segments.audit.tasks_uploads import lone_objects
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.walk import walk_folders
+from looks_compared import assert_not_denied
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
 Finding = tuple[str, str, str | None, str]
@@ -35,7 +36,10 @@ def _audit(tmp_path: Path) -> list[dict[str, Any]]:
     for folder in walk_folders([(str(tmp_path / "tier"), "")]).folders:
         given = {"cluster": "", "broker_id": -1, "is_clean": True, "is_recovered": False}
         found = [row._asdict() | given for row in folder]
-        judged = [row for s in found if s["kind"] == kinds.SEGMENT for row in auditor.audit(s)]
+        segments = [row for row in found if row["kind"] == kinds.SEGMENT]
+        judged = [row for segment in segments for row in auditor.audit(segment)]
+        for segment in segments:
+            assert_not_denied(Path(segment["source"], segment["relative_path"], segment["name"]))
         rows += [row for row in judged if "unfolded" not in row]
         unfolded = [row for row in judged if "unfolded" in row]
         rows += judge_log_transactions(unfolded, scope.version)

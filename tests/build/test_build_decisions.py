@@ -33,6 +33,7 @@ KNOWN = (
     "base_offset long, fingerprint string, is_active boolean, index_format string,"
     " vanished_at timestamp"
 )
+DAMAGE = "damage struct<kind: string>"
 JUDGED = (
     "base_offset long, index_entries long, time_index_entries long, fingerprint string,"
     " damage string, txn_index_entries long"
@@ -69,6 +70,40 @@ def test_what_is_read_again_is_what_differs(spark: SparkSession) -> None:
     assert [(row["plan"], row["is_known"]) for row in everything] == [
         (SCAN, row["base_offset"] < 7) for row in everything
     ]
+
+
+def test_a_first_look_leaves_rows_of_whole_files_that_have_not_changed(spark: SparkSession) -> None:
+    found = frame(
+        spark,
+        FOUND,
+        *(
+            {"base_offset": base, "size_bytes": 10, "mtime_ns": 7_000_000, "is_active": False}
+            for base in range(9)
+        ),
+    )
+    known = {"is_active": False, "size_bytes": 10, "last_modified_ms": 7}
+    changes = [
+        {"fingerprint": "10/7000000/full", "checked": "full"},
+        {"fingerprint": "10/7000000/full"},  # of an earlier release, which read all
+        {"fingerprint": "10/7000000/other", "checked": "index"},
+        {"fingerprint": "10/7000000/o", "checked": "index"},
+        {"fingerprint": "11/7000000/full", "checked": "full"},
+        {"fingerprint": "10/70000000/full", "checked": "full"},
+        {"damage": ("log_not_loaded",), "checked": "full"},
+        {"damage": ("changed_while_read",), "checked": "full"},
+    ]
+    before = frame(
+        spark,
+        f"{KNOWN}, checked string, size_bytes long, last_modified_ms long, {DAMAGE}",
+        *({"base_offset": base, **known, **one} for base, one in enumerate(changes)),
+    )
+
+    assert _plans(found, before, is_first_look=True) == {
+        0: SAME, 1: SAME, 2: SCAN, 3: SAME, 4: SCAN, 5: SCAN, 6: SAME, 7: SCAN, 8: SCAN,
+    }  # fmt: skip
+    again = found.transform(plan_scan(before, options="o", full=True, is_first_look=True))
+    looked_again = {row["base_offset"] for row in again.collect() if row["plan"] == SCAN}
+    assert looked_again == {2, 3, 4, 5, 7, 8}
 
 
 def test_the_next_segment_counts_where_it_is_asked_for(spark: SparkSession) -> None:

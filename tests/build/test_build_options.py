@@ -8,6 +8,7 @@ import pytest
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FORMATS
+from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.index_files import IndexOutput
@@ -91,6 +92,21 @@ def options(*sources: str, **changed) -> BuildOptions:
             {"index_dir": "/idx"},
             "2 sources end in logs: their index files would mix",
             id="names",
+        ),
+        *(
+            pytest.param(
+                ("/a",),
+                {"is_first_look": True, **changed},
+                f"{option} needs every batch, and --check index reads few of them: leave one of the"
+                " two out",
+                id=f"a first look with {option}",
+            )
+            for option, changed in {
+                "--index-dir": {"index_dir": "/idx"},
+                "--in-place": {"in_place": True},
+                "--digests": {"recovery": RecoveryOptions(digest_bits=10)},
+                "--recovery loader-unclean": {"mode": RecoveryMode.LOADER_UNCLEAN},
+            }.items()
         ),
     ],
 )

@@ -74,3 +74,15 @@ def test_a_segment_that_no_broker_loads_has_no_entries(log):
     built = BuiltIndexes(str(log), 0, 1, None, None, 600)
 
     assert count_entries(built, interval_bytes=1) == (None, None, IndexSource.BUILT)
+
+
+def test_what_a_first_look_did_not_count_is_counted_beside_the_log_or_in_it(log: Path) -> None:
+    size = len(BATCHES[0]) * len(BATCHES)
+    looked = BuiltIndexes(str(log), 0, size, None, None, None, is_counted=False)
+
+    assert count_entries(looked, interval_bytes=600) == (OFFSETS, TIMES, IndexSource.RECOUNTED)
+    _write(log, index=bytes(7) + b"\1", time_index=bytes(11) + b"\1")
+    assert count_entries(looked, interval_bytes=600) == (1, 1, IndexSource.BESIDE)
+    log.unlink()
+    unread = count_entries(looked, interval_bytes=600)
+    assert unread == (None, None, IndexSource.BUILT_OTHERWISE)

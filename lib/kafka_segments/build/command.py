@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 @index_size_options
 @click.option(
     "--check",
-    type=click.Choice(["full", "headers"]),
+    type=click.Choice(["full", "headers", "index"]),
     default="full",
     show_default=True,
-    help="Verify checksums, or trust them and read headers alone.",
+    help="Verify checksums; trust them and read headers alone; or trust the index files beside the"
+    " segments, and read few batches: a first look, without index files of its own.",
 )
 @click.option(
     "--digests",
@@ -115,7 +116,7 @@ def _build(
         recovery=RecoveryOptions(
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
-            check_crc=check == "full",
+            check_crc=check != "headers",
             digest_bits=_digest_bits() if has_digests else 0,
         ),
         mode=RecoveryMode(mode),
@@ -124,6 +125,7 @@ def _build(
         index_format=chosen_format(options),
         index_dir=None if index_dir is None else absolute_uri(index_dir),
         set_aside=None if set_aside is None else absolute_uri(set_aside),
+        is_first_look=check == "index",
         **options,
     )
     if dry_run:

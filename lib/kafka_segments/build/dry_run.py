@@ -38,6 +38,8 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     Raises:
         SourceError: a source that cannot be listed.
     """
+    if options.is_first_look:  # what it leaves alone depends on more than fingerprints
+        return None
     started = time.monotonic()
     known = _known(options)
     if known is None:

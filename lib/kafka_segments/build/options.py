@@ -8,7 +8,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
-from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.index.recovery_options import INDEX, RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
 from kafka_segments.storage.uris import folders_below, join_uri, last_component
@@ -20,8 +20,11 @@ from kafka_segments.wire.tiered_names import tiered_folder_of
 class BuildOptions:
     """Options of a build. URIs are absolute; ``now_ms`` is the run's clock.
 
+    ``is_first_look``: segments are read as a whole only where their index files do not tell.
+
     Raises:
-        UsageError: sources that overlap, or a source and a target of which one lies in the other.
+        UsageError: sources that overlap, a source and a target of which one lies in the other, or
+            a first look with options that need every segment read.
     """
 
     sources: tuple[str, ...]
@@ -38,6 +41,7 @@ class BuildOptions:
     broker_id: int | None = None
     full: bool = False
     follow_links: bool = False
+    is_first_look: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -45,6 +49,7 @@ class BuildOptions:
         if self.in_place and self.index_dir is not None:
             raise UsageError("--in-place writes beside the segments: leave --index-dir out")
         self._check_format()
+        self._check_first_look()
         for source in self.sources:
             for other in self.sources:
                 if source != other and _lies_in(other, source):
@@ -72,10 +77,25 @@ class BuildOptions:
                 " its segments for its own, and the tables hold Kafka's entries in any format"
             )
 
+    def _check_first_look(self) -> None:
+        """Refuse what a first look cannot do: it reads no segment as a whole if it need not."""
+        needs_all = {
+            "--index-dir": self.index_dir is not None,
+            "--in-place": self.in_place,
+            "--digests": self.recovery.digest_bits > 0,
+            f"--recovery {self.mode.value}": self.mode != RecoveryMode.SEGMENT,
+        }
+        for option, is_given in needs_all.items():
+            if self.is_first_look and is_given:
+                raise UsageError(
+                    f"{option} needs every batch, and --check index reads few of them: leave one of"
+                    " the two out"
+                )
+
     @property
     def check(self) -> str:
         """How segments are checked, in the word of the option."""
-        return "full" if self.recovery.check_crc else "headers"
+        return INDEX if self.is_first_look else self.recovery.checked
 
     def fingerprint_of_options(self) -> str:
         """Return a text of all options that the result of a scan depends on.

@@ -145,6 +145,7 @@ def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:
         known,
         options=options.fingerprint_of_options(),
         full=options.full,
+        is_first_look=options.is_first_look,
         needs_next=options.index_format.needs_next,
     )
 

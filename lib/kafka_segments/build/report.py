@@ -40,6 +40,8 @@ def _would_write(options: BuildOptions) -> Iterator[str]:
 def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
     """Print on stderr, in a few lines, what a build did and where its files are."""
     verb = "would read" if dry_run else "read"
+    if dry_run and options.is_first_look:
+        verb = "would take a first look at"
     steps = ", ".join(f"{step} {spent:.1f}" for step, spent in done.seconds_by_step.items())
     lines = [
         f"{verb} {done.segments_scanned} of {done.segments_found} segments"
@@ -47,6 +49,11 @@ def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None
         f" {done.segments_vanished} vanished, in {done.seconds:.1f} s"
         + (f" ({steps})" if steps else "")
     ]
+    if done.segments_looked_at or done.segments_doubted:
+        lines.append(
+            f"{done.segments_looked_at} of them by a first look, {done.segments_doubted} as a whole"
+            " because it was not enough: columns checked, checked_why of table segments"
+        )
     if done.segments_found == 0:
         lines.append(f"no segments under {', '.join(options.sources)}")
     lines += _not_taken(done)

@@ -87,6 +87,8 @@ class Build:
             if scanned is not None:
                 verdicts = None if folded is None else folded.verdicts
                 scanned = scanned.transform(decide_folding.with_verdicts(verdicts))
+                if self._options.is_first_look:
+                    scanned = scanned.transform(decide_folding.without_fold)
                 totals = totals if folded is None else totals_of(scanned)
             if folded is not None:
                 self._note("fold")
@@ -124,13 +126,16 @@ class Build:
     def _scan(self, work: BuildWork, caches: ExitStack) -> DataFrame:
         make_folders(self._entries_folder())
         to_scan = work.planned.where(F.col("plan") == SCAN)
-        is_here = has_few_rows(self._spark) and work.load.is_little
+        is_look = self._options.is_first_look
+        load = work.load._replace(bytes=0) if is_look else work.load
+        is_here = has_few_rows(self._spark) and load.is_little
         if is_here:
             self._tell(work.load, 0)
         else:
-            tasks = count_tasks(work.load, cores=default_parallelism(self._spark))
+            tasks = count_tasks(load, cores=default_parallelism(self._spark))
             self._tell(work.load, tasks)
-            to_scan = to_scan.transform(pack_segments(work.load, tasks=tasks))
+            by = None if is_look else "size_bytes"
+            to_scan = to_scan.transform(pack_segments(load, tasks=tasks, by=by))
         scan = scan_segments(self._scan_options(), is_here=is_here, tell_read=self._tell_read)
         return held(to_scan.transform(scan), caches)
 
@@ -140,13 +145,17 @@ class Build:
             output=self._options.index_output(self._run_id),
             index_format=self._options.index_format,
             entries=self._entries_folder(),
+            is_first_look=self._options.is_first_look,
         )
 
     def _fold(
         self, work: BuildWork, scanned: DataFrame | None, totals: Totals, caches: ExitStack
     ) -> FoldedLogs | None:
-        """Fold the logs in which something changed; None if nothing crosses segments."""
-        if not decide_folding.needs_fold(
+        """Fold the logs in which something changed; None if nothing crosses segments.
+
+        After first looks nothing is folded: they do not tell what segments do to each other.
+        """
+        if self._options.is_first_look or not decide_folding.needs_fold(
             has_changed=work.to_scan > 0 or work.vanished_count > 0,
             is_load=self._options.mode != RecoveryMode.SEGMENT,
             has_transactions=totals.has_transactions,

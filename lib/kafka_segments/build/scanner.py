@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kafka_segments.build.first_looks import FirstLooks, Looked
 from kafka_segments.errors import FileChangedError
+from kafka_segments.index.first_look import FirstLook
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery_options import FULL, INDEX
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.segments.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
@@ -19,18 +22,23 @@ class ScanOptions(NamedTuple):
     """How segments are scanned; the options cross to the executors.
 
     ``output`` is None if no index files are written. ``entries`` is the folder that the index
-    entries go to (``entry_files``); None if they go nowhere.
+    entries go to (``entry_files``); None if they go nowhere. ``is_first_look``: what can be known
+    without reading a segment is all that is asked for.
     """
 
     recovery: RecoveryOptions
     output: IndexOutput | None
     index_format: IndexFormat = KAFKAS_OWN
     entries: str | None = None
+    is_first_look: bool = False
 
 
 class Scanned(NamedTuple):
-    """A scanned segment; ``recovery`` is None if it could not be read.
+    """A scanned segment; ``recovery`` is None if it could not be read, or was looked at only.
 
+    ``checked`` says how much was read: full, headers or index. ``look`` is what a first look found,
+    ``bytes_read`` what that took; ``doubt`` says why a first look was not enough, so that the
+    segment was read as a whole.
     ``size_bytes`` is the size of the log in an object of tiered storage; None: the file's size.
     ``fallback_ms`` is what a broker takes for the largest timestamp of a log without timestamps;
     None: the file's mtime.
@@ -40,6 +48,10 @@ class Scanned(NamedTuple):
     damage: Damage | None
     size_bytes: int | None = None
     fallback_ms: int | None = None
+    checked: str = FULL
+    look: FirstLook | None = None
+    bytes_read: int | None = None
+    doubt: str | None = None
 
 
 class SegmentScanner:
@@ -47,6 +59,8 @@ class SegmentScanner:
 
     def __init__(self, options: ScanOptions) -> None:
         self._recoverer = SegmentRecoverer(options.recovery)
+        self._checked = options.recovery.checked
+        self._looks = FirstLooks(options.recovery) if options.is_first_look else None
         self._publisher = None if options.output is None else IndexPublisher(options.output)
         self._format = FormatFiles(options.index_format)
 
@@ -59,14 +73,23 @@ class SegmentScanner:
         *,
         around: Around | None = None,
         gone: Sequence[str] = (),
+        is_active: bool = False,
+        looked: Looked | None = None,
     ) -> Scanned:
-        """Recover a segment and publish its index files.
+        """Recover a segment and publish its index files, or take a first look at it.
 
         A file that cannot be read is a ``Scanned`` with damage, not an exception. ``gone`` has
-        the suffixes of index files of another format, which are removed.
+        the suffixes of index files of another format, which are removed. ``looked`` is the first
+        look, if it has been taken already.
         """
         file = place(source).child(relative_path, name)
+        doubt = None
         try:
+            if self._looks is not None:
+                looked = looked or self._looks.take(source, file, base_offset, is_active=is_active)
+                if looked.found is not None:
+                    return _known_by(looked)
+                doubt = looked.doubt
             with open_segment(file) as segment:
                 recovery, files, damage = self._recover(segment, base_offset, around or Around())
                 segment.check_unchanged()
@@ -93,6 +116,8 @@ class SegmentScanner:
             damage,
             size_bytes=segment.size_bytes if tiered_log_of(file.path) else None,
             fallback_ms=segment.tiered_timestamp_ms,
+            checked=self._checked,
+            doubt=doubt,
         )
 
     def _recover(
@@ -109,3 +134,14 @@ class SegmentScanner:
             recovery, segment.read_into, base_offset=base_offset, around=around
         )
         return recovery, files, damage
+
+
+def _known_by(looked: Looked) -> Scanned:
+    return Scanned(
+        None,
+        None,
+        size_bytes=looked.size_bytes,
+        checked=INDEX,
+        look=looked.found,
+        bytes_read=looked.bytes_read,
+    )

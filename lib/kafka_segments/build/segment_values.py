@@ -5,9 +5,11 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from pyspark.sql.types import StringType, StructField
+from pyspark.sql.types import LongType, StringType, StructField
 
 from kafka_segments.build.scanner import Scanned
+from kafka_segments.index.first_look import FirstLook
+from kafka_segments.index.recovery_options import FULL
 from kafka_segments.index.segment import Ranges, SegmentRecovery
 from kafka_segments.tables.catalog import OFFSET_RANGES, SEGMENTS
 from kafka_segments.wire import batches
@@ -31,7 +33,7 @@ def _count(name: str) -> Callable[[SegmentRecovery], int | None]:
 
 
 _NAMED = {field.name for field in fields(SegmentRecovery)} - {"damage"}
-MEASURED: Mapping[str, Callable[[SegmentRecovery], Any]] = {
+MEASURED: Mapping[str, Callable[[Any], Any]] = {
     **{name: attrgetter(name) for name in SEGMENTS.schema.names if name in _NAMED},
     "first_batch_timestamp_ms": attrgetter("first_batch_timestamp"),
     "min_timestamp_ms": attrgetter("min_timestamp"),
@@ -48,8 +50,19 @@ MEASURED: Mapping[str, Callable[[SegmentRecovery], Any]] = {
 It is null if the segment was not read.
 """
 
+_OF_LOOK = {field.name for field in fields(FirstLook)}
+_LOOKED_AT = {
+    name: value for name, value in MEASURED.items() if name.removesuffix("_ms") in _OF_LOOK
+}
+"""The columns that a first look knows; the others are null."""
+_CHECKED = ("checked", "checked_bytes", "checked_why")
+
 SCANNED_COLUMNS = (
-    *(StructField(name, SEGMENTS.schema[name].dataType) for name in (*MEASURED, "damage")),
+    *(
+        StructField(name, SEGMENTS.schema[name].dataType)
+        for name in (*MEASURED, "damage", *_CHECKED)
+    ),
+    StructField("bytes_read", LongType()),
     StructField("entry_part", StringType()),
     StructField("offset_ranges", OFFSET_RANGES.schema["ranges"].dataType),
 )
@@ -68,13 +81,34 @@ def scanned_values(
         entry_part: the part of ``entry_files`` that has the segment's index entries.
     """
     found, damage = scanned.recovery, scanned.damage
+    of_the_log = _of_the_log(scanned, size_bytes, mtime_ns)
     return {
-        **{name: None if found is None else value(found) for name, value in MEASURED.items()},
+        **_measured(scanned),
         "damage": None if damage is None else {**vars(damage), "kind": damage.kind.value},
+        "checked": None if found is None and scanned.look is None else scanned.checked,
+        "checked_bytes": _checked_bytes(scanned),
+        "checked_why": scanned.doubt,
+        "bytes_read": of_the_log["size_bytes"] if scanned.look is None else scanned.bytes_read,
         "entry_part": entry_part,
         "offset_ranges": _ranges(scanned),
-        **_of_the_log(scanned, size_bytes, mtime_ns),
+        **of_the_log,
     }
+
+
+def _measured(scanned: Scanned) -> dict[str, Any]:
+    if scanned.look is not None:
+        known = {name: value(scanned.look) for name, value in _LOOKED_AT.items()}
+        return {**dict.fromkeys(MEASURED), **known}
+    found = scanned.recovery
+    return {name: None if found is None else value(found) for name, value in MEASURED.items()}
+
+
+def _checked_bytes(scanned: Scanned) -> int | None:
+    if scanned.look is not None:
+        return scanned.look.checked_bytes
+    if scanned.recovery is None:
+        return None
+    return scanned.recovery.valid_bytes if scanned.checked == FULL else 0
 
 
 def _ranges(scanned: Scanned) -> Ranges | None:
@@ -90,6 +124,7 @@ def _of_the_log(scanned: Scanned, size_bytes: int, mtime_ns: int) -> dict[str, i
     found, fallback_ms = scanned.recovery, scanned.fallback_ms
     if found is not None and found.max_timestamp < 0 and fallback_ms is not None:
         mtime_ns = fallback_ms * _NS_A_MS if 0 <= fallback_ms <= _MOST_MS else mtime_ns
-    if found is not None and scanned.size_bytes is not None:
+    is_read = found is not None or scanned.look is not None
+    if is_read and scanned.size_bytes is not None:
         size_bytes = scanned.size_bytes
     return {"size_bytes": size_bytes, "mtime_ns": mtime_ns}

@@ -20,8 +20,9 @@ class BuildSummary:
 
     ``segments_damaged`` counts the segments with damage, ``segments_open`` those of them that end
     as a running broker leaves them. ``files_left_over`` are those of ``files_unrecognized`` that a
-    broker resolves at its start. ``findings`` counts what someone must look at: the other damaged
-    segments and the other unrecognized files.
+    broker resolves at its start. ``segments_looked_at`` are known by a first look,
+    ``segments_doubted`` were read as a whole because one was not enough. ``findings`` counts what
+    someone must look at: the other damaged segments and the other unrecognized files.
     """
 
     run_id: str
@@ -37,6 +38,8 @@ class BuildSummary:
     findings: int
     seconds: float
     seconds_by_step: dict[str, float]
+    segments_looked_at: int = 0
+    segments_doubted: int = 0
 
 
 class Totals(NamedTuple):
@@ -45,6 +48,8 @@ class Totals(NamedTuple):
     damaged: int = 0
     findings: int = 0
     bytes: int = 0
+    looked_at: int = 0
+    doubted: int = 0
     entry_parts: tuple[str, ...] = ()
     has_transactions: bool = False
 
@@ -80,6 +85,8 @@ def summarize(
         findings=totals.findings + not_taken - left_over,
         seconds=seconds,
         seconds_by_step=steps,
+        segments_looked_at=totals.looked_at,
+        segments_doubted=totals.doubted,
     )
 
 

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafka_segments.build.entry_files import EntryFiles
+from kafka_segments.build.first_looks import Looked, LooksAtOnce
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.build.segment_values import SCANNED_COLUMNS, scanned_values
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
@@ -56,14 +58,19 @@ def scan_segments(
 
         def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             arrow_schema = to_arrow_schema(row_type)
-            scanner = SegmentScanner(options)
+            scanner, looks = SegmentScanner(options), LooksAtOnce(options.recovery)
             if not is_here:
                 gc.freeze()  # Spark collects after each task: what is imported is not searched
             with _entry_files(options.entries) as entries:
                 for batch in batches:
                     for first in range(0, batch.num_rows, _ROWS_A_BATCH):
                         rows = batch.slice(first, _ROWS_A_BATCH)
-                        scanned = [_scan(scanner, entries, row) for row in rows.to_pylist()]
+                        given = rows.to_pylist()
+                        taken = looks.take(given) if options.is_first_look else repeat(None)
+                        scanned = [
+                            _scan(scanner, entries, row, looked)
+                            for row, looked in zip(given, taken, strict=False)
+                        ]
                         yield _to_batch(rows, scanned, arrow_schema)
 
         if is_here:
@@ -83,9 +90,12 @@ def _entry_files(folder: str | None) -> AbstractContextManager[EntryFiles | None
 
 
 def _scan(
-    scanner: SegmentScanner, entries: EntryFiles | None, row: dict[str, Any]
+    scanner: SegmentScanner, entries: EntryFiles | None, row: dict[str, Any], looked: Looked | None
 ) -> dict[str, Any]:
-    """Scan the segment of a row of ``CARRIED``; return the values of the columns it changes."""
+    """Scan the segment of a row of ``CARRIED``; return the values of the columns it changes.
+
+    ``looked`` is a first look that was taken already.
+    """
     format_before = row["index_format_before"]
     scanned = scanner.scan(
         row["source"],
@@ -94,6 +104,8 @@ def _scan(
         row["base_offset"],
         around=Around(row["next_base_offset"], row["mtime_ns"] // _NS_A_MS),
         gone=[FOREIGN_SUFFIXES[format_before]] if format_before in FOREIGN_SUFFIXES else (),
+        is_active=row["is_active"],
+        looked=looked,
     )
     found, part = scanned.recovery, None
     if entries is not None and found is not None:

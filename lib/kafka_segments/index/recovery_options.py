@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+FULL, HEADERS, INDEX = "full", "headers", "index"
+"""How much of a segment is read: all bytes, all headers, or what ``first_look`` says."""
+
 
 @dataclass(frozen=True)
 class RecoveryOptions:
@@ -16,3 +19,8 @@ class RecoveryOptions:
     """The segment is recovered as part of its log's load, which does not read it all back."""
     digest_bits: int = 0
     """Ranges of 2^``digest_bits`` offsets are digested, too; 0: none are."""
+
+    @property
+    def checked(self) -> str:
+        """How much of a segment is read by a recovery, in one word."""
+        return FULL if self.check_crc else HEADERS

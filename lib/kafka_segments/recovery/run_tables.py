@@ -11,6 +11,7 @@ from kafka_segments.recovery.decide.times import Work
 from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, costs_of
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.looked_at import refuse_looked_at
 from kafka_segments.wire.names import METADATA_TOPIC
 
 
@@ -18,7 +19,8 @@ def forecast_tables(spark: SparkSession, warehouse: str, options: ForecastOption
     """Forecast the start of the brokers in a warehouse; a row a log comes to the driver.
 
     Raises:
-        UsageError: the warehouse lacks the tables of a build; or as ``calibrate``.
+        UsageError: the warehouse lacks the tables of a build, or has segments that are known by a
+            first look alone; or as ``calibrate``.
     """
     tables = Warehouse(spark, warehouse)
     log_dirs = tables.read(LOG_DIRS)
@@ -28,6 +30,7 @@ def forecast_tables(spark: SparkSession, warehouse: str, options: ForecastOption
     for column, value in (("cluster", options.cluster), ("broker_id", options.broker_id)):
         if value is not None:
             segments = segments.where(F.col(column) == value)
+    refuse_looked_at(segments, "how many batches it has")
     decided = segments.transform(decide_logs(tables.read(LOGS), log_dirs))
     dirs = dirs_of(decided.orderBy("cluster", "broker_id", "log_dir", "topic", "partition"))
     costs = costs_of(options, [])

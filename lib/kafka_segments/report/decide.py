@@ -29,17 +29,20 @@ def summarize_logs(*, now_ms: int) -> Transform:
 
     Needs: rows of ``segments``.
     Gives: the key of a log; segments, size_bytes, damaged, in_future, by_mtime (long);
-        oldest_ms, newest_ms (long, null: no timestamps).
+        oldest_ms, newest_ms (long, null: no timestamps; oldest_ms also: a first look at some
+        segment does not tell its least).
     """
 
     def transform(segments: DataFrame) -> DataFrame:
+        least = F.col("min_timestamp_ms")
+        is_unknown = least.isNull() & (F.col("max_timestamp_ms") >= 0) & F.col("damage").isNull()
         return segments.groupBy(*LOG_KEYS).agg(
             F.count("*").alias("segments"),
             F.sum("size_bytes").alias("size_bytes"),
             F.count("damage").alias("damaged"),
             F.count_if(is_in_future(now_ms)).alias("in_future"),
             F.count_if(is_by_mtime()).alias("by_mtime"),
-            F.min(F.when(F.col("min_timestamp_ms") >= 0, F.col("min_timestamp_ms"))).alias(
+            F.when(F.count_if(is_unknown) == 0, F.min(F.when(least >= 0, least))).alias(
                 "oldest_ms"
             ),
             F.max(F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))).alias(

@@ -20,6 +20,7 @@ from kafka_segments.spark.held import held
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.tables.looked_at import is_looked_at
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
@@ -30,6 +31,8 @@ _SHOWN = (
     "valid_bytes",
     "truncated_bytes",
     "batch_count",
+    "next_offset",
+    "first_batch_timestamp_ms",
     "min_timestamp_ms",
     "max_timestamp_ms",
     "largest_timestamp_ms",
@@ -73,7 +76,11 @@ class Forecast:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What the page shows; times in ms since 1970, sizes in bytes."""
+    """What the page shows; times in ms since 1970, sizes in bytes.
+
+    ``looked_at`` is how many segments are known by a first look alone. It does not tell how many
+    batches a crash would have recovered: then there are no ``crashes``.
+    """
 
     warehouse: str
     now_ms: int
@@ -94,6 +101,7 @@ class ReportData:
     cluster: ClusterFacts | None = None
     copies: CopyFacts | None = None
     crashes: list[Crash] = field(default_factory=list)
+    looked_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,7 @@ class _Report:
                 "totals": logs.transform(decide.total_of_logs),
                 "lanes": logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.lanes),
                 "written": self._history.agg(F.min("written_ms")),
+                "looked_at": self._segments.agg(F.count_if(is_looked_at())),
                 "run": self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at"))),
                 **self._last_decided(),
             }
@@ -183,7 +192,7 @@ class _Report:
                 **self._figures(bins),
                 **self._spans(found["lanes"]),
                 **of_decided,
-                **self._crash_dirs(),
+                **({} if found["looked_at"][0][0] else self._crash_dirs()),
             }
         )
         return ReportData(
@@ -210,6 +219,7 @@ class _Report:
             cluster=gather_cluster(self._warehouse, now_ms=self._now_ms, rows=self._limits.rows),
             copies=gather_copies(self._warehouse, logs=self._limits.lanes, rows=self._limits.rows),
             crashes=crashes_of(found.get("crash_dirs", [])),
+            looked_at=found["looked_at"][0][0],
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
@@ -260,7 +270,10 @@ class _Report:
             "cluster string, broker_id int, log_dir string, topic string, partition int,"
             " lane int, spans int",
         )
-        return {"spans": self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
+        # A first look does not tell the least timestamp; that of the first batch is near it.
+        least = F.coalesce("min_timestamp_ms", "first_batch_timestamp_ms")
+        segments = self._segments.withColumn("min_timestamp_ms", least)
+        return {"spans": segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
 
     def _history_bins(self, first_ms: int | None) -> "_Bins":
         """Return the bins from the first segment until now."""

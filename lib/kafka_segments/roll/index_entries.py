@@ -26,7 +26,10 @@ class EntryCounts(NamedTuple):
 
 
 class BuiltIndexes(NamedTuple):
-    """What the tables know of an active segment; ``interval_bytes`` of the build, None: unknown."""
+    """What the tables know of an active segment; ``interval_bytes`` of the build, None: unknown.
+
+    ``is_counted``: the build has counted entries, and has none where a broker does not load it.
+    """
 
     path: str
     base_offset: int
@@ -34,6 +37,7 @@ class BuiltIndexes(NamedTuple):
     offset_entries: int | None
     time_entries: int | None
     interval_bytes: int | None
+    is_counted: bool = True
 
 
 def count_entries(built: BuiltIndexes, *, interval_bytes: int) -> EntryCounts:
@@ -47,7 +51,7 @@ def count_entries(built: BuiltIndexes, *, interval_bytes: int) -> EntryCounts:
     4. If the log cannot be read, those of the tables count, though built with another interval.
     """
     own = EntryCounts(built.offset_entries, built.time_entries, IndexSource.BUILT)
-    if built.offset_entries is None:
+    if built.offset_entries is None and built.is_counted:
         return own
     try:
         log = place(built.path)

@@ -16,13 +16,14 @@ from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.looked_at import refuse_looked_at
 from kafka_segments.topic_configs import TopicConfigs
 
 _OF_SEGMENTS = (
     *SEGMENT_KEYS,
     *("path", "size_bytes", "valid_bytes", "is_active", "vanished_at", "last_modified_ms"),
     *("next_offset", "first_batch_timestamp_ms", "max_timestamp_ms", "fingerprint"),
-    *("index_entries", "time_index_entries"),
+    *("index_entries", "time_index_entries", "batch_count"),
 )
 """What is asked of a segment: each step of a decision costs time for each column there is."""
 
@@ -95,17 +96,14 @@ def run_what_if(
     For a setting that a row of ``grid`` leaves out, the topic's own configuration holds.
 
     Raises:
-        UsageError: the warehouse has no segments.
+        UsageError: the warehouse has no segments, or some are known by a first look alone.
     """
     tables = Warehouse(spark, options.warehouse)
+    present = tables.read(SEGMENTS).transform(only_present)
+    refuse_looked_at(present, "where between its ends a batch begins")
     cut_anew = compare_cuts(
         offset_index=tables.read(OFFSET_INDEX),
         time_index=tables.read(TIME_INDEX),
         grid=grid,
     )
-    return (
-        tables.read(SEGMENTS)
-        .transform(only_present)
-        .transform(with_topic_configs(spark, options.configs))
-        .transform(cut_anew)
-    )
+    return present.transform(with_topic_configs(spark, options.configs)).transform(cut_anew)

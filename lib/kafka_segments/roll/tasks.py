@@ -10,6 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.tables.looked_at import is_looked_at
 
 _COUNTS = (
     StructField("index_entries", LongType()),
@@ -18,18 +19,21 @@ _COUNTS = (
 )
 _BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entries")
 _INTERVALS = ("built_interval_bytes", "index_interval_bytes")
+_IS_LOOKED_AT = "_is_looked_at"
 
 
 def with_index_entries() -> Transform:
     """Replace the entries that a build counted by those that a broker would have.
 
-    Needs: the key of a segment, path, size_bytes, index_entries, time_index_entries,
-        built_interval_bytes (of the build, null: not known), index_interval_bytes (the topic's).
+    Needs: the key of a segment, path, size_bytes, index_entries, time_index_entries, next_offset,
+        batch_count, built_interval_bytes (of the build, null: not known), index_interval_bytes (the
+        topic's).
     Gives: the same with index_source, one of ``IndexSource``.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        asked = segments.select(*dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS)))
+        columns = dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS))
+        asked = segments.select(*columns, is_looked_at().alias(_IS_LOOKED_AT))
         keys = [StructField(key, asked.schema[key].dataType) for key in SEGMENT_KEYS]
         counted = map_few(asked, _count, StructType([*keys, *_COUNTS]), spread=True)
         kept = segments.drop("index_entries", "time_index_entries")
@@ -56,6 +60,7 @@ def _counted(row: dict[str, Any]) -> EntryCounts:
         size_bytes=row["size_bytes"],
         offset_entries=row["index_entries"],
         time_entries=row["time_index_entries"],
-        interval_bytes=row["built_interval_bytes"],
+        interval_bytes=None if row[_IS_LOOKED_AT] else row["built_interval_bytes"],
+        is_counted=not row[_IS_LOOKED_AT],
     )
     return count_entries(built, interval_bytes=row["index_interval_bytes"])

@@ -26,11 +26,12 @@ from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.looked_at import refuse_looked_at
 
 _COLUMNS = {
     SEGMENTS.name: (
         *SEGMENT_KEYS,
-        *("path", "size_bytes", "valid_bytes", "next_offset", "max_timestamp_ms"),
+        *("path", "size_bytes", "valid_bytes", "next_offset", "batch_count", "max_timestamp_ms"),
         *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "codecs"),
         *("timestamp_types", "leader_epochs", "damage", "producers", "transaction_steps"),
         *("is_active", "vanished_at"),
@@ -95,6 +96,9 @@ class LogTables:
             is_read_committed: consumers read up to the last stable offset, where the oldest open
                 transaction begins. The tables know it only of a log whose replicas all reach its
                 end.
+
+        Raises:
+            UsageError: ``is_read_committed``, and segments are known by a first look alone.
         """
         self._spark = spark
         self._tables = Warehouse(spark, warehouse)
@@ -102,7 +106,10 @@ class LogTables:
         self._found: dict[str, DataFrame] = {}
         self.caches = caches
         segments = self.segments_as_built()
-        unstable = segments.transform(first_unstable_offsets()) if is_read_committed else None
+        unstable = None
+        if is_read_committed:
+            refuse_looked_at(segments, "which transactions are open")
+            unstable = segments.transform(first_unstable_offsets())
         self.logs = held_if_many(
             segments.transform(describe_logs(self._read(LOGS))).transform(
                 with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)

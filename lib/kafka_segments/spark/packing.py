@@ -48,14 +48,17 @@ def count_tasks(load: Load, *, cores: int) -> int:
     return max(1, min(wanted, load.segments, _MOST_TASKS))
 
 
-def pack_segments(load: Load, *, tasks: int) -> Callable[[DataFrame], DataFrame]:
+def pack_segments(
+    load: Load, *, tasks: int, by: str | None = "size_bytes"
+) -> Callable[[DataFrame], DataFrame]:
     """Repartition a segment list so that every task has about as many bytes.
 
     The list is seen as one line of bytes, cut into ``tasks`` equal pieces; a segment goes to
     the piece that holds its middle. One task sorts the list for that: its rows are small
     beside the segments that they name.
 
-    Needs: size_bytes (long), relative_path, base_offset; ``load`` is their sum.
+    Needs: relative_path, base_offset, and the column ``by`` of bytes to read (long; None: hardly
+        any, segments count alike); ``load`` is its sum.
     Gives: the same rows and columns.
     """
 
@@ -63,7 +66,7 @@ def pack_segments(load: Load, *, tasks: int) -> Callable[[DataFrame], DataFrame]
         earlier = Window.orderBy("relative_path", "base_offset").rowsBetween(
             Window.unboundedPreceding, -1
         )
-        weight = F.col("size_bytes") + F.lit(OPEN_COST_BYTES)
+        weight = (F.lit(0) if by is None else F.col(by)) + F.lit(OPEN_COST_BYTES)
         middle = F.coalesce(F.sum(weight).over(earlier), F.lit(0)) + weight / 2
         task = F.least(F.lit(tasks - 1), F.floor(middle * tasks / max(1, load.weight)))
         return (

@@ -197,27 +197,30 @@ class OpenSegment(NamedTuple):
         check_unchanged: Raises FileReplacedError if another object took this one's place. Call it
             when all is read: Arrow fills up the bytes that a shorter object lacks.
         tiered_timestamp_ms: The largest timestamp that a broker goes by, where a manifest has it.
+        manifest: Of a log in Aiven's layout.
     """
 
     read_into: ReadInto
     size_bytes: int
     check_unchanged: Callable[[], None] = _nothing_to_check
     tiered_timestamp_ms: int | None = None
+    manifest: SegmentManifest | None = None
 
 
 @contextmanager
-def open_segment(file: Place) -> Iterator[OpenSegment]:
+def open_segment(file: Place, *, reads_ahead: bool = True) -> Iterator[OpenSegment]:
     """Open a file for reads of ranges.
 
     The file may change while it is open: then a read is short, or ``check_unchanged`` raises. A log
-    in Aiven's layout is read as its manifest says, decompressed if it is compressed.
+    in Aiven's layout is read as its manifest says, decompressed if it is compressed. Without
+    ``reads_ahead`` no more is fetched of an object than a read asks for.
 
     Raises:
         OSError: the file does not exist or cannot be read.
         UnreadableObjectError: the manifest of a tiered log does not allow to read it.
     """
     if tiered_log_of(file.path) is None:
-        with _open_stored(file) as stored:
+        with _open_stored(file, reads_ahead=reads_ahead) as stored:
             yield stored
         return
     try:
@@ -226,7 +229,7 @@ def open_segment(file: Place) -> Iterator[OpenSegment]:
         raise UnreadableObjectError(str(error)) from None
     check_readable(manifest)
     remote = manifest.segment
-    with _open_stored(file) as stored:
+    with _open_stored(file, reads_ahead=reads_ahead) as stored:
         read_into, size_bytes = stored.read_into, stored.size_bytes
         if manifest.is_compressed:
             read_into = CompressedLog(read_into, size_bytes, manifest.chunks).read_into
@@ -235,6 +238,7 @@ def open_segment(file: Place) -> Iterator[OpenSegment]:
             read_into=read_into,
             size_bytes=size_bytes,
             tiered_timestamp_ms=None if remote is None else remote.max_timestamp_ms,
+            manifest=manifest,
         )
 
 
@@ -255,9 +259,9 @@ def read_manifest(log: Place) -> SegmentManifest:
 
 
 @contextmanager
-def _open_stored(file: Place) -> Iterator[OpenSegment]:
+def _open_stored(file: Place, *, reads_ahead: bool) -> Iterator[OpenSegment]:
     if not file.store.is_local:
-        with _open_remote(file) as remote:
+        with _open_remote(file, reads_ahead=reads_ahead) as remote:
             yield remote
         return
     with file.filesystem.open_input_file(file.path) as stream:
@@ -276,7 +280,7 @@ def _open_stored(file: Place) -> Iterator[OpenSegment]:
 
 
 @contextmanager
-def _open_remote(file: Place) -> Iterator[OpenSegment]:
+def _open_remote(file: Place, *, reads_ahead: bool) -> Iterator[OpenSegment]:
     def state() -> tuple[int, int]:
         info = file.filesystem.get_file_info(file.path)
         return info.size or 0, info.mtime_ns or 0
@@ -288,8 +292,17 @@ def _open_remote(file: Place) -> Iterator[OpenSegment]:
         if after != before:
             raise FileReplacedError(after[0], before[0])
 
-    with (
-        file.filesystem.open_input_file(file.path) as stream,
-        closing(ReadAhead(stream, stream.size())) as ahead,
-    ):
-        yield OpenSegment(ahead.read_into, stream.size(), check_unchanged)
+    with file.filesystem.open_input_file(file.path) as stream:
+        size_bytes = stream.size()
+
+        def read_into(position: int, view: memoryview) -> int:
+            length = max(0, min(len(view), size_bytes - position))
+            data = read_range(stream, length, position) if length else b""
+            view[: len(data)] = data
+            return len(data)
+
+        if not reads_ahead:
+            yield OpenSegment(read_into, size_bytes, check_unchanged)
+            return
+        with closing(ReadAhead(stream, size_bytes)) as ahead:
+            yield OpenSegment(ahead.read_into, size_bytes, check_unchanged)

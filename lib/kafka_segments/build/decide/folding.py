@@ -119,6 +119,12 @@ def with_verdicts(verdicts: DataFrame | None) -> Transform:
     return transform
 
 
+def without_fold(segments: DataFrame) -> DataFrame:
+    """Take back what only a fold tells of segments that can matter to others."""
+    known = F.when(~has_transactions(), F.col("txn_index_entries"))
+    return segments.withColumn("txn_index_entries", known)
+
+
 def with_new_verdicts(verdicts: DataFrame) -> Transform:
     """Do as ``with_verdicts`` for known segments; those of logs not folded stay as they are."""
     said = verdicts.select(*SEGMENT_KEYS)

@@ -5,22 +5,33 @@ Every function takes rows of a listing (``sources.listed.Listed``) or of table `
 
 from pyspark.sql import Column, DataFrame
 
+from kafka_segments.index.recovery_options import INDEX
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
 GONE, KNOWN = "gone", "known"
+READ_AGAIN = (DamageKind.CHANGED, DamageKind.VANISHED, DamageKind.UNREADABLE)
+"""Damage after which the next run reads the segment again; ``with_verdicts`` has more."""
+_NS_A_MS = 1_000_000
 
 
 def plan_scan(
-    known: DataFrame | None, *, options: str, full: bool, needs_next: bool = False
+    known: DataFrame | None,
+    *,
+    options: str,
+    full: bool,
+    needs_next: bool = False,
+    is_first_look: bool = False,
 ) -> Transform:
     """Mark what a build does with each segment found.
 
     1. ``scan``: the segment is not known; or its size, its mtime or the options differ from what
        is known; or ``full`` is set. With ``needs_next`` the next segment's base offset counts
-       like the size.
+       like the size. With ``is_first_look`` an unchanged file that was read as a whole is not
+       looked at, whatever the options were.
     2. ``retouch``: the segment is known and unchanged, but it became or ceased to be the active
        one, or it had vanished.
     3. ``same``: there is nothing to do.
@@ -47,8 +58,11 @@ def plan_scan(
             F.col("is_active").alias("_is_active"),
             F.col("index_format").alias("index_format_before"),
             F.col("vanished_at").isNotNull().alias("_had_vanished"),
+            *([_what_was_read()] if is_first_look else ()),
         )
         is_same = F.col("fingerprint").eqNullSafe(F.col("_fingerprint")) & ~F.lit(full)
+        if is_first_look:
+            is_same = is_same | _is_known_better()
         is_touched = F.col("_had_vanished") | (F.col("is_active") != F.col("_is_active"))
         return (
             marked.join(before, list(SEGMENT_KEYS), how="left")
@@ -57,10 +71,34 @@ def plan_scan(
                 "plan",
                 F.when(~is_same, SCAN).when(is_touched, RETOUCH).otherwise(SAME),
             )
-            .drop("_fingerprint", "_is_active", "_had_vanished")
+            .drop("_fingerprint", "_is_active", "_had_vanished", "_read")
         )
 
     return transform
+
+
+def _what_was_read() -> Column:
+    """Return, as ``_read``, what tells of a row of ``segments`` whether it is as its file is."""
+    return F.struct("checked", "size_bytes", "last_modified_ms", "damage").alias("_read")
+
+
+def _is_known_better() -> Column:
+    """Tell whether a known row comes from reading the whole file that was found.
+
+    A row without a fingerprint was damaged by what its log shows, or its file changed while it was
+    read; the latter is no reading of a whole file.
+    """
+    of_file = F.concat_ws("/", "size_bytes", "mtime_ns", F.lit(""))
+    is_of_file = F.col("_fingerprint").startswith(of_file)
+    has_changed = F.coalesce(F.col("_read.damage.kind").isin(*READ_AGAIN), F.lit(False))
+    is_judged = (
+        F.col("_fingerprint").isNull()
+        & ~has_changed
+        & (F.col("_read.size_bytes") == F.col("size_bytes"))
+        & (F.col("_read.last_modified_ms") == F.expr(f"mtime_ns div {_NS_A_MS}"))
+    )
+    is_whole = F.coalesce(F.col("_read.checked") != INDEX, F.lit(True))
+    return F.coalesce(is_whole & (is_of_file | is_judged), F.lit(False))
 
 
 def retouched(planned: DataFrame) -> Transform:

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 
 from kafka_segments.build.decide.folding import has_transactions
+from kafka_segments.index.recovery_options import INDEX
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.findings import is_finding
 
@@ -11,14 +12,17 @@ def count_scanned(scanned: DataFrame) -> DataFrame:
     """Count what was read.
 
     Needs: the rows of ``scan_segments``.
-    Gives: one row with ``damaged`` and ``findings`` (segments), ``bytes`` (of all segments),
-        ``entry_parts`` (the parts that have index entries, at most one a task) and
+    Gives: one row with ``damaged`` and ``findings`` (segments), ``bytes`` (that were read),
+        ``looked_at`` (segments known by a first look), ``doubted`` (those for which one was not
+        enough), ``entry_parts`` (the parts that have index entries, at most one a task) and
         ``has_transactions`` (some segment matters to others).
     """
     return scanned.agg(
         F.count("damage").alias("damaged"),
         F.count_if(is_finding()).alias("findings"),
-        F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes"),
+        F.coalesce(F.sum("bytes_read"), F.lit(0)).alias("bytes"),
+        F.count_if(F.col("checked") == INDEX).alias("looked_at"),
+        F.count("checked_why").alias("doubted"),
         F.collect_set("entry_part").alias("entry_parts"),
         F.coalesce(F.bool_or(has_transactions()), F.lit(False)).alias("has_transactions"),
     )

@@ -5,18 +5,24 @@ from pyspark.sql import Column, DataFrame
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.tables.looked_at import is_looked_at
 
 _PLAN_AGAIN = "run `kafka-segments build`, then plan again"
+_BY_A_LOOK = (
+    "a first look is all that is known of it: run `kafka-segments build` without --check index,"
+    " then plan again"
+)
 
 
 def choose_to_move(segments: DataFrame) -> Transform:
     """Choose the segments that retention deletes, but for those that a broker rolls first.
 
-    Needs: what ``decide_retention`` gives; ``segments``: the same segments with path and
-        last_modified_ms.
-    Gives: the same, path, last_modified_ms.
+    Needs: what ``decide_retention`` gives; ``segments``: the same segments with path,
+        last_modified_ms, next_offset and batch_count.
+    Gives: the same, path, last_modified_ms, is_looked_at.
     """
-    known = segments.select(*SEGMENT_KEYS, "path", "last_modified_ms")
+    looked_at = is_looked_at().alias("is_looked_at")
+    known = segments.select(*SEGMENT_KEYS, "path", "last_modified_ms", looked_at)
     goes = (F.col("decision") == Decision.DELETE) & ~F.col("rolls")
 
     def transform(decided: DataFrame) -> DataFrame:
@@ -28,12 +34,15 @@ def choose_to_move(segments: DataFrame) -> Transform:
 def with_problem(listed: DataFrame) -> DataFrame:
     """Add ``problem``: why a segment cannot be moved as it is; null: it can.
 
-    Needs: size_bytes, last_modified_ms, files (array of name, size_bytes, mtime_ns; the ``.log``
-        is the last one), unlisted (why they could not be listed; null: they were).
+    Needs: size_bytes, last_modified_ms, is_looked_at, files (array of name, size_bytes, mtime_ns;
+        the ``.log`` is the last one), unlisted (why they could not be listed; null: they were).
+    Gives: the same without is_looked_at, and problem.
     """
     gone = F.when(F.size("files") == 0, f"it is gone: {_PLAN_AGAIN}")
     changed = F.when(~_is_as_read(), f"it has changed since it was read: {_PLAN_AGAIN}")
-    return listed.withColumn("problem", F.coalesce("unlisted", gone, changed))
+    looked_at = F.when(F.col("is_looked_at"), _BY_A_LOOK)
+    problem = F.coalesce("unlisted", gone, changed, looked_at)
+    return listed.withColumn("problem", problem).drop("is_looked_at")
 
 
 def _is_as_read() -> Column:

@@ -44,7 +44,8 @@ def compare_retention(
 
     Needs: what ``mark_deleted`` needs, min_timestamp_ms, max_timestamp_ms.
     Gives: cluster, topic, setting, and of what is left segments, size_bytes, oldest_offset
-        (least of all partitions), span_ms (from the least to the greatest record timestamp);
+        (least of all partitions), span_ms (from the least to the greatest record timestamp; null:
+        a first look at some segment does not tell its least);
         the same of today as today_<name>; not_decided (for a topic that falls under
         ``OTHER_RULES`` as a whole, why nothing goes by these settings; else null).
     """
@@ -75,12 +76,15 @@ def _sums() -> list[Column]:
         return F.when(kept, F.col(value))
 
     has_time = kept & (F.col("min_timestamp_ms") >= 0)
+    is_open = kept & (F.col("max_timestamp_ms") >= 0) & F.col("min_timestamp_ms").isNull()
     newest = F.max(F.when(has_time, F.col("max_timestamp_ms")))
     oldest = F.min(F.when(has_time, F.col("min_timestamp_ms")))
     return [
         F.count_if(kept).alias("segments"),
         F.coalesce(F.sum(of_kept("size_bytes")), F.lit(0)).alias("size_bytes"),
         F.min(of_kept("base_offset")).alias("oldest_offset"),
-        minus(newest, oldest).alias("span_ms"),
+        F.when(~F.bool_or(F.coalesce(is_open, F.lit(False))), minus(newest, oldest)).alias(
+            "span_ms"
+        ),
         F.when(F.bool_and(F.col("other_rules").isNotNull()), F.max(words())).alias("not_decided"),
     ]

@@ -236,6 +236,11 @@ def _reason() -> Column:
     kept = F.when(is_index | is_guess, by_index).otherwise(kept)
     not_loaded = "a broker does not load it; see segments.damage"
     chosen = F.when(F.col("other_rules").isNotNull(), roll_words())
+    is_unread = F.col("index_entries").isNull() & (
+        F.col("index_source") == IndexSource.BUILT_OTHERWISE
+    )
+    unread = "its index files and its log cannot be read; a first look did not count its entries"
+    chosen = chosen.when(is_unread, unread)
     chosen = chosen.when(F.col("decision") == Decision.UNKNOWN, not_loaded)
     some_jitters = "older than segment.ms with some jitters"
     chosen = chosen.when(F.col("decision") == Decision.JITTER, some_jitters)

@@ -19,7 +19,8 @@ def describe_logs(logs: DataFrame) -> Transform:
 
     1. The log start offset is the checkpoint's, but not below the first segment.
     2. The log's end is the next offset of the last segment.
-    3. The epochs are those of the leader epoch file; without one, those that the batches show.
+    3. The epochs are those of the leader epoch file; without one, those that the batches show, and
+       null if some segment is known by a first look, which does not show them.
 
     Needs: rows of ``segments``; ``logs``: rows of ``logs``.
     Gives: the key of a log, log_start_offset, log_end_offset (long), high_watermark,
@@ -27,7 +28,8 @@ def describe_logs(logs: DataFrame) -> Transform:
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        epochs = F.array_sort(F.flatten(F.collect_list("leader_epochs")))
+        is_known = F.count_if(F.col("next_offset").isNotNull()) == F.count("leader_epochs")
+        epochs = F.when(is_known, F.array_sort(F.flatten(F.collect_list("leader_epochs"))))
         found = segments.groupBy(*LOG_KEYS).agg(
             F.min("base_offset").alias("_first"),
             F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),

@@ -1,0 +1,32 @@
+"""Segments that are known by a first look alone (``build --check index``)."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.errors import UsageError
+
+
+def is_looked_at() -> Column:
+    """Tell whether a segment is known by a first look alone.
+
+    Tables of releases that took none have no column that says it.
+
+    Needs: next_offset (null: not read), batch_count (null in a first look).
+    """
+    return F.col("next_offset").isNotNull() & F.col("batch_count").isNull()
+
+
+def refuse_looked_at(segments: DataFrame, lacks: str) -> None:
+    """Refuse segments that are known by a first look alone; ``lacks`` is what that does not tell.
+
+    Needs: path, next_offset, batch_count.
+
+    Raises:
+        UsageError: there is such a segment.
+    """
+    found = segments.where(is_looked_at()).select("path").first()
+    if found is not None:
+        raise UsageError(
+            f"{found['path']} is known by a first look alone, which does not tell {lacks}: run"
+            " `kafka-segments build` without --check index first"
+        )

@@ -1,0 +1,157 @@
+"""A build by first looks: what it takes, what its rows claim, and how it goes with other builds."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from kafka_segments.build.first_looks import LooksAtOnce
+from kafka_segments.build.scanner import ScanOptions, SegmentScanner
+from kafka_segments.index.offset_index import encode_offset_index
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS
+from kafka_segments.tables.delta import Warehouse
+from log_reading import recovered
+from looks_compared import assert_not_denied, scan
+from object_store import ObjectStore
+from stored_builds import build
+from strategies import v2_batch
+from tiered_objects import put_log
+
+KEY = ("topic", "partition", "base_offset")
+
+
+@pytest.fixture
+def logs(broker: Path, tmp_path: Path) -> Path:
+    """Three partitions of a broker, with the index files that it rebuilt beside the segments."""
+    folder = tmp_path / "logs"
+    for name in ("ct-none-0", "ct-out-of-order-0", "txn-0"):
+        for part in ("logs", "rebuilt"):
+            shutil.copytree(broker / part / name, folder / name, dirs_exist_ok=True)
+    return folder
+
+
+def _rows(spark: SparkSession, warehouse: Path) -> dict[tuple[Any, ...], Row]:
+    rows = Warehouse(spark, str(warehouse)).read(SEGMENTS).collect()
+    return {tuple(row[name] for name in KEY): row for row in rows}
+
+
+def test_a_first_look_and_a_full_build_take_turns(
+    spark: SparkSession, logs: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(logs / "txn-0")
+    warehouse, source = str(tmp_path / "warehouse"), str(logs)
+    count = len(list(logs.rglob("*.log")))
+
+    first = build(spark, source, warehouse, is_first_look=True)
+    again = build(spark, source, warehouse, is_first_look=True)
+    assert (first.segments_scanned, again.segments_scanned) == (count, 0)
+
+    full = build(spark, source, warehouse)  # what looks know does not count as known
+    assert full.segments_scanned == count
+    assert {row["checked"] for row in _rows(spark, tmp_path / "warehouse").values()} == {"full"}
+
+    changed = logs / "ct-none-0" / f"{0:020d}.log"
+    os.utime(changed, (1_700_000_000, 1_700_000_000))
+    looked = build(spark, source, warehouse, is_first_look=True, full=True)
+    rows = _rows(spark, tmp_path / "warehouse")
+    assert looked.segments_scanned == 1  # rows of whole segments stay while their file does
+    assert {key for key, row in rows.items() if row["checked"] == "index"} == {("ct-none", 0, 0)}
+    entries = Warehouse(spark, warehouse).read(OFFSET_INDEX).where("topic = 'ct-none'")
+    assert entries.where("base_offset = 0").count() == 0
+
+
+def test_segments_in_tiered_storage_are_known_by_their_object_of_indexes(
+    broker: Path, tmp_path: Path
+) -> None:
+    logs = put_log(tmp_path / "tier", broker, "ct-out-of-order-0")
+
+    looked = [assert_not_denied(log) for log in logs]
+
+    assert [one.checked for one in looked] == ["index"] * len(logs)
+    assert all(one.size_bytes for one in looked)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_a_manifest_announces_must_fit(broker: Path, tmp_path: Path, is_told: bool) -> None:
+    options = {} if is_told else {"max_timestamp_ms": 5}
+    log = put_log(tmp_path / "tier", broker, "ct-none-0", **options)[0]
+
+    looked = assert_not_denied(log)
+
+    assert (looked.checked, looked.doubt is None) == (
+        ("index", True) if is_told else ("full", False)
+    )
+
+
+def test_index_files_that_are_links_or_pipes_are_not_opened(logs: Path) -> None:
+    log = logs / "ct-none-0" / f"{0:020d}.log"
+    for make in (os.mkfifo, lambda path: path.symlink_to(logs / "elsewhere"), Path.mkdir):
+        index = log.with_suffix(".index")
+        index.unlink() if index.is_file() or index.is_fifo() or index.is_symlink() else None
+        make(index)
+
+        looked = assert_not_denied(log)
+
+        assert looked.doubt is not None
+        assert looked.doubt.startswith(index.name)
+
+
+def test_of_an_object_few_ranges_are_fetched(object_store: ObjectStore, tmp_path: Path) -> None:
+    """Of a segment of 4 MB, which is little: what is fetched does not grow with the segment."""
+    batch = v2_batch(0, [(1_000, None, bytes(15_000))])
+    log = b"".join(n.to_bytes(8, "big") + batch[8:] for n in range(280))
+    found = recovered(log, base_offset=0)
+    assert found.offset_entries is not None
+    assert found.time_entries is not None
+    object_store.files.create_dir("looks")
+    for suffix, data in {
+        ".log": log,
+        ".index": encode_offset_index(found.offset_entries, base_offset=0),
+        ".timeindex": encode_time_index(found.time_entries, base_offset=0),
+    }.items():
+        object_store.put(f"looks/t-0/{0:020d}{suffix}", data)
+    object_store.requests.clear()
+
+    options = ScanOptions(RecoveryOptions(), None, is_first_look=True)
+    looked = SegmentScanner(options).scan("s3://looks", "t-0", f"{0:020d}.log", 0)
+
+    assert (looked.checked, looked.doubt) == ("index", None)
+    fetched = [one.ranged for one in object_store.requests if one.method == "GET" and one.ranged]
+    spans = [one.removeprefix("bytes=").split("-") for one in fetched]
+    assert len(fetched) <= 6
+    assert sum(int(end) - int(start) + 1 for start, end in spans) < 100 * 1024
+
+
+def test_a_log_that_is_gone_or_cannot_be_read_is_a_row(logs: Path) -> None:
+    gone = logs / "ct-none-0" / f"{99:020d}.log"
+
+    looked = scan(gone, is_first_look=True)
+
+    assert looked.damage is not None
+    assert looked.damage.kind == "vanished_while_read"
+
+
+def test_many_objects_are_looked_at_at_once(object_store: ObjectStore, broker: Path) -> None:
+    logs = sorted((broker / "logs" / "ct-none-0").glob("*.log"))
+    for part in ("logs", "rebuilt"):
+        object_store.put_folder(broker / part / "ct-none-0", "at-once/ct-none-0")
+    missing = {"name": f"{7:020d}.log", "base_offset": 7}
+    rows = [
+        {"source": "s3://at-once", "relative_path": "ct-none-0", "is_active": False, **one}
+        for one in (*({"name": log.name, "base_offset": int(log.stem)} for log in logs), missing)
+    ]
+
+    *looked, gone = LooksAtOnce(RecoveryOptions()).take(rows)
+
+    assert gone is None  # the scan of it says what is wrong
+    for log, taken in zip(logs, looked, strict=True):
+        local = scan(log, is_first_look=False).recovery
+        assert taken is not None and taken.found is not None and local is not None
+        assert taken.found.max_timestamp == local.max_timestamp
+        assert taken.found.next_offset == local.next_offset
+    assert LooksAtOnce(RecoveryOptions()).take([{**rows[0], "source": str(broker)}]) == [None]

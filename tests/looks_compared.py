@@ -1,0 +1,38 @@
+"""Holds a first look at a segment against reading all of it."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
+from kafka_segments.index.first_look import FirstLook
+from kafka_segments.index.recovery import RecoveryOptions
+
+CLAIMS = [field.name for field in fields(FirstLook) if field.name != "checked_bytes"]
+
+
+def scan(
+    log: Path, *, is_first_look: bool, is_active: bool = False, interval_bytes: int = 4096
+) -> Scanned:
+    """Scan a segment as a build does; its source is its own folder."""
+    recovery = RecoveryOptions(index_interval_bytes=interval_bytes)
+    scanner = SegmentScanner(ScanOptions(recovery, None, is_first_look=is_first_look))
+    return scanner.scan(str(log.parent), "", log.name, int(log.name[:20]), is_active=is_active)
+
+
+def denied(looked: Scanned, read: Scanned) -> dict[str, tuple[object, object]]:
+    """Return what a first look claims and reading all of the segment denies, by its name."""
+    if looked.look is None:
+        found, true = (one and vars(one) for one in (looked.recovery, read.recovery))
+        return {} if str(found) == str(true) else {"recovery": (found, true)}
+    claimed = {name: getattr(looked.look, name) for name in CLAIMS}
+    true = {name: getattr(read.recovery, name, None) for name in CLAIMS}
+    wrong = {name: (claimed[name], true[name]) for name in CLAIMS if claimed[name] != true[name]}
+    return wrong if read.damage is None else {**wrong, "damage": (None, read.damage)}
+
+
+def assert_not_denied(log: Path, *, is_active: bool = False, interval_bytes: int = 4096) -> Scanned:
+    """Check that a first look claims nothing that reading the segment denies; return the look."""
+    options = {"is_active": is_active, "interval_bytes": interval_bytes}
+    looked = scan(log, is_first_look=True, **options)
+    assert denied(looked, scan(log, is_first_look=False, **options)) == {}, log
+    return looked

@@ -1,0 +1,175 @@
+"""What verbs make of segments that are known by a first look: as of all read, or refused."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+import kafka_segments
+from kafka_segments.build.summary import BuildSummary
+from kafka_segments.cli import cli
+from kafka_segments.errors import UsageError
+from kafka_segments.report.run import ReportOptions, run_report
+from kafka_segments.tables.catalog import OFFSET_INDEX, RUNS, SEGMENTS
+from kafka_segments.tables.delta import Warehouse
+from stored_builds import NOW_MS, build
+
+KEY = ("topic", "partition", "base_offset")
+CLAIMED = (
+    *("size_bytes", "last_modified_ms", "valid_bytes", "truncated_bytes", "next_offset"),
+    *("first_batch_timestamp_ms", "max_timestamp_ms", "offset_of_max_timestamp", "damage"),
+    *("largest_timestamp_ms", "largest_timestamp_source", "is_active"),
+)
+UNKNOWN = (
+    *("batch_count", "record_count", "min_timestamp_ms", "magics", "codecs", "timestamp_types"),
+    *("leader_epochs", "producer_count", "control_batch_count", "transactional_batch_count"),
+    *("producer_end_offset", "producers", "transaction_steps", "index_entries"),
+    *("time_index_entries", "txn_index_entries"),
+)
+LYING = ("ct-none", 0, 1597)  # its time index lacks the last entry
+
+
+class Warehouses(NamedTuple):
+    """One log directory, known by first looks and by reading all of it."""
+
+    looked: Path
+    read: Path
+    summary: BuildSummary
+
+
+@pytest.fixture(scope="module")
+def warehouses(
+    spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Warehouses:
+    folder = tmp_path_factory.mktemp("looked-at")
+    logs = folder / "logs"
+    for name in ("ct-none-0", "ct-out-of-order-0", "txn-0"):
+        for part in ("logs", "rebuilt"):
+            shutil.copytree(broker / part / name, logs / name, dirs_exist_ok=True)
+    index = logs / "ct-none-0" / f"{LYING[2]:020d}.timeindex"
+    index.write_bytes(index.read_bytes()[:-12])
+    looked = build(spark, str(logs), str(folder / "looked"), is_first_look=True)
+    build(spark, str(logs), str(folder / "read"))
+    return Warehouses(folder / "looked", folder / "read", looked)
+
+
+def _rows(spark: SparkSession, warehouse: Path) -> dict[tuple[Any, ...], Row]:
+    rows = Warehouse(spark, str(warehouse)).read(SEGMENTS).collect()
+    return {tuple(row[name] for name in KEY): row for row in rows}
+
+
+def test_rows_of_first_looks_agree_with_those_of_reading_all(
+    spark: SparkSession, warehouses: Warehouses
+) -> None:
+    looked = warehouses.summary
+    found, read = _rows(spark, warehouses.looked), _rows(spark, warehouses.read)
+
+    assert {key: [row[name] for name in CLAIMED] for key, row in found.items()} == {
+        key: [row[name] for name in CLAIMED] for key, row in read.items()
+    }
+    known = {key: row for key, row in found.items() if row["checked"] == "index"}
+    assert {tuple(row[name] for name in UNKNOWN) for row in known.values()} == {
+        (None,) * len(UNKNOWN)
+    }
+    doubted = {key: row["checked_why"] for key, row in found.items() if row["checked_why"]}
+    assert list(doubted) == [LYING]
+    assert "a later batch has" in doubted[LYING]
+    small = [key for key, row in found.items() if row["size_bytes"] <= 64 * 1024]
+    assert len(known) + len(doubted) + len(small) == len(found)
+    assert {row["checked"] for row in read.values()} == {"full"}
+    assert all(row["checked_bytes"] == row["valid_bytes"] for row in read.values())
+    assert (looked.segments_looked_at, looked.segments_doubted) == (len(known), 1)
+
+
+def test_what_crosses_segments_is_not_known_and_entries_are_those_of_whole_segments(
+    spark: SparkSession, warehouses: Warehouses
+) -> None:
+    found = _rows(spark, warehouses.looked)
+    whole = {key: row for key, row in found.items() if row["checked"] == "full"}
+    tables = Warehouse(spark, str(warehouses.looked))
+
+    unfolded = {key[0] for key, row in whole.items() if row["txn_index_entries"] is None}
+    assert unfolded == {"txn"}
+    entries = tables.read(OFFSET_INDEX).select(*KEY).distinct().collect()
+    with_entries = {tuple(row) for row in entries}
+    assert LYING in with_entries <= set(whole)
+    run = tables.read(RUNS).collect()[0]
+    assert run["bytes_scanned"] == warehouses.summary.bytes_scanned
+    assert run["bytes_scanned"] < sum(row["size_bytes"] for row in found.values()) / 3
+
+
+@pytest.fixture
+def both(
+    spark: SparkSession, warehouses: Warehouses
+) -> Iterator[tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse]]:
+    with (
+        kafka_segments.open(warehouses.looked, spark) as looked,
+        kafka_segments.open(warehouses.read, spark) as read,
+    ):
+        yield looked, read
+
+
+def test_retention_and_search_answer_as_if_all_had_been_read(
+    both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse],
+) -> None:
+    times = ("EARLIEST", "LATEST", "MAX_TIMESTAMP", 1_700_000_000_000, 1_795_000_000_000)
+
+    def decided(opened: kafka_segments.OpenWarehouse) -> list[tuple[Any, ...]]:
+        rows = opened.retention(now=NOW_MS).drop("run_id", "decided_at").collect()
+        return sorted(map(tuple, rows), key=str)
+
+    def answers(opened: kafka_segments.OpenWarehouse) -> list[tuple[Any, ...]]:
+        asked = opened.search(*times, now=NOW_MS)
+        is_named = asked["target_ms"] < 0  # without the log's epochs, which no leader file has here
+        epoch = F.when(~is_named, asked["kafka_leader_epoch"])
+        found = asked.withColumn("kafka_leader_epoch", epoch).drop("bytes_read")
+        return sorted(map(tuple, found.collect()), key=str)
+
+    looked, read = both
+    assert decided(looked) == decided(read)
+    assert answers(looked) == answers(read)
+    spans = looked.retention_what_if({"retention_ms": [-1]}, now=NOW_MS).collect()
+    assert {row["span_ms"] for row in spans} == {None}  # the least timestamps are not known
+
+
+def test_rolls_are_decided_by_the_index_files_beside_the_segments(
+    both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse],
+) -> None:
+    rolls = [
+        sorted(map(tuple, opened.roll(now=NOW_MS).drop("run_id", "decided_at").collect()), key=str)
+        for opened in both
+    ]
+
+    assert rolls[0] == rolls[1]
+    assert "unknown" not in str(rolls[0])
+
+
+def test_what_only_all_batches_tell_is_refused(
+    both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse], warehouses: Warehouses
+) -> None:
+    with pytest.raises(UsageError, match="known by a first look alone"):
+        both[0].roll_what_if({"segment_bytes": [1 << 20]})
+    for verb in (
+        ["search", "--time", "LATEST", "--isolation-level", "read_committed"],
+        ["recovery", "forecast"],
+    ):
+        done = CliRunner().invoke(cli, [*verb, "--warehouse", str(warehouses.looked)])
+        assert (done.exit_code, "known by a first look alone" in done.stderr) == (2, True), verb
+
+
+def test_the_report_says_how_many_segments_a_first_look_knows(
+    spark: SparkSession, warehouses: Warehouses
+) -> None:
+    looked = run_report(spark, ReportOptions(str(warehouses.looked), NOW_MS))
+    read = run_report(spark, ReportOptions(str(warehouses.read), NOW_MS))
+
+    assert (looked.looked_at, read.looked_at) == (warehouses.summary.segments_looked_at, 0)
+    assert looked.totals == read.totals
+    assert looked.crashes == []  # how many batches are to be recovered is not known
+    assert {row["oldest_ms"] for row in looked.lanes} == {None}
+    assert [row["newest_ms"] for row in looked.lanes] == [row["newest_ms"] for row in read.lanes]
