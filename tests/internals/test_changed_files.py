@@ -15,14 +15,14 @@ from kafka_segments.internals import run
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, Reading, run_internals
 from kafka_segments.internals.tasks import read_records
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, Table
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.names import METADATA_TOPIC
 from strategies import v2_batch
 
 pytestmark = pytest.mark.spark
 
-PARTITIONS, ROUNDS, STEPS = 12, 2, 3
+PARTITIONS, ROUNDS, STEPS = 12, 3, 3
 
 
 class InterruptedRunError(Exception):
@@ -129,6 +129,10 @@ def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed
         found = table_rows(spark, warehouse, INTERNAL_RECORDS)
         assert in_order(found) == in_order(rows_now(now))
         before = now
+    read(spark, disk.folder, tmp_path / "fresh")
+    for table in METADATA_TABLES:
+        ours, firsts = (table_rows(spark, one, table) for one in (warehouse, tmp_path / "fresh"))
+        assert sorted(map(str, ours)) == sorted(map(str, firsts)), table.name
 
 
 def test_a_file_without_a_record_is_one_row_and_is_read_once(

@@ -89,7 +89,7 @@ class OpenInternals:
         return run_state(self._tables.spark, StateOptions(self._tables.uri, as_of, cluster))
 
     def changed(self, *, since: Moment | None = None, cluster: str | None = None) -> DataFrame:
-        """Tell which configs and leaders changed, when, and at which offset.
+        """Tell which configs, leaders and replicas changed, when, and at which offset.
 
         Args:
             since: only from this moment; by default all.

@@ -152,7 +152,7 @@ def _read(
 )
 @_shared_options
 def changed(**options: Any) -> None:
-    """Print which configs and leaders changed, when, and at which offset of the metadata log."""
+    """Print which configs, leaders and replicas changed, when, and at which metadata offset."""
     run(lambda: _changed(**options), verbose=options["verbose"])
 
 

@@ -1,4 +1,4 @@
-"""Decide over rows of internal topics: what changed on disk, sums by log, state, changes."""
+"""Decide over rows of internal topics: what changed on disk, sums by log, state."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -14,7 +14,6 @@ from kafka_segments.wire.names import METADATA_TOPIC
 TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
 _FILE = ("file", "base_offset", "size_bytes", "mtime_ns", "is_active")
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
-_NO_LEADER = -1
 
 
 def is_finding() -> Column:
@@ -240,83 +239,3 @@ def config_name() -> Column:
     is_default = (F.col("resource_type") != TOPIC) & (F.col("resource_name") == "")
     resource = F.when(is_default, F.lit("default")).otherwise(F.col("resource_name"))
     return F.concat_ws(" ", F.regexp_replace("resource_type", "_", "-"), resource, "name")
-
-
-def decide_changes(*, since_ms: int | None) -> Transform:
-    """Tell which configs and leaders changed.
-
-    Needs: rows of ``config_steps`` and ``leader_steps``.
-    Gives: cluster, offset, ms, kind (config, leader), name, before, after (null: none), detail.
-    """
-    key = ("cluster", "kind", "name", "id")
-    in_order = Window.partitionBy(*key).orderBy("from_offset")
-    follows = F.lag("until_offset").over(in_order) == F.col("from_offset")
-    ends = F.col("until_offset").isNotNull() & ~F.coalesce(
-        F.lead("from_offset").over(in_order) == F.col("until_offset"), F.lit(False)
-    )
-
-    def transform(rows: DataFrame) -> DataFrame:
-        marked = rows.withColumns(
-            {
-                "before": F.when(follows, F.lag("value").over(in_order)),
-                "_detail_before": F.when(follows, F.lag("detail").over(in_order)),
-                "_ends": ends,
-            }
-        )
-        is_same = F.col("before").eqNullSafe(F.col("value"))
-        is_same = is_same & F.col("_detail_before").eqNullSafe(F.col("detail"))
-        began = marked.where(~F.col("is_from_snapshot") & ~is_same)
-        value, nothing = F.col("value"), F.lit(None).cast("string")
-        came = _changed_at("from", began, F.col("before"), value, F.col("detail"))
-        went = _changed_at("until", marked.where("_ends"), value, nothing, nothing)
-        both = came.unionByName(went)
-        return both if since_ms is None else both.where(F.col("ms") >= since_ms)
-
-    return transform
-
-
-def _changed_at(
-    end: str, rows: DataFrame, before: Column, after: Column, detail: Column
-) -> DataFrame:
-    """Return the changes with which rows begin (``from``) or end (``until``)."""
-    return rows.select(
-        "cluster",
-        F.col(f"{end}_offset").alias("offset"),
-        F.col(f"{end}_ms").alias("ms"),
-        "kind",
-        "name",
-        before.alias("before"),
-        after.alias("after"),
-        detail.alias("detail"),
-    )
-
-
-def config_steps(configs: DataFrame) -> DataFrame:
-    """Put rows of ``metadata_configs`` into the form that ``decide_changes`` needs.
-
-    Gives: cluster, kind, name, id (tells topics of one name apart), value, detail (what else is
-        told; null: nothing), from_offset, from_ms, until_offset, until_ms, is_from_snapshot.
-    """
-    return configs.select(
-        "cluster",
-        F.lit("config").alias("kind"),
-        config_name().alias("name"),
-        F.lit("").alias("id"),
-        "value",
-        F.lit(None).cast("string").alias("detail"),
-        *HELD,
-    )
-
-
-def leader_steps(partitions: DataFrame) -> DataFrame:
-    """Put rows of ``metadata_partitions`` into the form of ``config_steps``."""
-    leader = F.col("leader")
-    return partitions.select(
-        "cluster",
-        F.lit("leader").alias("kind"),
-        partition_name().alias("name"),
-        F.col("topic_id").alias("id"),
-        F.when(leader == _NO_LEADER, "none").otherwise(leader.cast("string")).alias("value"),
-        F.concat(F.lit("leader epoch "), F.col("leader_epoch").cast("string")).alias("detail"),
-        *HELD,
-    )

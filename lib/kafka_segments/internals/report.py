@@ -115,7 +115,7 @@ def _short(value: object) -> str:
 
 
 def print_changes(changes: DataFrame, output: str) -> None:
-    """Print changes of configs and leaders, in the order of the metadata log."""
+    """Print changes of configs, leaders and replicas, in the order of the metadata log."""
     ordered = changes.orderBy("cluster", "offset", "kind", "name")
     print_result(ordered, output, names=_CHANGES, cells=_change)
 

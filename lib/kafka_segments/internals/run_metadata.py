@@ -9,14 +9,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
-from kafka_segments.internals.decide import (
-    config_steps,
-    decide_changes,
-    described,
-    leader_steps,
-    resolve_moment,
-    state_at,
-)
+from kafka_segments.internals.decide import described, resolve_moment, state_at
+from kafka_segments.internals.decide_changes import decide_changes, steps_of
 from kafka_segments.tables.catalog import (
     INTERNAL_RECORDS,
     METADATA_CONFIGS,
@@ -88,15 +82,14 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
 
 
 def run_changes(spark: SparkSession, options: ChangesOptions) -> DataFrame:
-    """Return the changes of configs and leaders: the columns of ``decide_changes``.
+    """Return the changes of configs, leaders and replicas: the columns of ``decide_changes``.
 
     Raises:
         UsageError: the tables have no history of metadata.
     """
     read = _reader(Warehouse(spark, options.warehouse), options.cluster)
-    steps = read(METADATA_CONFIGS).transform(config_steps)
-    leaders = read(METADATA_PARTITIONS).transform(leader_steps)
-    return steps.unionByName(leaders).transform(decide_changes(since_ms=options.since_ms))
+    steps = steps_of(read(METADATA_CONFIGS), read(METADATA_PARTITIONS))
+    return steps.transform(decide_changes(since_ms=options.since_ms))
 
 
 def _reader(tables: Warehouse, cluster: str | None) -> Callable[[Table], DataFrame]:

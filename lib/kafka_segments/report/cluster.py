@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.internals.decide import config_steps, decide_changes, leader_steps
+from kafka_segments.internals.decide_changes import decide_changes, steps_of
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
 from kafka_segments.report import decide_cluster
 from kafka_segments.report.decide import DAY_MS
@@ -58,8 +58,9 @@ def _metadata(tables: Warehouse, now_ms: int, rows: int) -> dict[str, DataFrame]
     judged = partitions.where(held).transform(
         decide_cluster.judge_partitions(configs.where(held), brokers)
     )
-    steps = configs.transform(config_steps).unionByName(partitions.transform(leader_steps))
-    changes = steps.transform(decide_changes(since_ms=now_ms - CHANGES_DAYS * DAY_MS))
+    changes = steps_of(configs, partitions).transform(
+        decide_changes(since_ms=now_ms - CHANGES_DAYS * DAY_MS)
+    )
     keys = ("cluster", "topic", "partition")
     return {
         "totals": judged.transform(decide_cluster.count_partitions),
