@@ -18,7 +18,7 @@ from kafka_segments.tables.delta import Warehouse
 from log_reading import recovered
 from looks_compared import assert_not_denied, scan
 from object_store import ObjectStore
-from stored_builds import build
+from stored_builds import build_few
 from strategies import v2_batch
 from tiered_objects import put_log
 
@@ -47,17 +47,17 @@ def test_a_first_look_and_a_full_build_take_turns(
     warehouse, source = str(tmp_path / "warehouse"), str(logs)
     count = len(list(logs.rglob("*.log")))
 
-    first = build(spark, source, warehouse, is_first_look=True)
-    again = build(spark, source, warehouse, is_first_look=True)
+    first = build_few(spark, source, warehouse, is_first_look=True)
+    again = build_few(spark, source, warehouse, is_first_look=True)
     assert (first.segments_scanned, again.segments_scanned) == (count, 0)
 
-    full = build(spark, source, warehouse)  # what looks know does not count as known
+    full = build_few(spark, source, warehouse)  # what looks know does not count as known
     assert full.segments_scanned == count
     assert {row["checked"] for row in _rows(spark, tmp_path / "warehouse").values()} == {"full"}
 
     changed = logs / "ct-none-0" / f"{0:020d}.log"
     os.utime(changed, (1_700_000_000, 1_700_000_000))
-    looked = build(spark, source, warehouse, is_first_look=True, full=True)
+    looked = build_few(spark, source, warehouse, is_first_look=True, full=True)
     rows = _rows(spark, tmp_path / "warehouse")
     assert looked.segments_scanned == 1  # rows of whole segments stay while their file does
     assert {key for key, row in rows.items() if row["checked"] == "index"} == {("ct-none", 0, 0)}

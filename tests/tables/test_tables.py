@@ -145,16 +145,16 @@ def test_another_engine_reads_which_segments_changed(
 ) -> None:
     root = Warehouse(spark, str(tmp_path))
 
-    def with_segment(**changed: object) -> DataFrame:
-        row = {**SEGMENT, **changed}
-        columns = schema(f"segments.v{made_by}")
+    def with_segment(table: Table, **changed: object) -> DataFrame:
+        row, columns = {**SEGMENT, **changed}, table.schema
         return spark.createDataFrame([tuple(map(row.get, columns.fieldNames()))], columns)
 
     made = tables.SEGMENTS._replace(version=made_by)
     _create_as_before(spark, root.uri(made), made)
-    root.append(made, with_segment())
+    root.append(made, with_segment(made))
     root.create(tables.SEGMENTS)
-    root.merge(tables.SEGMENTS, with_segment(run_id="2", leader_epochs=[(3, 0), (4, 9)]))
+    changed = with_segment(tables.SEGMENTS, run_id="2", leader_epochs=[(3, 0), (4, 9)])
+    root.merge(tables.SEGMENTS, changed)
 
     table = DeltaRsTable(root.uri(tables.SEGMENTS))
     changes = pa.table(table.load_cdf(starting_version=0)).to_pylist()
@@ -162,8 +162,8 @@ def test_another_engine_reads_which_segments_changed(
         (row["_change_type"], row["run_id"], len(row["leader_epochs"])) for row in changes
     ) == [("insert", "1", 1), ("update_postimage", "2", 2), ("update_preimage", "1", 1)]
     assert pa.table(table.to_pyarrow_table())["magics"].to_pylist() == [[2]]
-    assert root.read(tables.SEGMENTS).schema == schema("segments.v2")
-    assert table.metadata().configuration["kafkaSegments.schemaVersion"] == "2"
+    assert root.read(tables.SEGMENTS).schema == schema("segments.v3")
+    assert table.metadata().configuration["kafkaSegments.schemaVersion"] == "3"
     assert table.metadata().configuration["delta.constraints.size_not_negative"]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.summary import BuildSummary
+from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
+from kafka_segments.index.minute_index import MinuteFormat
 from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
 from kafka_segments.report.run import ReportData, ReportOptions, run_report
 from kafka_segments.retention.decide.rules import RetentionRules
@@ -40,10 +43,10 @@ def _both(spark: SparkSession, act: Callable[[str], Any]) -> list[Any]:
 
 @pytest.mark.slow
 def test_builds_make_the_same_tables_and_index_files(
-    spark: SparkSession, log_dir: Path, tmp_path: Path
+    spark: SparkSession, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def made(kind: str) -> tuple[Any, ...]:
-        done = _build(spark, log_dir, tmp_path / kind)
+    def made(kind: str, **options: Any) -> tuple[Any, ...]:
+        done = _build(spark, log_dir, tmp_path / kind, **options)
         tables = {
             table.name: rows(spark, str(tmp_path / kind / "wh"), table, without=_OF_A_RUN)
             for table in BUILD_TABLES
@@ -51,25 +54,43 @@ def test_builds_make_the_same_tables_and_index_files(
         }
         return done.segments_scanned, done.segments_vanished, tables, files(tmp_path / kind / "ix")
 
+    def died(kind: str) -> None:
+        with pytest.raises(InterruptedError):
+            _build(spark, log_dir, tmp_path / kind)
+
     first_many, first_few = _both(spark, made)
     segments = sorted(log_dir.glob("*/*.log"))
-    segments[0].unlink()
+    gone = segments[0].rename(tmp_path / "gone")
     append_batch(segments[1])
     segments[-1].write_bytes(segments[-1].read_bytes() + b"torn")
     second_many, second_few = _both(spark, made)
+    gone.rename(segments[0])
+    append_batch(segments[1])
+    with monkeypatch.context() as patched:
+        patched.setattr(BuildTables, "_write_segments", _die)
+        _both(spark, died)
+    third_many, third_few = _both(spark, made)
+    minutes_many, minutes_few = _both(spark, partial(made, index_format=MinuteFormat()))
 
     assert first_few == first_many
     assert second_few == second_many
     assert second_few[:2] == (2, 1)
+    assert third_few == third_many
+    assert third_few[:2] == (2, 0)
+    assert minutes_few == minutes_many
+    assert minutes_few[0] == len(segments)
 
 
-def _build(spark: SparkSession, source: Path, folder: Path) -> BuildSummary:
+def _die(*_: object) -> None:
+    raise InterruptedError("killed")
+
+
+def _build(spark: SparkSession, source: Path, folder: Path, **options: Any) -> BuildSummary:
     return build(
         spark,
         str(source),
         str(folder / "wh"),
-        index_dir=str(folder / "ix"),
-        mode=RecoveryMode.LOADER_UNCLEAN,
+        **{"index_dir": str(folder / "ix"), "mode": RecoveryMode.LOADER_UNCLEAN, **options},
     )
 
 
