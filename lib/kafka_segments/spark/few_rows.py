@@ -22,16 +22,8 @@ MOST_HERE = 256
 """What is worked on in the driver has no more rows: above that, processes at once are quicker."""
 
 _FEW_ROWS = "spark.kafkaSegments.fewRows"
-_FEW = {
-    _FEW_ROWS: "true",
-    "spark.sql.codegen.wholeStage": "false",
-    # A broadcast is a job of its own. What one task has is joined there, without any other.
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.optimizer.disableHints": "true",
-}
+_FEW = {_FEW_ROWS: "true", "spark.sql.codegen.wholeStage": "false"}
 _INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-_BEFORE: dict[str, str | None] = {}
-"""What these settings were before, while a verb works on few rows."""
 
 
 @contextmanager
@@ -48,12 +40,8 @@ def few_rows(spark: SparkSession, *, runs_any_query: bool = False) -> Iterator[N
         yield
         return
     settings = _FEW if runs_any_query else _FEW | _INTERPRETED
-    with settings_meanwhile(spark, settings) as before:
-        _BEFORE.update(before)
-        try:
-            yield
-        finally:
-            _BEFORE.clear()
+    with settings_meanwhile(spark, settings):
+        yield
 
 
 def has_few_rows(spark: SparkSession) -> bool:
@@ -67,9 +55,9 @@ def can_work_here(spark: SparkSession) -> bool:
 
 
 def expect_many_rows(spark: SparkSession) -> None:
-    """Plan the queries that come, and compile them, as Spark does by itself."""
+    """Compile the plans of the queries that come, as Spark does by itself."""
     if has_few_rows(spark):
-        restore(spark, _BEFORE)
+        restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
 
 
 def map_few(

@@ -7,15 +7,13 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def settings_meanwhile(
-    spark: SparkSession, settings: Mapping[str, str]
-) -> Iterator[dict[str, str | None]]:
-    """Give a session these settings meanwhile; yield what they were, and are after it."""
+def settings_meanwhile(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Give a session these settings meanwhile; after it they are as they were."""
     before = {key: spark.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)
-        yield before
+        yield
     finally:
         restore(spark, before)
 
