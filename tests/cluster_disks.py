@@ -20,6 +20,10 @@ from plain_decoder import PlainRecord, plain_records
 NAMES = ("topics", "partitions", "configs", "brokers", "features", "entries")
 _HELD = ("cluster", "from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 _ATTRIBUTES_AT, _CONTROL = 21, 0x20
+_TRANSACTION_STATES = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+    *("CompleteCommit", "CompleteAbort"),
+)
 
 
 def internal_files(disks: Path) -> Iterator[tuple[str, Path]]:
@@ -99,6 +103,22 @@ def producers_of(folder: Path) -> ProducerState:
 
         state.apply(recoverer.producers(read_into, size_bytes=len(data)))
     return state
+
+
+def as_admin_describes(last: dict[str, Any]) -> dict[str, Any]:
+    """Return the last record of a transactional id in the words of Admin's description."""
+    return {
+        "transactional_id": last["transactionalId"],
+        "state": _TRANSACTION_STATES[last["transactionStatus"]],
+        "producer_id": last["producerId"],
+        "producer_epoch": last["producerEpoch"],
+        "timeout_ms": last["transactionTimeoutMs"],
+        "partitions": sorted(
+            f"{topic['topic']}-{number}"
+            for topic in last["transactionPartitions"] or ()
+            for number in topic["partitionIds"]
+        ),
+    }
 
 
 def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:

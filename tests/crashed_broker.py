@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -190,3 +190,14 @@ def read_all(broker: Reached, topic: str, isolation: str) -> list[tuple[int, int
         records.append((message.offset(), message.timestamp()[1], digest))
     reader.close()
     return records
+
+
+def produced(broker: Reached, topics: Sequence[str]) -> list[int]:
+    """Produce to each topic, in a transaction that ends the open one; return their records."""
+    sender = producer(broker.bootstrap, transactional_id="t0")
+    sender.init_transactions(WAIT_SECONDS)
+    sender.begin_transaction()
+    for topic in topics:
+        sender.produce(topic, b"more", partition=0)
+    sender.commit_transaction(WAIT_SECONDS)
+    return [len(read_all(broker, topic, "read_uncommitted")) for topic in topics]

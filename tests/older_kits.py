@@ -18,8 +18,8 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from crashed_broker import MEGABYTES, Reached, damage, errors, load, read_all
-from kafka_clients import WAIT_SECONDS, admin_client, list_offsets, producer
+from crashed_broker import MEGABYTES, Reached, damage, errors, load, produced, read_all
+from kafka_clients import WAIT_SECONDS, admin_client, list_offsets
 from kafka_segments.cli import cli
 from kraft_cluster import ClusterClient
 from older_brokers import OlderBroker, fetch
@@ -79,17 +79,6 @@ def _run(*arguments: str | Path) -> str:
     return CliRunner().invoke(cli, ["recovery", *map(str, arguments)]).output
 
 
-def _produced(broker: Reached) -> list[int]:
-    """Produce to each topic, in a transaction that ends the open one; return their records."""
-    sender = producer(broker.bootstrap, transactional_id="t0")
-    sender.init_transactions(WAIT_SECONDS)
-    sender.begin_transaction()
-    for topic in TOPICS:
-        sender.produce(topic, b"more", partition=0)
-    sender.commit_transaction(WAIT_SECONDS)
-    return [len(read_all(broker, topic, "read_uncommitted")) for topic in TOPICS]
-
-
 def try_kit(jars: Path, release: str, folder: Path) -> str:
     """Compare a start with a kit with one without; return what both did."""
     start_ms = int(time.time() * 1000) - 3 * _DAYS_MS
@@ -112,11 +101,11 @@ def try_kit(jars: Path, release: str, folder: Path) -> str:
     with OlderBroker(jars, release, ours, _PROPERTIES) as broker:
         start(broker)
         with_kit, read_with = answers(broker, start_ms), recovered(broker)
-        counts = [_produced(broker)]
+        counts = [produced(broker, TOPICS)]
         for end in (broker.kill, broker.stop, broker.stop):
             end()
             start(broker)
-            counts.append(_produced(broker))
+            counts.append(produced(broker, TOPICS))
         assert errors(broker) == [], errors(broker)
     for name, answer in without.items():
         assert with_kit[name] == answer, name

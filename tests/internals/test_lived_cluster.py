@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from cluster_disks import (
     NAMES,
+    as_admin_describes,
     assert_equal_image,
     comparable,
     internal_files,
@@ -44,10 +45,6 @@ OWN_SOURCE = {
     ("CLIENT_METRICS", False): "DYNAMIC_CLIENT_METRICS_CONFIG",
     ("GROUP", False): "DYNAMIC_GROUP_CONFIG",
 }
-TRANSACTION_STATES = (
-    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
-    *("CompleteCommit", "CompleteAbort"),
-)
 KINDS_OF_A_LIFE = {
     "AccessControlEntryRecord",
     "BrokerRegistrationChangeRecord",
@@ -239,21 +236,8 @@ def last_values(tables: Warehouse, topic: str, kind: str) -> Rows:
 
 @pytest.mark.slow
 def test_transactions_are_those_that_admin_described(lived: Lived, tables: Warehouse) -> None:
-    ours = [
-        {
-            "transactional_id": last["transactionalId"],
-            "state": TRANSACTION_STATES[last["transactionStatus"]],
-            "producer_id": last["producerId"],
-            "producer_epoch": last["producerEpoch"],
-            "timeout_ms": last["transactionTimeoutMs"],
-            "partitions": sorted(
-                f"{topic['topic']}-{number}"
-                for topic in last["transactionPartitions"] or ()
-                for number in topic["partitionIds"]
-            ),
-        }
-        for last in last_values(tables, "__transaction_state", "TransactionLog")
-    ]
+    last = last_values(tables, "__transaction_state", "TransactionLog")
+    ours = list(map(as_admin_describes, last))
     columns = ours[0].keys()
     described = [
         {column: row[column] for column in columns} for row in lived.answer("transactions")

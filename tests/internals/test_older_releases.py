@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cluster_disks import (
+    as_admin_describes,
     assert_equal_image,
     comparable,
     kafka_images,
@@ -40,10 +41,6 @@ LOADING = (
 RENAMED_SINCE_3_0 = ('"producerIdsEnd"', '"nextProducerId"')
 ABSENT = (None, -1, 0, "", [], ZERO_UUID)
 IMAGES = 10
-STATES = (
-    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
-    *("CompleteCommit", "CompleteAbort"),
-)
 
 Rows = list[dict[str, Any]]
 
@@ -176,21 +173,8 @@ def test_committed_offsets_are_those_that_admin_listed(older: Path, release: str
 def test_transactions_are_those_that_admin_described(older: Path, release: str) -> None:
     described = json.loads((older / release / "transactions.json").read_text())
 
-    ours = [
-        {
-            "transactional_id": last["transactionalId"],
-            "state": STATES[last["transactionStatus"]],
-            "producer_id": last["producerId"],
-            "producer_epoch": last["producerEpoch"],
-            "timeout_ms": last["transactionTimeoutMs"],
-            "partitions": sorted(
-                f"{topic['topic']}-{number}"
-                for topic in last["transactionPartitions"] or ()
-                for number in topic["partitionIds"]
-            ),
-        }
-        for last in last_values(older, release, TRANSACTIONS_TOPIC, "TransactionLog")
-    ]
+    last = last_values(older, release, TRANSACTIONS_TOPIC, "TransactionLog")
+    ours = list(map(as_admin_describes, last))
 
     assert comparable(ours) == comparable(described)
     assert "Ongoing" in {row["state"] for row in ours}

@@ -13,12 +13,10 @@ from crashed_broker import (
     crash,
     damage,
     errors,
-    read_all,
+    produced,
     recovered,
     started,
 )
-from kafka_broker import KafkaBroker
-from kafka_clients import WAIT_SECONDS, producer
 from kafka_segments.cli import cli
 from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
 
@@ -55,7 +53,7 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
         refused = _run("rollback", kit, "--execute")
         with_kit = answers(broker, TOPICS)
         read_with = recovered(broker)
-        counts = [_produced(broker)]
+        counts = [produced(broker, TOPICS)]
         assert errors(broker) == []
     assert made[0] == applied[0] == 1, (made, applied)
     assert all(f"{topic}-0: refused; segment" in made[1] for topic in REFUSED)
@@ -74,7 +72,7 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
     assert (status, told.count('"status": "refused"')) == (1, len(TOPICS) + 1), told
     for _ in ("after an unclean stop", "after a clean stop"):
         with started(ours) as broker:
-            counts.append(_produced(broker))
+            counts.append(produced(broker, TOPICS))
             assert errors(broker) == []
             broker.stop_broker()
     assert counts[1:] == [[count + 1 for count in before] for before in counts[:-1]]
@@ -94,14 +92,3 @@ def _ends(found: dict[str, object]) -> dict[str, int]:
     offsets = found["offsets"]
     assert isinstance(offsets, dict)
     return {topic: offsets[f"{topic}-0"][1][0] for topic in TOPICS}
-
-
-def _produced(broker: KafkaBroker) -> list[int]:
-    """Produce to each topic, in a transaction that ends the open one; return their records."""
-    sender = producer(broker.bootstrap, transactional_id="t0")
-    sender.init_transactions(WAIT_SECONDS)
-    sender.begin_transaction()
-    for topic in TOPICS:
-        sender.produce(topic, b"more", partition=0)
-    sender.commit_transaction(WAIT_SECONDS)
-    return [len(read_all(broker, topic, "read_uncommitted")) for topic in TOPICS]

@@ -77,6 +77,11 @@ def plan_scan(
     return transform
 
 
+def last_modified_ms() -> Column:
+    """Return the mtime of a file that was listed, in the unit of the tables."""
+    return F.expr(f"mtime_ns div {_NS_A_MS}")
+
+
 def _what_was_read() -> Column:
     """Return, as ``_read``, what tells of a row of ``segments`` whether it is as its file is."""
     return F.struct("checked", "size_bytes", "last_modified_ms", "damage").alias("_read")
@@ -95,7 +100,7 @@ def _is_known_better() -> Column:
         F.col("_fingerprint").isNull()
         & ~has_changed
         & (F.col("_read.size_bytes") == F.col("size_bytes"))
-        & (F.col("_read.last_modified_ms") == F.expr(f"mtime_ns div {_NS_A_MS}"))
+        & (F.col("_read.last_modified_ms") == last_modified_ms())
     )
     is_whole = F.coalesce(F.col("_read.checked") != INDEX, F.lit(True))
     return F.coalesce(is_whole & (is_of_file | is_judged), F.lit(False))

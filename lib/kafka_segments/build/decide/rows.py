@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import ArrayType, StructType
 
-from kafka_segments.build.decide.plan import READ_AGAIN
+from kafka_segments.build.decide.plan import READ_AGAIN, last_modified_ms
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.tables import columns as F
@@ -16,8 +16,6 @@ from kafka_segments.tables.catalog import (
     Table,
 )
 from kafka_segments.tables.keys import Transform
-
-_NS_A_MS = 1_000_000
 
 
 def _columns_of(table: Table, rows: DataFrame) -> DataFrame:
@@ -44,7 +42,7 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
     """
     has_timestamp = F.coalesce(F.col("max_timestamp_ms") >= 0, F.lit(False))
     greatest = F.when(has_timestamp, F.col("max_timestamp_ms"))
-    last_modified = F.expr(f"mtime_ns div {_NS_A_MS}")
+    last_modified = last_modified_ms()
     is_read_again = F.coalesce(F.col("damage.kind").isin(*READ_AGAIN), F.lit(False))
     columns = {
         "path": file_path(),
