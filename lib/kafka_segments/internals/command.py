@@ -120,6 +120,7 @@ def _read(
     from kafka_segments.internals.report import print_internals, print_state  # noqa: PLC0415
     from kafka_segments.internals.run import InternalsOptions, run_internals  # noqa: PLC0415
     from kafka_segments.internals.run_metadata import StateOptions, run_state  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -133,6 +134,7 @@ def _read(
     )
     with (
         spark_session("kafka-segments internals", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):
@@ -168,13 +170,18 @@ def _changed(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report import print_changes  # noqa: PLC0415
     from kafka_segments.internals.run_metadata import ChangesOptions, run_changes  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     now = clock() if now_ms is None else now_ms
     since_ms = None if since is None else parse_point("--since", since, now_ms=now)
-    with spark_session("kafka-segments internals changed", root=ROOT) as spark, progress(spark):
+    with (
+        spark_session("kafka-segments internals changed", root=ROOT) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         print_changes(run_changes(spark, ChangesOptions(root, since_ms, cluster)), output)
     return DONE
 
@@ -202,6 +209,7 @@ def _transactions(
         run_transactions,
     )
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -210,6 +218,7 @@ def _transactions(
     asked = TransactionsOptions(absolute_uri(warehouse), LogChoice(**choice), now)
     with (
         spark_session("kafka-segments internals transactions", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

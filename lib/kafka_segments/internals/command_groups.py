@@ -71,6 +71,7 @@ def _groups(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report_groups import print_groups  # noqa: PLC0415
     from kafka_segments.internals.run_groups import GroupsOptions, run_groups  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -78,6 +79,10 @@ def _groups(
     version = parse_version(kafka_version, oldest=OLDEST)
     rules = group_record_rules(version, is_new_coordinator=new_coordinator)
     asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)
-    with spark_session("kafka-segments internals groups", root=ROOT) as spark, progress(spark):
+    with (
+        spark_session("kafka-segments internals groups", root=ROOT) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         found = print_groups(run_groups(spark, asked), output)
     return FINDINGS if found else DONE

@@ -122,6 +122,7 @@ def _tier(
         run_tier,
         write_rebuilt,
     )
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -138,6 +139,7 @@ def _tier(
     )
     with (
         spark_session("kafka-segments internals tier", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -1,7 +1,7 @@
 """Find the files of the internal topics: their segments, and the metadata log's snapshots."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,15 +10,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from kafka_segments.errors import SourceError
 from kafka_segments.generated import records
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.few_rows import map_few
+from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage.files import list_folder, place
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
 
 INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
@@ -80,10 +83,9 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
     snapshots = (
         logs.where(of_metadata)
         .select(*LOG_KEYS, file_path().alias("folder"))
-        .mapInArrow(_list_snapshots(to_arrow_schema(segments.schema)), segments.schema)
+        .transform(_list_snapshots(segments.schema))
     )
-    files = segments.unionByName(snapshots).dropDuplicates(["path"]).persist()
-    caches.callback(files.unpersist)
+    files = held(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
     unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
     return InternalFiles(files, unseen)
 
@@ -94,17 +96,16 @@ def parse_snapshot_name(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _list_snapshots(
-    schema: pa.Schema,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _list_snapshots(columns: StructType) -> Transform:
     """List the snapshots in folders of the metadata log; a folder that has gone has none."""
+    schema = to_arrow_schema(columns)
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = [row for log in batch.to_pylist() for row in _snapshots(log)]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
-    return on_task
+    return lambda folders: map_few(folders, on_task, columns)
 
 
 def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from kafka_segments.internals.decide import (
     changed_files,
@@ -19,12 +20,24 @@ from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
 from kafka_segments.sources.broker_identity import lies_below
+from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
+from kafka_segments.spark.held import held
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.storage.folder_lock import internals_lock
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.statements import sql_text
 from kafka_segments.wire.names import METADATA_TOPIC
+
+_MOST_BYTES_AT_ONCE = 4 * 1024**2
+"""Of segments and snapshots: some 50,000 records."""
+_CHANGED = StructType(
+    [
+        *(field for field in INTERNAL_RECORDS.schema if field.name in LOG_KEYS),
+        StructField("files", ArrayType(StringType())),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -64,13 +77,14 @@ def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitSt
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     tables.create(INTERNAL_RECORDS)
     found = find_files(spark, origin, caches)
+    if has_few_rows(spark) and _size_of(found.files) > _MOST_BYTES_AT_ONCE:
+        expect_many_rows(spark)
     changed = found.files.transform(changed_files(_below(tables, origin))).collect()
     problems: Sequence[str] = ()
     if changed:
-        of_logs = spark.createDataFrame([tuple(row) for row in changed], _CHANGED)
+        of_logs = local_rows(spark, changed, _CHANGED)
         files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
-        metadata = read_records(files.where(F.col("topic") == METADATA_TOPIC)).persist()
-        caches.callback(metadata.unpersist)
+        metadata = held(read_records(files.where(F.col("topic") == METADATA_TOPIC)), caches)
         others = read_records(files.where(F.col("topic") != METADATA_TOPIC))
         clusters = sorted({row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC})
         if clusters:
@@ -81,12 +95,6 @@ def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitSt
         tables.fill(INTERNAL_RECORDS, rows, where=condition_of(changed))
     sums = _below(tables, origin).transform(sum_by_log)
     return Reading(sums, len(changed), found.unseen, tuple(problems))
-
-
-_CHANGED = (
-    "cluster string, broker_id int, log_dir string, topic string, partition int,"
-    " files array<string>"
-)
 
 
 def condition_of(changed: Sequence[Row]) -> str:
@@ -109,6 +117,11 @@ def condition_of(changed: Sequence[Row]) -> str:
 
 def _and_in(files: tuple[str, ...] | None) -> str:
     return "" if files is None else f" AND file IN ({', '.join(map(sql_text, files))})"
+
+
+def _size_of(files: DataFrame) -> int:
+    size_bytes: int = files.select(F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0][0]
+    return size_bytes
 
 
 def _below(tables: Warehouse, origin: Origin) -> DataFrame:

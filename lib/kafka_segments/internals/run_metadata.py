@@ -6,11 +6,13 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
 from kafka_segments.internals.decide import described, resolve_moment, state_at
 from kafka_segments.internals.decide_changes import decide_changes, steps_of
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import (
     INTERNAL_RECORDS,
     METADATA_CONFIGS,
@@ -20,6 +22,8 @@ from kafka_segments.tables.catalog import (
 )
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.moments import moment_text
+
+_AT = StructType([StructField("cluster", StringType()), StructField("at_offset", LongType())])
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
                 f"--at {as_of}: the history of cluster {name or '(no name)'} begins at offset"
                 f" {row['offset']}, {moment_text(row['ms'])}"
             )
-    asked = spark.createDataFrame(sorted(at.items()), "cluster string, at_offset long")
+    asked = local_rows(spark, sorted(at.items()), _AT)
     states = (
         read(table).transform(state_at(asked)).transform(described(table.name)) for table in tables
     )

@@ -27,6 +27,9 @@ from kafka_segments.internals.tasks_tier import NAMES, list_objects
 from kafka_segments.search.decide.logs import describe_logs
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.few_rows import expect_many_rows
+from kafka_segments.spark.held import held
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.durable_files import durable_file
@@ -92,24 +95,22 @@ def run_tier(
             several clusters and none is chosen.
     """
     tables = Warehouse(spark, options.warehouse)
-    claimed = _claimed(tables, options, needs_records=needs_records).persist()
-    caches.callback(claimed.unpersist)
+    claimed = held(_claimed(tables, options, needs_records=needs_records), caches)
     cluster = _cluster(claimed, options)
     objects, unseen = _objects(spark, options, caches)
     local = _local_logs(tables)
-    held = claimed.transform(hold_against_objects(objects, cluster=cluster))
-    held = _with_lineage(held, local).transform(
+    judged = claimed.transform(hold_against_objects(objects, cluster=cluster))
+    judged = _with_lineage(judged, local).transform(
         decide_findings(
             now_ms=options.now_ms, grace_ms=options.grace_ms, is_listed=bool(options.sources)
         )
     )
-    checked = held.withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
+    checked = judged.withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
     rows = checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames())
     if not options.sources:
         unknown = {"objects": F.lit(None).cast("int"), "stored_bytes": F.lit(None).cast("long")}
         rows = rows.withColumns(unknown)
-    rows = rows.persist()
-    caches.callback(rows.unpersist)
+    rows = held(rows, caches)
     if not options.is_dry:
         tables.create(catalog.REMOTE_SEGMENTS)
         of_run = f"cluster = {sql_text(cluster)}"
@@ -168,7 +169,7 @@ def partitions_of_topic(spark: SparkSession, warehouse: str) -> int:
 
 def _claimed(tables: Warehouse, options: TierOptions, *, needs_records: bool) -> DataFrame:
     if not needs_records and tables.version(catalog.INTERNAL_RECORDS) is None:
-        records = tables.spark.createDataFrame([], catalog.INTERNAL_RECORDS.schema)
+        records = local_rows(tables.spark, [], catalog.INTERNAL_RECORDS.schema)
     else:
         records = tables.read(catalog.INTERNAL_RECORDS)
     records = records.where(F.col("topic") == REMOTE_LOG_TOPIC)
@@ -195,13 +196,14 @@ def _cluster(claimed: DataFrame, options: TierOptions) -> str:
 
 def _objects(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
+    if not Load(segments=sum(load.segments for load in loads.values())).is_little:
+        expect_many_rows(spark)
     folders = listed.where(F.col("kind") == kinds.LOG)
     if options.topics:
         folders = folders.where(F.col("topic").isin(*options.topics))
     check = options.check if options.sources else NAMES
     objects = list_objects(folders, check=check, follow_links=options.follow_links)
-    objects = _with_topic_ids(objects, Warehouse(spark, options.warehouse)).persist()
-    caches.callback(objects.unpersist)
+    objects = held(_with_topic_ids(objects, Warehouse(spark, options.warehouse)), caches)
     return objects, sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
 
 

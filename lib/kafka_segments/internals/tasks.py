@@ -12,6 +12,7 @@ from kafka_segments.internals.files import FILE_COLUMNS
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 
 _RECORD_COLUMNS = {  # of the data source, by the columns of the table
@@ -54,7 +55,7 @@ def read_records(files: DataFrame) -> DataFrame:
             for file in batch.select(list(FILE_COLUMNS)).to_pylist():
                 yield from reader.file(file)
 
-    return files.select(*FILE_COLUMNS).repartition("path").mapInArrow(on_task, row_type)
+    return map_few(files.select(*FILE_COLUMNS), on_task, row_type, spread=True)
 
 
 class InternalReader:

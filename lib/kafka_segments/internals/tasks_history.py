@@ -9,6 +9,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from kafka_segments.internals.metadata_history import HistoryRow, MetadataHistory, Point
+from kafka_segments.spark.few_rows import MOST_ROWS, has_few_rows, map_few
+from kafka_segments.spark.held import in_one_task
 
 HISTORY = StructType(
     [
@@ -37,9 +39,10 @@ def fold_history(records: DataFrame) -> DataFrame:
     Gives: cluster, table, values (JSON), from_offset, from_ms, until_offset, until_ms (null: it
         holds still), is_from_snapshot.
     """
-    in_order = ("cluster", "point_offset", "row")
-    ordered = records.repartition("cluster").sortWithinPartitions(*in_order)
-    return ordered.select(*_GIVEN).mapInArrow(_fold, HISTORY)
+    is_few = has_few_rows(records.sparkSession)
+    by_cluster = in_one_task(records) if is_few else records.repartition("cluster")
+    ordered = by_cluster.sortWithinPartitions("cluster", "point_offset", "row").select(*_GIVEN)
+    return map_few(ordered, _fold, HISTORY, most_here=MOST_ROWS)
 
 
 def _fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.sources.source_folder import entries_of
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import first_line, open_segment, place, read_manifest
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
@@ -76,12 +77,11 @@ def list_objects(folders: DataFrame, *, check: str, follow_links: bool = False) 
         broker_id, is_txn_index_empty), problem (why one of them cannot be read).
     """
     row_type = from_arrow_schema(_OBJECTS)
-    listed = folders.select("source", "relative_path", "topic", "partition", "topic_id").mapInArrow(
-        partial(_list, follow_links=follow_links), row_type
-    )
+    asked = folders.select("source", "relative_path", "topic", "partition", "topic_id")
+    listed = map_few(asked, partial(_list, follow_links=follow_links), row_type)
     if check == NAMES:
         return listed
-    return listed.repartition("segment_id").mapInArrow(partial(_read, check=check), row_type)
+    return map_few(listed, partial(_read, check=check), row_type, spread=True)
 
 
 def _list(batches: Iterable[pa.RecordBatch], *, follow_links: bool) -> Iterator[pa.RecordBatch]:

@@ -20,6 +20,7 @@ from kafka_segments.internals.history_start import (
 )
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.tasks_history import fold_history
+from kafka_segments.spark.held import held
 from kafka_segments.tables.catalog import METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, Transform
@@ -70,8 +71,7 @@ def fold_best_replicas(
     if not starts:
         return None, problems
     applied = [records.transform(_applied(start)) for start in starts]
-    history = fold_history(reduce(DataFrame.unionByName, applied)).persist()
-    caches.callback(history.unpersist)
+    history = held(fold_history(reduce(DataFrame.unionByName, applied)), caches)
     for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
         found = json.loads(row["values"])["problem"]
         problems.append(f"cluster {row['cluster'] or '(no name)'}: {found}")
