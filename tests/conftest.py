@@ -262,6 +262,16 @@ def few_and_many(spark: "SparkSession", request: pytest.FixtureRequest) -> Itera
         yield
 
 
+@pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.slow)])
+def asked_few_and_many(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Run a test of commands twice: as they are, and (slow) so that they take all for many rows."""
+    if request.param == "many":
+        monkeypatch.setattr("kafka_segments.spark.few_rows.few_rows", lambda _: nullcontext())
+    yield
+
+
 @pytest.fixture(scope="session")
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Referee"]:
     """One JVM with Kafka's own classes."""

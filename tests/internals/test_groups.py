@@ -269,6 +269,7 @@ def plain_groups(folder: Path) -> dict[str, dict[str, float]]:
     return sums
 
 
+@pytest.mark.usefixtures("asked_few_and_many")
 def test_the_verb_prints_what_does_not_load_and_ends_with_1(
     spark: SparkSession, disk: Path, tmp_path: Path
 ) -> None:

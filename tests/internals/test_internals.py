@@ -300,6 +300,7 @@ def test_a_log_that_changed_is_read_anew_one_without_its_begin_goes_by_a_snapsho
     assert gone.exit_code == 1
 
 
+@pytest.mark.usefixtures("asked_few_and_many")
 def test_damage_is_told_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
     torn, spoiled = bytearray(FILES[SEGMENT_0]), bytearray(FILES[SNAPSHOT_5])
     torn[-1] ^= 1

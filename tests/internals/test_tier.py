@@ -131,6 +131,7 @@ def _found(done: Any) -> dict[str, dict[str, Any]]:
     return {row["segment_id"]: row for row in rows}
 
 
+@pytest.mark.usefixtures("asked_few_and_many")
 def test_each_segment_has_its_state_and_what_is_wrong_with_it(
     spark: SparkSession, warehouse: Path, tier: Path
 ) -> None:
@@ -180,6 +181,7 @@ def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
     assert OTHER_ID not in rows
 
 
+@pytest.mark.usefixtures("asked_few_and_many")
 def test_local_offsets_that_no_finished_copy_has(warehouse: Path, tier: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json")
 
@@ -209,6 +211,7 @@ def test_headers_tell_what_names_and_manifests_do(spark: SparkSession, tier: Pat
     assert found["headers"][made.segment_id(9)]["found"]["leader_epochs"] is None
 
 
+@pytest.mark.usefixtures("asked_few_and_many")
 def test_a_raw_tier_is_rebuilt_from_headers_alone(
     spark: SparkSession, referee: Referee, broker: Path, tmp_path: Path
 ) -> None:
