@@ -310,10 +310,12 @@ def log_dir(broker: Path, tmp_path: Path) -> Path:
 def broker_build(
     spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> "ReadyBuild":
-    """A build of all of the broker's logs; no test changes it."""
+    """A build of all of the broker's logs, taken for many rows; no test changes it."""
     from ready_builds import build_once
+    from stored_builds import build
 
-    return build_once(spark, broker / "logs", tmp_path_factory.mktemp("broker-build"))
+    folder = tmp_path_factory.mktemp("broker-build")
+    return build_once(spark, broker / "logs", folder, build=build)
 
 
 @pytest.fixture(scope="session")

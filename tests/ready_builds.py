@@ -1,13 +1,16 @@
 """Builds that are made once, and taken by every test that only needs one to begin with."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.summary import BuildSummary
-from stored_builds import build
+from stored_builds import build_few
+
+Built = Callable[..., BuildSummary]
 
 
 class ReadyBuild(NamedTuple):
@@ -19,7 +22,9 @@ class ReadyBuild(NamedTuple):
     summary: BuildSummary
 
 
-def build_once(spark: SparkSession, logs: Path, folder: Path) -> ReadyBuild:
+def build_once(
+    spark: SparkSession, logs: Path, folder: Path, *, build: Built = build_few
+) -> ReadyBuild:
     """Build a log directory into ``folder``."""
     indexes, warehouse = folder / "indexes", folder / "warehouse"
     summary = build(spark, str(logs), str(warehouse), index_dir=str(indexes))

@@ -23,7 +23,7 @@ import group_logs
 import kafka_segments
 import metadata_logs
 from cookbook import NOW_MS
-from doc_blocks import DOCS, PageRun, blocks, rewritten
+from doc_blocks import DOCS, PageRun, blocks, rewritten, run_page
 from kafka_segments.api import tables as opening
 from kafka_segments.api.internals import OpenInternals
 from kafka_segments.errors import KafkaSegmentsError, UsageError
@@ -51,6 +51,17 @@ METADATA = [
     metadata_logs.leader(7, 0, 2),
     metadata_logs.config("orders", "retention.ms", "2000"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def few_if_asked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a notebook asks small tables is asked as commands do, which is quicker."""
+    is_slow = request.node.get_closest_marker("slow") is not None
+    if is_slow or "spark" not in request.fixturenames:
+        yield
+        return
+    with few_rows(request.getfixturevalue("spark"), runs_any_query=True):
+        yield
 
 
 @pytest.fixture
@@ -89,9 +100,12 @@ def internals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="module")
 def page(cookbook_warehouse: Path, internals: Path) -> PageRun:
     """The page's blocks; with one of them all are run that stand before it."""
-    logs = str(cookbook_warehouse.parent / "logs")
-    text = PAGE_TEXT.replace("LOGS/", f"{logs}/").replace("/srv/cluster", str(internals))
-    return PageRun(text, cookbook_warehouse)
+    return PageRun(_page_text(cookbook_warehouse, internals), cookbook_warehouse)
+
+
+def _page_text(warehouse: Path, internals: Path) -> str:
+    logs = f"{warehouse.parent}/logs/"
+    return PAGE_TEXT.replace("LOGS/", logs).replace("/srv/cluster", str(internals))
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
@@ -104,6 +118,15 @@ def test_the_page_shows_what_its_blocks_print(
             PAGE.write_text(rewritten(PAGE_TEXT, page.all_printed()), "utf-8")
         return
     assert page.printed(number) == BLOCKS[number].output
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_its_blocks_print_of_many_rows(
+    spark: SparkSession, cookbook_warehouse: Path, internals: Path
+) -> None:
+    printed = run_page(_page_text(cookbook_warehouse, internals), cookbook_warehouse)
+
+    assert printed == [block.output for block in BLOCKS]
 
 
 def test_the_page_names_every_public_name() -> None:

@@ -76,6 +76,7 @@ def test_index_files_of_a_log_directory_equal_those_that_its_broker_rebuilt(
     assert _index_files(broker_build.indexes) == _index_files(broker / "rebuilt")
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_files(
     synthetic: Path, build: Callable[..., BuildSummary], table: Table, tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_table_segments_has_the_published_schema_with_comments_and_not_null(
     } == {made.name: True for made in BUILD_TABLES}
 
 
+@pytest.mark.usefixtures("few")
 def test_entries_are_rows_of_the_index_tables(built: ReadyBuild, table: Table) -> None:
     file = (built.indexes / "ct-two-partitions-0" / f"{1581:020d}.index").read_bytes()
     entries = (
@@ -238,6 +240,7 @@ def test_a_segment_that_is_gone_is_marked_and_another_is_active_until_it_comes_b
     assert found(restored) == {0: (False, False), 1581: (True, False)}
 
 
+@pytest.mark.usefixtures("few")
 def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
     built: ReadyBuild, build: Callable[..., BuildSummary], table: Table
 ) -> None:
@@ -249,6 +252,7 @@ def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
     assert table("segments").where("vanished_at IS NOT NULL").isEmpty()
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_damage_is_a_row_and_the_run_goes_on(
     log_dir: Path, build: Callable[..., BuildSummary], table: Table
 ) -> None:
@@ -329,6 +333,7 @@ def test_brokers_files_beside_the_segments_reach_the_tables(
     assert log_directory["problem"] == ("log-start-offset-checkpoint: 1 entries, line 2 says 2")
 
 
+@pytest.mark.usefixtures("few")
 def test_empty_source_gives_empty_tables(
     tmp_path: Path, build: Callable[..., BuildSummary], table: Table
 ) -> None:
@@ -340,6 +345,7 @@ def test_empty_source_gives_empty_tables(
     assert table("segments").isEmpty()
 
 
+@pytest.mark.usefixtures("few")
 def test_in_place_sets_aside_what_it_replaces(
     log_dir: Path, broker: Path, build: Callable[..., BuildSummary], warehouse: str
 ) -> None:
@@ -355,6 +361,7 @@ def test_in_place_sets_aside_what_it_replaces(
     assert kept.read_bytes() == b"\x00" * 80
 
 
+@pytest.mark.usefixtures("few")
 def test_in_place_names_what_is_in_the_way_of_an_index_file(
     log_dir: Path, build: Callable[..., BuildSummary], tmp_path: Path
 ) -> None:

@@ -40,10 +40,12 @@ def _rows(spark: SparkSession, warehouse: Path) -> dict[tuple[Any, ...], Row]:
     return {tuple(row[name] for name in KEY): row for row in rows}
 
 
+@pytest.mark.usefixtures("few")
 def test_a_first_look_and_a_full_build_take_turns(
     spark: SparkSession, logs: Path, tmp_path: Path
 ) -> None:
-    shutil.rmtree(logs / "txn-0")
+    for name in ("ct-out-of-order-0", "txn-0"):
+        shutil.rmtree(logs / name)
     warehouse, source = str(tmp_path / "warehouse"), str(logs)
     count = len(list(logs.rglob("*.log")))
 

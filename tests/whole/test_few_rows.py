@@ -63,6 +63,7 @@ def test_builds_make_the_same_tables_and_index_files(
     gone = segments[0].rename(tmp_path / "gone")
     append_batch(segments[1])
     segments[-1].write_bytes(segments[-1].read_bytes() + b"torn")
+    _flip(segments[-2])
     second_many, second_few = _both(spark, made)
     gone.rename(segments[0])
     append_batch(segments[1])
@@ -71,14 +72,23 @@ def test_builds_make_the_same_tables_and_index_files(
         _both(spark, died)
     third_many, third_few = _both(spark, made)
     minutes_many, minutes_few = _both(spark, partial(made, index_format=MinuteFormat()))
+    look = {"mode": RecoveryMode.SEGMENT, "index_dir": None, "is_first_look": True, "full": True}
+    looked_many, looked_few = _both(spark, partial(made, **look))
 
     assert first_few == first_many
     assert second_few == second_many
-    assert second_few[:2] == (2, 1)
+    assert second_few[:2] == (3, 1)
     assert third_few == third_many
-    assert third_few[:2] == (1, 0)  # the segment that came back is known
+    assert third_few[:2] == (2, 0)  # the one that came back is known; behind damage one is read
     assert minutes_few == minutes_many
     assert minutes_few[0] > 0
+    assert looked_few == looked_many
+
+
+def _flip(segment: Path) -> None:
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(data)
 
 
 def _die(*_: object) -> None:

@@ -17,7 +17,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.report.run import ReportOptions, run_report
 from kafka_segments.tables.catalog import OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from stored_builds import NOW_MS, build
+from stored_builds import NOW_MS, build_few
 
 KEY = ("topic", "partition", "base_offset")
 CLAIMED = (
@@ -32,6 +32,9 @@ UNKNOWN = (
     *("time_index_entries", "txn_index_entries"),
 )
 LYING = ("ct-none", 0, 1597)  # its time index lacks the last entry
+
+
+pytestmark = pytest.mark.usefixtures("few")
 
 
 class Warehouses(NamedTuple):
@@ -53,8 +56,8 @@ def warehouses(
             shutil.copytree(broker / part / name, logs / name, dirs_exist_ok=True)
     index = logs / "ct-none-0" / f"{LYING[2]:020d}.timeindex"
     index.write_bytes(index.read_bytes()[:-12])
-    looked = build(spark, str(logs), str(folder / "looked"), is_first_look=True)
-    build(spark, str(logs), str(folder / "read"))
+    looked = build_few(spark, str(logs), str(folder / "looked"), is_first_look=True)
+    build_few(spark, str(logs), str(folder / "read"))
     return Warehouses(folder / "looked", folder / "read", looked)
 
 
