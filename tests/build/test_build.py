@@ -253,6 +253,18 @@ def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
 
 
 @pytest.mark.usefixtures("few_and_many")
+def test_a_first_build_of_one_partition_keeps_the_entries_of_another(
+    log_dir: Path, build: Callable[..., BuildSummary], table: Table
+) -> None:
+    for name in TWO_PARTITIONS:
+        build(log_dir / name)
+
+    for entries in ("offset_index", "time_index"):
+        found = table(entries).select("log_dir", "partition").distinct().collect()
+        assert sorted(found) == [(str(log_dir), 0), (str(log_dir), 1)]
+
+
+@pytest.mark.usefixtures("few_and_many")
 def test_damage_is_a_row_and_the_run_goes_on(
     log_dir: Path, build: Callable[..., BuildSummary], table: Table
 ) -> None:

@@ -152,10 +152,12 @@ def test_in_place_goes_beside_the_segments():
     assert found == IndexOutput(None, "/warehouse/_set_aside/run-1", {"/data/a": ""})
 
 
-def test_a_partitions_folder_stands_for_its_log_directory():
-    found = options("/data/t-0", "/logs", "s3://b/logs/t-1").log_dir_sources()
+def test_a_partitions_folder_stands_for_its_log_alone():
+    topic = "t-0123456789abcdefghijkl"
 
-    assert found == ("/data", "/logs", "s3://b/logs")
+    found = options("/data/t-0", "/logs", "s3://b/logs/u-1", f"s3://b/{topic}/2").single_logs()
+
+    assert found == (("/data", "t", 0), ("s3://b/logs", "u", 1), (f"s3://b/{topic}", None, 2))
 
 
 @pytest.mark.parametrize(

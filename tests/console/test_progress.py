@@ -10,7 +10,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkStageInfo
 
 from kafka_segments.console.bar import ReadingHere, ReadingStage, Work
-from kafka_segments.console.output import progress, size_text
+from kafka_segments.console.output import console, progress, size_text
 from kafka_segments.spark.packing import Load
 
 GIB = 1024**3
@@ -138,3 +138,11 @@ def test_a_jvm_that_is_gone_stops_the_bar_without_a_word(
         assert asked.wait(10)
 
     assert "Traceback" not in err.getvalue()
+
+
+def test_a_name_that_looks_like_an_emojis_is_printed_as_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console().print("/data/:heart:/t-0")
+
+    assert capsys.readouterr().out == "/data/:heart:/t-0\n"

@@ -16,6 +16,7 @@ from kafka_segments.failover.run import (
     run_restore,
 )
 from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.spark.few_rows import few_rows, has_few_rows
 from plain_decoder import plain_records
 from stored_builds import build_few
 from strategies import v2_batch
@@ -92,6 +93,7 @@ def clusters(
     return folder
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_a_group_that_moves_to_another_cluster_skips_no_message(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
@@ -113,6 +115,26 @@ def test_a_group_that_moves_to_another_cluster_skips_no_message(
         assert len(again) <= row["most_duplicates"]
         assert 0 <= row["expected_duplicates"] <= row["most_duplicates"]
         assert row["last_timestamp_ms"] == here[COMMITTED - 1].timestamp
+
+
+@pytest.mark.slow
+def test_few_rows_and_many_lead_to_the_same_plan(
+    spark: SparkSession, caches: ExitStack, clusters: Path
+) -> None:
+    here, there = (str(clusters / f"wh-{name}") for name in (HERE, THERE))
+    asked = FailoverOptions(here, LogChoice(), there, LogChoice(), GROUP, MAX_LATENCY_MS, NOW_MS)
+
+    def plan() -> tuple[list[str], list[str]]:
+        rows = run_failover(spark, asked, caches)
+        return rows.columns, sorted(map(repr, rows.collect()))
+
+    of_many = plan()
+    with few_rows(spark):
+        of_few = plan()
+        assert has_few_rows(spark)
+
+    assert of_few == of_many
+    assert of_few[1]
 
 
 def test_a_log_is_cut_before_its_first_record_later_than_the_moment(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
 from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
+from kafka_segments.recovery import kit_run
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogState
 from kafka_segments.recovery.kit_run import is_quicker_in_threads, make_kit, read_in_threads
@@ -93,6 +95,33 @@ def test_a_segment_that_cannot_be_read_stops_its_log_alone(
     assert logs["t-0"].state == LogState.READY
     assert logs["u-0"].state == LogState.REFUSED
     assert "No such file" in logs["u-0"].message
+
+
+def test_ctrl_c_begins_no_other_segment(
+    synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        shutil.copytree(synthetic / CASE / "t-0", tmp_path / "logs" / f"t-{number}")
+    work = plan_kit([str(tmp_path / "logs")], str(tmp_path / "kit"))
+    begun: list[int] = []
+
+    def scan(*task: object) -> str:
+        begun.append(len(begun))
+        time.sleep(0.01)
+        return "unread"
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kit_run, "scan_segment", scan)
+    with pytest.raises(KeyboardInterrupt):
+        list(
+            make_kit(
+                work, kit_options(tmp_path / "kit"), read_in_threads(2, interrupt), made_ms=NOW_MS
+            )
+        )
+
+    assert len(begun) < work.segments / 2
 
 
 def test_threads_read_what_they_have_read_before_spark_starts() -> None:

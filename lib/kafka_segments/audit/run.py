@@ -19,6 +19,7 @@ from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows
 from kafka_segments.spark.held import held, in_one_task
+from kafka_segments.spark.local_rows import known_rows
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables import columns as F
@@ -93,19 +94,22 @@ def run_audit(
     segments = listed.transform(identify).transform(choose_segments)
     judged = held(segments.transform(audit_segments(scope, load, tasks=tasks)), caches)
     folders = listed.transform(choose_folders).transform(identify)
-    rows = held(
+    audited = (
         judged.where("unfolded IS NULL")
         .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
-        .unionByName(judged.transform(decide_breaks))
-        .withColumns(
+    )
+    known = known_rows(judged)
+    if known is None or known["end_offset"].null_count < len(known):  # else nothing is tiered
+        audited = audited.unionByName(judged.transform(decide_breaks))
+    rows = held(
+        audited.withColumns(
             {
                 "kafka_version": F.lit(".".join(map(str, options.version))),
                 "run_id": F.lit(uuid.uuid4().hex),
                 "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
             }
-        )
-        .select(*schema(_SCHEMA).fieldNames()),
+        ).select(*schema(_SCHEMA).fieldNames()),
         caches,
     )
     if options.warehouse is not None and not dry_run:

@@ -131,14 +131,24 @@ class BuildOptions:
             folders=folders_below(self.sources),
         )
 
-    def log_dir_sources(self) -> tuple[str, ...]:
-        """Return the log directory of each source; for a partition's folder it is the parent."""
-        return tuple(
-            source.rpartition("/")[0]
-            if parse_partition_folder(last_component(source)) or tiered_folder_of(source)
-            else source
-            for source in self.sources
-        )
+    def single_logs(self) -> tuple[tuple[str, str | None, int], ...]:
+        """Return log directory, topic and partition of each source named as a partition's folder.
+
+        A log directory may have such a name, too. A tiered one has one topic, which is not named:
+        the name of its folder may begin with the end of a prefix.
+        """
+        found: list[tuple[str, str | None, int]] = []
+        for source in self.sources:
+            above = source.rpartition("/")[0]
+            folder, tiered = (
+                parse_partition_folder(last_component(source)),
+                tiered_folder_of(source),
+            )
+            if folder is not None:
+                found.append((above, folder.topic, folder.partition))
+            elif tiered is not None:
+                found.append((above, None, tiered.partition))
+        return tuple(found)
 
     def described(self) -> dict[str, Any]:
         """Return the options as table ``runs`` keeps them."""

@@ -147,7 +147,7 @@ class BuildTables:
         self, table: Table, entries: DataFrame, withheld: DataFrame | None, where: str | None
     ) -> None:
         if self._work.known is None:
-            self._warehouse.fill(table, entries, where=self._scope("log_dir"))
+            self._warehouse.fill(table, entries, where=self._scope_of_entries())
             return
         if self._work.rescanned or withheld is not None:
             rescanned = decide_entries.rescanned_segments(self._work.planned, withheld)
@@ -198,11 +198,19 @@ class BuildTables:
 
     def _scope(self, column: str) -> str:
         """Return the SQL condition that a row lies under the sources, by its path in a column."""
-        options = self._options
         conditions = []
-        for source in options.log_dir_sources() if column == "log_dir" else options.sources:
+        for source in self._options.sources:
             text, below = sql_text(source), sql_text(source.rstrip("/") + "/")
             conditions.append(f"({column} = {text} OR startswith({column}, {below}))")
+        return " OR ".join(conditions)
+
+    def _scope_of_entries(self) -> str:
+        """Return the same of a row that has the key of its log, and no path."""
+        conditions = [self._scope("log_dir")]
+        for log_dir, topic, partition in self._options.single_logs():
+            of_topic = "" if topic is None else f" AND topic = {sql_text(topic)}"
+            of_log = f"log_dir = {sql_text(log_dir)}{of_topic} AND partition = {partition}"
+            conditions.append(f"({of_log})")
         return " OR ".join(conditions)
 
     def _pruning(self) -> str | None:

@@ -30,7 +30,7 @@ from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.checkpoints import LOCK
-from kafka_segments.wire.names import FolderState, parse_partition_folder
+from kafka_segments.wire.names import LOG_SUFFIX, FolderState, parse_partition_folder
 
 LEAST_VACUUM_HOURS = 168
 _HOUR_MS = 3_600_000
@@ -163,7 +163,7 @@ def _folders(
         return FolderCompactor(below, kept, options.index_interval_bytes)
 
     for source in options.sources:
-        if parse_partition_folder(os.path.basename(source)):
+        if _is_partition(*next(os.walk(source), (source, [], []))):
             raise UsageError(f"--source {source} is a partition's folder: give its log directory")
         for folder in _partition_folders(source):
             yield compactor(source), folder, None
@@ -177,22 +177,24 @@ def _folders(
 def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
     """Hold the lock files of the log directories, so that no broker starts on them."""
     log_dirs = [
-        path for source in options.sources for path, names in _walk(source) if LOCK in names
+        path for source in options.sources for path, _, names in os.walk(source) if LOCK in names
     ]
     if not options.dry_run:
         locks.enter_context(held_log_dirs(log_dirs))
 
 
-def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
-    for path, _, names in os.walk(top):
-        yield path, names
-
-
 def _partition_folders(top: str) -> Iterator[str]:
-    for path, _ in _walk(top):
-        parsed = parse_partition_folder(os.path.basename(path))
-        if parsed is not None and parsed.state in (FolderState.LIVE, FolderState.FUTURE):
+    for path, folders, names in os.walk(top):
+        if _is_partition(path, folders, names):
             yield path
+
+
+def _is_partition(path: str, folders: list[str], names: list[str]) -> bool:
+    """Tell a partition's folder, as listing does, from one of a disk named like ``node-1``."""
+    parsed = parse_partition_folder(os.path.basename(path))
+    if parsed is None or parsed.state not in (FolderState.LIVE, FolderState.FUTURE):
+        return False
+    return not folders or any(name.endswith(LOG_SUFFIX) for name in names)
 
 
 def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> DataFrame:

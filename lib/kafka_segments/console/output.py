@@ -122,8 +122,13 @@ def utc(ms: int | None) -> str:
 
 
 def console() -> Console:
-    """Give the console for stdout; wide where stdout is a file or a pipe."""
-    return Console(width=None if sys.stdout.isatty() else _WIDE, soft_wrap=True)
+    """Give the console for stdout; wide where stdout is a file or a pipe.
+
+    Names are data, and may look like an emoji's.
+    """
+    is_terminal = sys.stdout.isatty()
+    width = None if is_terminal else _WIDE
+    return Console(width=width, soft_wrap=True, emoji=False, highlight=is_terminal)
 
 
 def duration(ms: int | None) -> str:

@@ -61,6 +61,7 @@ def _failover(
     from kafka_segments.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -83,6 +84,7 @@ def _failover(
     )
     with (
         spark_session("kafka-segments search failover", root=ROOT) as spark,
+        few_rows(spark),
         progress(spark),
         ExitStack() as caches,
     ):

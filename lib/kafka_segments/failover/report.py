@@ -28,12 +28,14 @@ def print_failover(plan: DataFrame, output: str) -> int:
             _print_plan(ordered, output)
         is_short = ~F.col("is_margin_enough")
         is_unknown = F.col("to_offset").isNull() | F.col("problem").isNotNull()
-        short, unknown = plan.where(is_short).count(), plan.where(is_unknown).count()
+        partitions, short, unknown = plan.agg(
+            F.count("*"), F.count_if(is_short), F.count_if(is_unknown)
+        ).collect()[0]
         sys.stderr.write(
-            f"{plan.count()} partitions; in {short} a message older than the margin is unread, the"
+            f"{partitions} partitions; in {short} a message older than the margin is unread, the"
             f" search goes back to it; {unknown} not known\n"
         )
-        return short + unknown
+        return int(short + unknown)
 
 
 def print_restore(plan: DataFrame, output: str) -> int:
@@ -41,11 +43,11 @@ def print_restore(plan: DataFrame, output: str) -> int:
     with ExitStack() as caches:
         plan = held(plan, caches)
         _print_plan(plan.orderBy("log_dir", "topic", "partition"), output)
-        segments, size_bytes = plan.agg(F.sum("segments_needed"), F.sum("bytes_needed")).collect()[
-            0
-        ]
+        segments, size_bytes, unknown = plan.agg(
+            F.sum("segments_needed"), F.sum("bytes_needed"), F.count("problem")
+        ).collect()[0]
         sys.stderr.write(f"{segments or 0} segments needed, {size_bytes or 0} bytes\n")
-        return plan.where(F.col("problem").isNotNull()).count()
+        return int(unknown)
 
 
 def _print_plan(rows: DataFrame, output: str) -> None:

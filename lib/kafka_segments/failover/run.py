@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from kafka_segments.failover.decide import (
     PARTITION,
@@ -18,8 +17,9 @@ from kafka_segments.failover.decide import (
 from kafka_segments.lag.decide import COMMIT_KEY
 from kafka_segments.lag.run import committed_offsets
 from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.run import search_times
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
 _LATEST_KAFKA = (4, 3)
@@ -67,7 +67,7 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
     Raises:
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
-    here = LogTables(spark, options.warehouse, options.choice, caches)
+    here = LogTables(spark, options.warehouse, options.choice, caches, also=READING)
     there = LogTables(spark, options.to_warehouse, options.to_choice, caches)
     cluster, max_latency_ms = options.choice.cluster, options.max_latency_ms
     commits = (

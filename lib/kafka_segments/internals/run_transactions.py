@@ -48,7 +48,8 @@ def run_transactions(
             f"{options.warehouse} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it"
         )
-    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    also = ("producers", "transaction_steps")
+    tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     opened = segments.transform(open_transactions()).transform(with_producers(segments))

@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from kafka_segments.lag.decide import (
     ask_for_unread,
@@ -15,8 +14,9 @@ from kafka_segments.lag.decide import (
 )
 from kafka_segments.lag.offsets_there import no_offsets
 from kafka_segments.lag.tasks import read_commits
-from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.run import search_times
+from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.names import OFFSETS_TOPIC
 
@@ -79,7 +79,7 @@ def committed_offsets(
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    tables = LogTables(spark, warehouse, choice, caches)
+    tables = LogTables(spark, warehouse, choice, caches, also=READING)
     logs = tables.replicas().select(*LOG_KEYS)
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="left_semi")
     if segments.isEmpty():

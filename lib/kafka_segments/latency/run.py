@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.latency.decide import decide_latency, only_stamped, only_wrapped
 from kafka_segments.latency.tasks import read_wrapper_times
 from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
@@ -32,7 +32,8 @@ def run_latency(spark: SparkSession, options: LatencyOptions, caches: ExitStack)
     One replica of each partition is read: of its segments with append times the batch headers,
     and the compressed batches v1.
     """
-    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    also = (*READING, "codecs", "timestamp_types")
+    tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS)
     segments = (
         tables.segments_as_built()

@@ -114,10 +114,13 @@ def read_in_threads(threads: int, tell_read: Callable[[int], None] | None = None
         with ThreadPoolExecutor(threads) as pool:
             tasks = [(plan, at) for plan in work.plans for at in range(len(plan.segments))]
             scanned = pool.map(scan, tasks)
-            for plan in work.plans:
-                yield fold_planned(
-                    plan, [told(each, next(scanned)) for each in plan.segments], options
-                )
+            try:
+                for plan in work.plans:
+                    yield fold_planned(
+                        plan, [told(each, next(scanned)) for each in plan.segments], options
+                    )
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C: no other one is begun
 
     return read
 

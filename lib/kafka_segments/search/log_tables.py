@@ -19,9 +19,10 @@ from kafka_segments.search.decide.logs import (
     first_unstable_offsets,
     with_visible_end,
 )
+from kafka_segments.search.decide.unread import say_unread
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.spark.held import held, held_if_many
-from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.spark.local_rows import known_rows, local_rows
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
@@ -31,14 +32,15 @@ from kafka_segments.tables.looked_at import refuse_looked_at
 _COLUMNS = {
     SEGMENTS.name: (
         *SEGMENT_KEYS,
-        *("path", "size_bytes", "valid_bytes", "next_offset", "batch_count", "max_timestamp_ms"),
-        *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "codecs"),
-        *("timestamp_types", "leader_epochs", "damage", "producers", "transaction_steps"),
-        *("is_active", "vanished_at"),
+        *("path", "valid_bytes", "next_offset", "batch_count", "max_timestamp_ms"),
+        *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "leader_epochs"),
+        *("damage", "vanished_at"),
     ),
     LOGS.name: (*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs"),
 }
-"""What is asked of these tables; of others all columns are."""
+"""What is asked of these tables in any case; of others all columns are."""
+READING = ("size_bytes", "is_active")
+"""What is asked of segments that are read whole."""
 _ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
 
@@ -80,6 +82,7 @@ class LogTables:
         choice: LogChoice,
         caches: ExitStack,
         *,
+        also: Sequence[str] = (),
         has_checkpointed_end: bool = False,
         is_read_committed: bool = False,
     ) -> None:
@@ -91,6 +94,7 @@ class LogTables:
             choice: the logs to ask about.
             caches: what is kept in memory is released when it closes. Results of searches can be
                 read until then, and no longer.
+            also: columns that are asked of table ``segments`` besides what a search asks.
             has_checkpointed_end: consumers read up to the checkpointed high watermark where there
                 is one; otherwise up to the log's end.
             is_read_committed: consumers read up to the last stable offset, where the oldest open
@@ -104,6 +108,8 @@ class LogTables:
         self._tables = Warehouse(spark, warehouse)
         self._choice = choice
         self._found: dict[str, DataFrame] = {}
+        self._is_undamaged = False
+        self._also = (*also, *(("transaction_steps",) if is_read_committed else ()))
         self.caches = caches
         segments = self.segments_as_built()
         unstable = None
@@ -124,9 +130,21 @@ class LogTables:
     def _read(self, table: Table) -> DataFrame:
         """Return the rows of a table that are of the chosen logs; it is read once."""
         if table.name not in self._found:
-            rows = self._tables.read(table, _COLUMNS.get(table.name, ()))
+            also = self._also if table is SEGMENTS else ()
+            rows = self._tables.read(table, (*_COLUMNS.get(table.name, ()), *also))
+            known = known_rows(rows) if table is SEGMENTS else None
+            self._is_undamaged |= known is not None and known["damage"].null_count == len(known)
             self._found[table.name] = rows.where(self._choice.condition())
         return self._found[table.name]
+
+    def take_back_unread(self, answers: DataFrame) -> DataFrame:
+        """Take back the answers that records missing from the tables could change.
+
+        Where the driver knows that no segment is damaged there are none, and nothing is asked.
+        """
+        if self._is_undamaged:
+            return answers
+        return answers.transform(say_unread(self.segments_as_built()))
 
     def segments_as_built(self) -> DataFrame:
         """Return the segments whose file had not vanished at the last build.

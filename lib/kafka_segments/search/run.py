@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.search.decide.answers import answer_named, compare_answers
-from kafka_segments.search.decide.unread import say_unread
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.tables import columns as F
 from kafka_segments.wire.moments import MAX_TIMESTAMP
@@ -78,7 +77,7 @@ def search_times(tables: LogTables, questions: DataFrame, *, kafka_version: Vers
     )
     compare = compare_answers(kafka_version=kafka_version)
     found = tables.find_by_timestamp(asked).transform(compare)
-    return found.transform(say_unread(tables.segments_as_built()))
+    return tables.take_back_unread(found)
 
 
 def search_names(tables: LogTables, questions: DataFrame, *, kafka_version: Version) -> DataFrame:
@@ -92,4 +91,4 @@ def search_names(tables: LogTables, questions: DataFrame, *, kafka_version: Vers
     compare = compare_answers(kafka_version=kafka_version)
     found = tables.find_by_max_timestamp(asked).transform(compare)
     named = questions.where(~is_max).transform(answer_named(kafka_version=kafka_version))
-    return found.unionByName(named).transform(say_unread(tables.segments_as_built()))
+    return tables.take_back_unread(found.unionByName(named))

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.spark.connect import is_connect
-from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_known, known_rows
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.settings import restore, settings_meanwhile
 
@@ -77,7 +77,8 @@ def map_few(
     """
     spark = rows.sparkSession
     if can_work_here(spark):
-        found = rows.toArrow()
+        known = known_rows(rows)
+        found = rows.toArrow() if known is None else known
         if len(found) <= most_here:
             batches = found.to_batches() if tell is None else _each_told(found, tell)
             done = list(on_task(batches))

@@ -20,6 +20,7 @@ from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
 from kafka_segments.spark.known_classes import know_classes
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.spark.scratch import let_jvm_remove, scratch_folder, scratch_settings
 
 Settings = dict[str, bool | float | int | str | None]
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -169,6 +170,8 @@ def spark_session(
         with _stopped_at_its_end(spark, jvm_lines):
             if submitted:
                 suit_small_data(spark)
+            else:
+                let_jvm_remove(spark, scratch_folder())
             yield spark
     if not submitted and dump_classes is None:
         make_archive_later(root, jars_of(root))
@@ -181,13 +184,15 @@ def _own_settings(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = ready_jars(root)
     archive = None if dump_classes else usable_archive(root, jars)
+    options = _java_options(archive, dump_classes, is_long=is_long)
     return {
         **_ALWAYS,
         "spark.master": master or "local[*]",
         **_LOCAL,
+        **scratch_settings(scratch_folder()),
         **s3_settings(),
         **_jar_settings(jars, dump_classes or archive),
-        _JAVA_OPTIONS: _java_options(archive, dump_classes, is_long=is_long),
+        _JAVA_OPTIONS: f'{options} -Djava.io.tmpdir="{scratch_folder()}"',
     }
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.spark.few_rows import MOST_ROWS
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
 from kafka_segments.storage.delta_append import append_rows
 from kafka_segments.storage.delta_metadata import read_metadata
 from kafka_segments.storage.delta_rows import SmallTable, read_small_files
@@ -44,7 +44,7 @@ def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> 
     rows = _joined(found, arrow_schema(schema))
     if rows is None or len(rows) > MOST_ROWS or rows.nbytes > MOST_BYTES_READ:
         return None
-    return arrow_rows(spark, rows, schema)
+    return frame_of_known(spark, rows, schema)
 
 
 def append_at_once(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:

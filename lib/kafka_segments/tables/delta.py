@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.spark.held import held_if_few, in_one_task
+from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.local_rows import known_rows, local_rows
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
@@ -85,7 +85,7 @@ class Warehouse:
         if has_few_rows(self.spark):
             few = read_at_once(self.spark, join_uri(self.root, table.name), columns)
             if few is not None:
-                return in_one_task(few)
+                return few
             expect_many_rows(self.spark)
         rows = self.spark.read.format("delta").load(self.uri(table))
         if not columns:

@@ -1,0 +1,54 @@
+"""The folder of what a session's JVM needs for a while: sockets, libraries, what it shuffles.
+
+Left to itself the JVM puts that into ``/tmp``, whatever TMPDIR says, and an empty folder of tables
+where it was started. What ends it at once leaves all of it there.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_PREFIX = "ks-"
+_SOCKET = f".{'0' * 36}.sock"  # as Spark and PySpark name theirs
+_LONGEST_SOCKET = 103  # bytes of a path, where it is shortest: macOS
+
+
+@cache
+def scratch_folder() -> Path:
+    """Return the folder of this process, made at the first call and removed when it ends.
+
+    There is one a process, as PySpark starts one JVM, which outlives its sessions.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def scratch_settings(folder: Path) -> dict[str, str]:
+    """Give the settings by which a session keeps to the folder, but for the JVM's own option.
+
+    Where its path is too long for sockets in it, the JVM and Python's workers talk over TCP.
+    """
+    settings = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
+    if len(os.fsencode(folder / _SOCKET)) > _LONGEST_SOCKET:
+        settings["spark.python.unix.domain.socket.enabled"] = "false"
+    return settings
+
+
+def let_jvm_remove(spark: SparkSession, folder: Path) -> None:
+    """Have the JVM remove the folder when it ends: this process may be killed before it."""
+    jvm: Any = spark.sparkContext._jvm
+    hooks = jvm.org.apache.spark.util.ShutdownHookManager
+    hooks.registerShutdownDeleteDir(jvm.java.io.File(str(folder)))
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove it; a process that was forked from its owner ends without."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
