@@ -149,8 +149,8 @@ def compare_answers(*, kafka_version: Version) -> Transform:
         return (
             found.groupBy(*LOG_KEYS, *_ASKED)
             .agg(
-                F.max(F.when(F.col("role") == KAFKA, chosen)).alias("_kafka"),
-                F.min(F.when((F.col("role") == TRUE) & is_found, record)).alias("_true"),
+                F.max(F.when(F.col("role") != TRUE, chosen)).alias("_kafka"),
+                F.min(F.when((F.col("role") != KAFKA) & is_found, record)).alias("_true"),
                 F.sum("bytes_read").alias("bytes_read"),
                 F.max("problem").alias("problem"),
             )
