@@ -21,8 +21,11 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.upgrades import with_new_columns
 
-_MOST_OF_FEW = Load(10_000, 512 * 1024 * 1024)
-"""Rows of a listing, and bytes in its segments, up to which a build works on few rows."""
+_MOST_OF_FEW = Load(10_000, 16 * 1024**3)
+"""Rows of a listing, and bytes in its segments, up to which a build works on few rows.
+
+Beyond so many bytes the driver might have to hold much of what they tell of transactions.
+"""
 
 
 class BuildWork(NamedTuple):

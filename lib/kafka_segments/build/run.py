@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.decide import folding as decide_folding
 from kafka_segments.build.decide.plan import SCAN
-from kafka_segments.build.entry_files import INDEX_TABLES, make_folders, read_entries
+from kafka_segments.build.entry_files import EntryParts, make_folders
 from kafka_segments.build.folding import FoldedLogs, fold_changed_logs
 from kafka_segments.build.in_place import check_in_place
 from kafka_segments.build.options import BuildOptions
@@ -175,13 +175,9 @@ class Build:
         totals: Totals,
         pool: ThreadPoolExecutor,
     ) -> None:
-        entries = {}
+        entries = None
         if scanned is not None:
-            folder, parts = self._entries_folder(), totals.entry_parts
-            entries = {
-                table.name: read_entries(self._spark, folder, table, parts)
-                for table in INDEX_TABLES
-            }
+            entries = EntryParts(self._spark, self._entries_folder(), totals.entry_parts)
         tables.write(scanned, folded, entries, pool)
 
     def _summary(self, work: BuildWork, totals: Totals) -> BuildSummary:
