@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
-from kafka_segments.retention.decide.other_rules import words
+from kafka_segments.retention.decide.other_rules import words_over_all
 from kafka_segments.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables import columns as F
@@ -85,5 +85,5 @@ def _sums() -> list[Column]:
         F.when(~F.bool_or(F.coalesce(is_open, F.lit(False))), minus(newest, oldest)).alias(
             "span_ms"
         ),
-        F.when(F.bool_and(F.col("other_rules").isNotNull()), F.max(words())).alias("not_decided"),
+        F.when(F.bool_and(F.col("other_rules").isNotNull()), words_over_all()).alias("not_decided"),
     ]
