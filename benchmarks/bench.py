@@ -22,6 +22,7 @@ from dumping import bench_dump
 from first_result import bench_first_result
 from internal_topics import bench_internals
 from kernel import bench_kernel
+from large import bench_large
 from looks import bench_looks
 from many import bench_many
 from model import cost_model
@@ -40,6 +41,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "job": bench_job,
     "cores": bench_cores,
     "many": bench_many,
+    "large": bench_large,
     "looks": bench_looks,
     "stores": bench_stores,
     "copies": bench_copies,
