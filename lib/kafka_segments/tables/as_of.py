@@ -46,7 +46,7 @@ def last_of_each_at_or_below(
 
     def transform(rows: DataFrame) -> DataFrame:
         order = (
-            Window.partitionBy(*keys)
+            Window.partitionBy(*reversed(keys))  # the last ones differ most: few are compared
             .orderBy("_at", "_is_row")
             .rowsBetween(Window.unboundedPreceding, Window.currentRow)
         )

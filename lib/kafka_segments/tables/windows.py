@@ -31,5 +31,9 @@ def up_to_here(log: tuple[str, ...]) -> WindowSpec:
 
 
 def in_order(log: tuple[str, ...]) -> WindowSpec:
-    """Return the window of a log's segments, oldest first, for lead and lag."""
-    return Window.partitionBy(*log).orderBy("base_offset")
+    """Return the window of a log's segments, oldest first, for lead and lag.
+
+    Rows are sorted for it by the columns of ``log`` from the last to the first: the last ones of a
+    key differ most, so that few comparisons come to the others.
+    """
+    return Window.partitionBy(*reversed(log)).orderBy("base_offset")

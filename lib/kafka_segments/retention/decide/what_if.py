@@ -49,7 +49,7 @@ def compare_retention(
         the same of today as today_<name>; not_decided (for a topic that falls under
         ``OTHER_RULES`` as a whole, why nothing goes by these settings; else null).
     """
-    log = (*LOG_KEYS, "setting")
+    log = ("setting", *LOG_KEYS)
 
     def transform(segments: DataFrame) -> DataFrame:
         under_each = segments.transform(with_neighbours).crossJoin(F.broadcast(changes))
