@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.build import entry_files
+from kafka_segments.build import entry_files, run
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
@@ -109,7 +109,8 @@ def test_a_small_build_writes_a_file_a_table(
     assert max(written.values()) == 1, written
 
 
-def test_few_segments_of_many_bytes_are_read_by_tasks_and_their_entries_by_spark(
+@pytest.mark.slow
+def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_spark(
     spark: SparkSession, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made(kind: str) -> dict[str, Any]:
@@ -122,19 +123,24 @@ def test_few_segments_of_many_bytes_are_read_by_tasks_and_their_entries_by_spark
         }
         return {"few": found, **tables}
 
-    def made_by_tasks() -> dict[str, Any]:
+    def made_by(kind: str) -> dict[str, Any]:
         with monkeypatch.context() as patched:
             patched.setattr(packing, "_LITTLE_BYTES", 0)
             patched.setattr(entry_files, "MOST_ROWS", 0)
-            return made("tasks")
+            if kind == "tasks":
+                patched.setattr(run, "MOST_HERE", 0)
+            return made(kind)
 
-    assert made_by_tasks() == made("here")
+    here = made("here")
+    assert made_by("tasks") == here
+    assert made_by("threads") == here
     append_batch(max(log_dir.glob("*/*.log")))
-    again, here = made_by_tasks(), made("here")
+    again = made("here")
 
-    assert again == here | {"few": False}
-    assert here["few"]
-    assert not list((tmp_path / "tasks" / "wh").glob("_entries/*"))
+    assert made_by("tasks") == again | {"few": False}
+    assert made_by("threads") == again | {"few": False}
+    assert again["few"]
+    assert not list(tmp_path.glob("*/wh/_entries/*"))
 
 
 @pytest.mark.slow

@@ -20,9 +20,9 @@ from kafka_segments.build.summary import BuildSummary, Totals, run_values, summa
 from kafka_segments.build.tasks import TellRead, scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.few_rows import MOST_HERE, can_work_here, has_few_rows
 from kafka_segments.spark.held import held
-from kafka_segments.spark.packing import TellLoad, count_tasks, pack_segments, tell_nobody
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -128,16 +128,24 @@ class Build:
         to_scan = work.planned.where(F.col("plan") == SCAN)
         is_look = self._options.is_first_look
         load = work.load._replace(bytes=0) if is_look else work.load
-        is_here = has_few_rows(self._spark) and load.is_little
-        if is_here:
+        threads = self._threads_here(load)
+        if threads:
             self._tell(work.load, 0)
         else:
             tasks = count_tasks(load, cores=default_parallelism(self._spark))
             self._tell(work.load, tasks)
             by = None if is_look else "size_bytes"
             to_scan = to_scan.transform(pack_segments(load, tasks=tasks, by=by))
-        scan = scan_segments(self._scan_options(), is_here=is_here, tell_read=self._tell_read)
+        scan = scan_segments(self._scan_options(), threads_here=threads, tell_read=self._tell_read)
         return held(to_scan.transform(scan), caches)
+
+    def _threads_here(self, load: Load) -> int:
+        """Return how many threads of the driver read the segments; 0: tasks do."""
+        if load.is_little and has_few_rows(self._spark):
+            return 1
+        if load.segments <= MOST_HERE and can_work_here(self._spark):
+            return min(load.segments, default_parallelism(self._spark))
+        return 0
 
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(
