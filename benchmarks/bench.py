@@ -22,8 +22,9 @@ from dumping import bench_dump
 from first_result import bench_first_result
 from internal_topics import bench_internals
 from kernel import bench_kernel
+from large import bench_large
 from looks import bench_looks
-from many import bench_many
+from many import bench_many, bench_million
 from model import cost_model
 from plots import plot_growth, plot_throughput
 from queries import bench_queries
@@ -40,6 +41,8 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "job": bench_job,
     "cores": bench_cores,
     "many": bench_many,
+    "million": bench_million,
+    "large": bench_large,
     "looks": bench_looks,
     "stores": bench_stores,
     "copies": bench_copies,

@@ -69,7 +69,7 @@ def bench_decisions(*, quick: bool) -> Section:
     ]
     columns = ("segments", "logs", "decide s", "us a segment", "what-if s")
     section.table(*columns, "us a segment and setting")
-    with spark_session("bench decisions", root=ROOT) as spark:
+    with spark_session("bench decisions", root=ROOT, is_long=True) as spark:
         with_configs = with_topic_configs(spark, configs)
         seconds(segments(spark, 1000, a_log=100).transform(with_configs).transform(decide))
         rows: list[tuple[str, int | None]] = [(TODAY, None)]

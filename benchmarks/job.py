@@ -15,6 +15,7 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.spark.session import spark_session
 from segments import write_segment
 
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def build(
     spark: SparkSession, source: Path, target: Path, *, is_first_look: bool = False
 ) -> BuildSummary:
-    """Run one build with index files and tables, or by first looks with tables alone."""
+    """Run one build as the command does: with index files and tables, or by first looks alone."""
     options = BuildOptions(
         (str(source),),
         str(target / "warehouse"),
@@ -33,7 +34,8 @@ def build(
         index_dir=None if is_first_look else str(target / "indexes"),
         is_first_look=is_first_look,
     )
-    return Build(spark, options).run()
+    with few_rows(spark):
+        return Build(spark, options).run()
 
 
 def worker_peak_mib(spark: SparkSession) -> float:

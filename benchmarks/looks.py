@@ -27,9 +27,8 @@ def bench_looks(*, quick: bool) -> Section:
         " real batches where a first look reads; the rest of each file is a hole.",
         "",
     ]
-    section.table(
-        "segments", "TB", "first look s", "us a segment", "read of it", "nothing changed s"
-    )
+    columns = ("segments", "TB", "first look s", "us a segment", "read of it", "nothing changed s")
+    section.table(*columns, "driver's Python MiB", "its JVM MiB")
     for count in counts:
         folder = SCRATCH / "looks"
         write_segments(folder, count)
@@ -46,6 +45,7 @@ def bench_looks(*, quick: bool) -> Section:
             f"{ran['first'] / count * 1e6:.0f}",
             f"{ran['bytes'] / count / SIZE_BYTES:.4%}",
             f"{ran['unchanged']:.1f}",
+            *(f"{ran[name]:.0f}" for name in ("driver_python_mib", "driver_jvm_mib")),
         )
         section.figures |= {
             f"first {count}": ran["first"],

@@ -60,9 +60,33 @@ def cost_model(figures: Figures) -> Section:
         f" (${gets / 1e6 * DOLLARS_A_MILLION_GETS:,.0f} at ${DOLLARS_A_MILLION_GETS} a million)."
         " Reading decides: a core checks CRCs many times faster than it is fed.",
     ]
+    if "large" in figures:
+        section.lines += ["", _held_against(figures["large"], job, many)]
     if "looks" in figures:
         section.lines += ["", _first_look(figures["looks"], job["cores"])]
     return section
+
+
+def _held_against(
+    large: Mapping[str, float], job: Mapping[str, float], many: Mapping[str, float]
+) -> str:
+    """Say how long the largest builds that this machine can do took, and what the model gives."""
+    said = []
+    for name, size in large.items():
+        kind, _, count = name.partition(" ")
+        if kind != "bytes":
+            continue
+        a_gb = 1 / job["scan 16 KB"] + job["tables s a GB 16 KB"]
+        modelled = size / 1e9 * a_gb + per_segment(many, "unchanged") * int(count)
+        took = large[f"first {count}"]
+        said.append(
+            f"{int(count):,} segments, {size / 1e12:.2f} TB: {took:.1f} s, by the model"
+            f" {modelled:.1f} s ({took / modelled:.2f} times as long)"
+        )
+    return (
+        "Beside the largest builds that were run, from the page cache, what a new process compiles"
+        f" included: {'; '.join(said)}."
+    )
 
 
 def _first_look(looks: Mapping[str, float], cores: float) -> str:

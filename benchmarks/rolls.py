@@ -51,7 +51,7 @@ def bench_rolls(*, quick: bool) -> Section:
         "",
     ]
     section.table("segments", "s", "us a segment")
-    with spark_session("bench rolls", root=ROOT) as spark:
+    with spark_session("bench rolls", root=ROOT, is_long=True) as spark:
         _decide(spark, most // 100)
         for count in (most // 100, most):
             spent = best(lambda count=count: _decide(spark, count), 3)

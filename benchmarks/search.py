@@ -108,7 +108,10 @@ def ask_broker(bootstrap: str, answers: DataFrame, size: Size) -> tuple[list[flo
 def bench_search(*, quick: bool) -> Section:
     """Ask the broker and the tables of a copy of its logs."""
     size = QUICK if quick else WHOLE
-    with tempfile.TemporaryDirectory() as given, spark_session("bench", root=ROOT) as spark:
+    with (
+        tempfile.TemporaryDirectory() as given,
+        spark_session("bench", root=ROOT, is_long=True) as spark,
+    ):
         folder = Path(given)
         with KafkaBroker(folder) as broker:
             broker.start_broker()

@@ -64,14 +64,16 @@ def write_segment(
     batch_bytes: int,
     size_bytes: int,
     make: Callable[[int, int, int], bytes] = batch,
+    first_offset: int = 0,
 ) -> None:
     """Write one segment of equal batches: 64 different ones in turn, timestamps in steps.
 
     ``make`` gives one from its size, its number of records and its timestamp. The offset at its
-    start counts up by the records, to the first of a v2 batch and the last of a v1 wrapper.
+    start counts up by the records from ``first_offset``, to the first of a v2 batch and the last of
+    a v1 wrapper.
     """
     records = 1 if make is v1_message else max(1, batch_bytes // 100)
-    first_offset = records - 1 if make is v1_wrapper else 0
+    first_offset += records - 1 if make is v1_wrapper else 0
     templates = np.stack(
         [
             np.frombuffer(make(batch_bytes, records, _FIRST_TIMESTAMP + 1000 * number), np.uint8)

@@ -28,8 +28,9 @@ def bench_job(*, quick: bool) -> Section:
     section.lines += [
         f"{_FILES} segments, {size / GB:.2f} GB in all, in the page cache; {threads} threads of a"
         " warm JVM there, `local[*]` here; session start apart. *Scan job*: list, pack, recover,"
-        " write the index files, rows back. *Build*: that and eight Delta commits. Warm: best of"
-        " three builds into a new warehouse each, after one that warmed the JVM up.",
+        " write the index files, rows back. *Build*: that and all tables, entries as rows among"
+        " them. Warm: best of three builds into a new warehouse each, after one that warmed the JVM"
+        " up.",
         "",
     ]
     columns = ("batches", "Kafka s", "scan job s", "ratio", "build s", "ratio")

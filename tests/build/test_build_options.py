@@ -5,11 +5,14 @@ import sys
 
 import pytest
 
+from kafka_segments.build import planning
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FORMATS
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.sources import kinds
+from kafka_segments.spark.packing import Load
 from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.index_files import IndexOutput
 
@@ -219,3 +222,20 @@ def test_formats_other_than_kafkas_need_an_index_dir(name, where):
         f"--index-format {name} needs --index-dir: a broker would take such files beside"
         " its segments for its own, and the tables hold Kafka's entries in any format"
     )
+
+
+@pytest.mark.parametrize(
+    ("segments", "size_bytes", "reads_all", "is_little"),
+    [
+        (9_999, 16 << 30, True, True),
+        (9_999, (16 << 30) + 1, True, False),
+        (9_999, 1 << 50, False, True),  # first looks do not read them
+        (10_000, 0, False, False),
+    ],
+)
+def test_few_segments_are_built_as_few_rows(
+    segments: int, size_bytes: int, reads_all: bool, is_little: bool
+) -> None:
+    listed = {kinds.SEGMENT: Load(segments, size_bytes), kinds.LOG: Load(1, 0)}
+
+    assert planning._is_little(listed, reads_all=reads_all) == is_little

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.search.decide.answers import answer_named, compare_answers
 from kafka_segments.search.decide.locate import (
+    BOTH,
     KAFKA,
     TRUE,
     choose_by_max_timestamp,
@@ -50,7 +51,8 @@ def _segments(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
 def _chosen(rows: DataFrame, asked: str) -> dict[Any, list[tuple[str, int | None]]]:
     found: dict[Any, list[tuple[str, int | None]]] = {}
     for row in rows.orderBy("base_offset").collect():
-        found.setdefault(row[asked], []).append((row["role"], row["base_offset"]))
+        roles = (KAFKA, TRUE) if row["role"] == BOTH else (row["role"],)
+        found.setdefault(row[asked], []).extend((role, row["base_offset"]) for role in roles)
     return {target: sorted(chosen, key=str) for target, chosen in found.items()}
 
 

@@ -11,6 +11,7 @@ from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables import catalog
 from kafka_segments.tables.catalog import LOG_DIRS, OFFSET_INDEX, SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.statements import create_statement
 
 KINDS = (SEGMENTS, OFFSET_INDEX, LOG_DIRS, catalog.METADATA_TOPICS)
 LONG = "a-topic-with-a-name-of-more-than-32-signs"
@@ -38,9 +39,8 @@ def _first_commit(folder: Path) -> dict[str, Any]:
 
 
 def _check(spark: SparkSession, folder: Path, table: Table) -> None:
-    Warehouse(spark, str(folder / "delta")).create(table)
-    with few_rows(spark):
-        Warehouse(spark, str(folder / "ours")).create(table)
+    spark.sql(create_statement(table, Warehouse(spark, str(folder / "delta")).uri(table)))
+    Warehouse(spark, str(folder / "ours")).create(table)
 
     ours, deltas = folder / "ours" / table.name, folder / "delta" / table.name
     assert _first_commit(ours) == _first_commit(deltas)
@@ -76,9 +76,8 @@ def _entry(spark: SparkSession, position: int) -> DataFrame:
 def test_delta_writes_into_a_table_so_made_and_holds_it_to_its_constraints(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with few_rows(spark):
-        Warehouse(spark, str(tmp_path)).create(OFFSET_INDEX)
     tables = Warehouse(spark, str(tmp_path))
+    tables.create(OFFSET_INDEX)
 
     tables.append(OFFSET_INDEX, _entry(spark, 1))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.tables.sizes import holds_little, holds_much
+from kafka_segments.tables.sizes import asks_much, holds_little, holds_much
 
 MIB = 1024 * 1024
 
@@ -35,3 +35,14 @@ def test_of_a_store_or_of_no_folder_nothing_is_measured(tmp_path: Path) -> None:
     assert not holds_little("s3://bucket/warehouse")
     assert not holds_much("s3://bucket/warehouse")
     assert not holds_much(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("size_bytes", [100, 5 << 20])
+def test_a_large_file_of_questions_asks_much(tmp_path: Path, size_bytes: int) -> None:
+    questions = tmp_path / "questions.csv"
+    with questions.open("wb") as file:
+        file.truncate(size_bytes)
+
+    assert asks_much(str(questions)) == (size_bytes > 1 << 20)
+    assert not asks_much(str(tmp_path / "none"))
+    assert not asks_much("s3://bucket/questions.csv")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.build import entry_files, run
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
@@ -18,9 +19,10 @@ from kafka_segments.report.run import ReportData, ReportOptions, run_report
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.settings import Settings
+from kafka_segments.spark import packing
 from kafka_segments.spark.few_rows import few_rows, has_few_rows
 from kafka_segments.spark.held import held_if_few
-from kafka_segments.tables.catalog import BUILD_TABLES, RUNS
+from kafka_segments.tables.catalog import BUILD_TABLES, OFFSET_INDEX, RUNS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.validate.run import run_validation
@@ -115,6 +117,40 @@ def test_a_small_build_writes_a_file_a_table(
         for table in BUILD_TABLES
     }
     assert max(written.values()) == 1, written
+
+
+@pytest.mark.slow
+def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_spark(
+    spark: SparkSession, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(kind: str) -> dict[str, Any]:
+        with few_rows(spark):
+            _build(spark, log_dir, tmp_path / kind)
+            found = has_few_rows(spark)
+        tables = {
+            table.name: rows(spark, str(tmp_path / kind / "wh"), table, without=_OF_A_RUN)
+            for table in (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
+        }
+        return {"few": found, **tables}
+
+    def made_by(kind: str) -> dict[str, Any]:
+        with monkeypatch.context() as patched:
+            patched.setattr(packing, "_LITTLE_BYTES", 0)
+            patched.setattr(entry_files, "MOST_ROWS", 0)
+            if kind == "tasks":
+                patched.setattr(run, "MOST_HERE", 0)
+            return made(kind)
+
+    here = made("here")
+    assert made_by("tasks") == here
+    assert made_by("threads") == here
+    append_batch(max(log_dir.glob("*/*.log")))
+    again = made("here")
+
+    assert made_by("tasks") == again | {"few": False}
+    assert made_by("threads") == again | {"few": False}
+    assert again["few"]
+    assert not list(tmp_path.glob("*/wh/_entries/*"))
 
 
 @pytest.mark.slow

@@ -14,9 +14,16 @@ import kafka_segments
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
+from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
 from kafka_segments.report.run import ReportOptions, run_report
+from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.retention.run import RetentionOptions
+from kafka_segments.retention.run_plan import run_plan
+from kafka_segments.settings import Settings
 from kafka_segments.tables.catalog import OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.validate.run import Validation, run_validation
 from stored_builds import NOW_MS, build_few
 
 KEY = ("topic", "partition", "base_offset")
@@ -150,6 +157,46 @@ def test_rolls_are_decided_by_the_index_files_beside_the_segments(
 
     assert rolls[0] == rolls[1]
     assert "unknown" not in str(rolls[0])
+
+
+def _failed(validation: Validation) -> list[tuple[str, str, int]]:
+    return [
+        (result.table, result.check, result.failed_rows)
+        for result in validation.results
+        if result.failed_rows
+    ]
+
+
+def test_a_validation_finds_no_more_and_a_plan_refuses_what_only_a_look_knows(
+    spark: SparkSession, warehouses: Warehouses
+) -> None:
+    configs = TopicConfigs.load(Settings(retention_ms=1))
+    retention = RetentionOptions(str(warehouses.looked), configs, RetentionRules.of("4.3"), NOW_MS)
+
+    of_looks, of_all = (
+        run_validation(spark, warehouse=str(warehouse), now_ms=NOW_MS, dry_run=True)
+        for warehouse in (warehouses.looked, warehouses.read)
+    )
+    _, planned = run_plan(spark, retention, has_digests=False, dry_run=True)
+    problems = [row["problem"] for row in planned.collect()]
+
+    assert _failed(of_looks) == _failed(of_all)
+    assert len([text for text in problems if text and "first look" in text]) > 0
+
+
+def test_an_inventory_counts_the_formats_of_segments_that_a_look_knows(
+    spark: SparkSession, warehouses: Warehouses
+) -> None:
+    configs = TopicConfigs.load(Settings())
+
+    def inventory(warehouse: Path) -> list[tuple[Any, ...]]:
+        options = RetentionOptions(str(warehouse), configs, RetentionRules.of("4.3"), NOW_MS)
+        taken = run_inventory(spark, InventoryOptions(options), dry_run=True)
+        return sorted(map(tuple, taken.segments.drop("run_id").collect()), key=str)
+
+    found, read = inventory(warehouses.looked), inventory(warehouses.read)
+
+    assert found == read
 
 
 def test_what_only_all_batches_tell_is_refused(

@@ -1,14 +1,16 @@
 """Index entries on their way from the executors to the tables, as flat Parquet files.
 
 A task writes one file for each index and names them in its rows. So entries never go through
-the JVM as nested arrays. No row names the files of a task that died or ran twice, so nothing is
+the JVM as nested arrays; and where nothing else is to be done with them, these files become those
+of the table. No row names the files of a task that died or ran twice, so nothing is
 counted twice. The driver makes and removes the folder: a task that outlives a failed build finds
 no folder, and leaves nothing behind.
 """
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,8 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.index.segment import Entries
-from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows, has_few_rows
 from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
+from kafka_segments.storage.delta_append import MEETS_CONSTRAINTS
+from kafka_segments.storage.durable_files import sync_file
 from kafka_segments.storage.files import Place, place
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
@@ -30,6 +34,7 @@ from kafka_segments.tables.keys import SEGMENT_KEYS
 
 _ENTRY_COLUMNS = {OFFSET_INDEX: ("offset", "position"), TIME_INDEX: ("timestamp_ms", "offset")}
 INDEX_TABLES = tuple(_ENTRY_COLUMNS)
+_MOST_RELATIVE = 2**31 - 1
 _ROWS_A_GROUP = 500_000
 _GLOB_SIGN = re.compile(r"([\\*?,{}\[\]])")
 
@@ -45,17 +50,40 @@ def make_folders(folder: str) -> None:
         make_folder(place(join_uri(folder, table.name)))
 
 
-def read_entries(spark: SparkSession, folder: str, table: Table, parts: Sequence[str]) -> DataFrame:
-    """Return the entries that tasks left in some parts, as rows of one of ``INDEX_TABLES``."""
-    if has_few_rows(spark):
-        files = [_read_file(place(entry_file(folder, table, part))) for part in parts]
-        together = pa.concat_tables(files) if files else arrow_schema(table.schema).empty_table()
-        return frame_of_known(spark, together, table.schema)
-    folder = hadoop_uri(folder)
-    paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in parts]
-    if not paths:
-        return spark.createDataFrame([], table.schema)
-    return spark.read.schema(table.schema).parquet(*paths)
+class EntryParts:
+    """The entries that the tasks of a build left in some parts."""
+
+    def __init__(self, spark: SparkSession, folder: str, parts: Sequence[str]) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._parts = parts
+
+    def files(self, table: Table) -> list[str]:
+        """Return the URIs of the files with entries for one of ``INDEX_TABLES``."""
+        return [entry_file(self._folder, table, part) for part in self._parts]
+
+    def rows(self, table: Table) -> DataFrame:
+        """Return the entries as rows of one of ``INDEX_TABLES``."""
+        files = self.files(table)
+        if has_few_rows(self._spark):
+            if sum(_footer(file).num_rows for file in files) <= MOST_ROWS:
+                found = [_read_file(place(file)) for file in files]
+                empty = arrow_schema(table.schema).empty_table()
+                return frame_of_known(
+                    self._spark, pa.concat_tables(found) if found else empty, table.schema
+                )
+            expect_many_rows(self._spark)
+        if not files:
+            return self._spark.createDataFrame([], table.schema)
+        folder = hadoop_uri(self._folder)
+        paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in self._parts]
+        return self._spark.read.schema(table.schema).parquet(*paths)
+
+
+def _footer(uri: str) -> pq.FileMetaData:
+    file = place(uri)
+    with file.filesystem.open_input_file(file.path) as stream:
+        return pq.read_metadata(stream)
 
 
 def _read_file(file: Place) -> pa.Table:
@@ -106,14 +134,17 @@ class EntryFiles:
 class _EntryFile:
     def __init__(self, folder: str, table: Table, part: str) -> None:
         self._place = place(entry_file(folder, table, part))
-        self._schema = to_arrow_schema(table.schema)
+        self._schema = _with_dictionaries(to_arrow_schema(table.schema))
+        self._table = table
         self._columns = _ENTRY_COLUMNS[table]
         self._writer: pq.ParquetWriter | None = None
         self._keys: list[tuple[Any, ...]] = []
         self._entries: list[Entries] = []
         self._rows = 0
+        self._meets_all = True
 
     def add(self, keys: tuple[Any, ...], entries: Entries) -> None:
+        self._meets_all &= _MEETS[self._table](keys[-1], entries)
         self._keys.append(keys)
         self._entries.append(entries)
         self._rows += len(entries)
@@ -125,23 +156,67 @@ class _EntryFile:
             self._write()
         if self._writer is not None:
             with named_errors(self._place.path):
+                if self._meets_all:
+                    self._writer.add_key_value_metadata({MEETS_CONSTRAINTS: b"true"})
                 self._writer.close()
+                if self._place.store.is_local:
+                    sync_file(Path(self._place.path))
 
     def _write(self) -> None:
         entries = np.concatenate([*self._entries, np.empty((0, 2), dtype=np.int64)])
-        columns = {
+        columns: dict[str, pa.Array] = {
             name: pa.array(np.ascontiguousarray(entries[:, i]))
             for i, name in enumerate(self._columns)
         }
-        rows = np.repeat(np.arange(len(self._keys), dtype=np.int32), list(map(len, self._entries)))
+        lengths = list(map(len, self._entries))
+        segments = pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
         for i, name in enumerate(SEGMENT_KEYS):
-            values = pa.array([key[i] for key in self._keys], type=self._schema.field(name).type)
-            columns[name] = values.take(pa.array(rows))
+            of_segments = [key[i] for key in self._keys]
+            found = pa.array(of_segments, type=self._schema.field(name).type.value_type)
+            each = found.dictionary_encode()
+            columns[name] = pa.DictionaryArray.from_arrays(
+                each.indices.take(segments), each.dictionary
+            )
         arrays = [columns[name] for name in self._schema.names]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         filesystem, path = self._place
         with named_errors(path):
             if self._writer is None:
-                self._writer = pq.ParquetWriter(path, self._schema, filesystem=filesystem)
+                self._writer = pq.ParquetWriter(
+                    path,
+                    self._schema,
+                    filesystem=filesystem,
+                    use_dictionary=list(SEGMENT_KEYS),
+                    column_encoding=dict.fromkeys(self._columns, "DELTA_BINARY_PACKED"),
+                    store_schema=False,  # no reader is to know of the dictionaries
+                )
             self._writer.write_batch(batch)
         self._keys, self._entries, self._rows = [], [], 0
+
+
+def _with_dictionaries(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose keys are dictionaries: a segment's are the same in all its rows."""
+    for name in SEGMENT_KEYS:
+        field = schema.field(name)
+        encoded = field.with_type(pa.dictionary(pa.int32(), field.type))
+        schema = schema.set(schema.get_field_index(name), encoded)
+    return schema
+
+
+def _are_offsets_within_reach(base_offset: int, entries: Entries) -> bool:
+    offsets, positions = entries[:, 0], entries[:, 1]
+    is_above = bool((offsets >= base_offset).all())  # then the difference is no negative number
+    reach = bool((offsets - base_offset <= _MOST_RELATIVE).all())
+    return is_above and reach and bool((positions >= 0).all())
+
+
+def _are_times_sound(base_offset: int, entries: Entries) -> bool:
+    return bool((entries[:, 0] >= 0).all() and (entries[:, 1] >= base_offset).all())
+
+
+_MEETS: Mapping[Table, Callable[[int, Entries], bool]] = {
+    OFFSET_INDEX: _are_offsets_within_reach,
+    TIME_INDEX: _are_times_sound,
+}
+"""Whether the entries of a segment, whose base offset comes first, surely meet all constraints of
+their table. Where offsets wrap some meet them that are not told so."""

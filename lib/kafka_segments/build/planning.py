@@ -21,8 +21,11 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.upgrades import with_new_columns
 
-_MOST_OF_FEW = Load(10_000, 512 * 1024 * 1024)
-"""Rows of a listing, and bytes in its segments, up to which a build works on few rows."""
+_MOST_OF_FEW = Load(10_000, 16 * 1024**3)
+"""Rows of a listing, and bytes in its segments, up to which a build works on few rows.
+
+Beyond so many bytes the driver might have to hold much of what they tell of transactions.
+"""
 
 
 class BuildWork(NamedTuple):
@@ -77,7 +80,7 @@ def plan_build(
     listed, listed_loads = list_sources(
         warehouse.spark, options.sources, caches, follow_links=options.follow_links
     )
-    if not _is_little(listed_loads):
+    if not _is_little(listed_loads, reads_all=not options.is_first_look):
         expect_many_rows(warehouse.spark)
     if kinds.UNLISTED in listed_loads:
         _refuse_missing_sources(listed)
@@ -134,10 +137,10 @@ def _held_against(
     )
 
 
-def _is_little(listed: Mapping[str, Load]) -> bool:
+def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:
     rows = sum(load.segments for load in listed.values())
-    of_segments = listed.get(kinds.SEGMENT, Load())
-    return rows <= _MOST_OF_FEW.segments and of_segments.bytes <= _MOST_OF_FEW.bytes
+    size_bytes = listed.get(kinds.SEGMENT, Load()).bytes if reads_all else 0
+    return rows <= _MOST_OF_FEW.segments and size_bytes <= _MOST_OF_FEW.bytes
 
 
 def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.decide import folding as decide_folding
 from kafka_segments.build.decide.plan import SCAN
-from kafka_segments.build.entry_files import INDEX_TABLES, make_folders, read_entries
+from kafka_segments.build.entry_files import EntryParts, make_folders
 from kafka_segments.build.folding import FoldedLogs, fold_changed_logs
 from kafka_segments.build.in_place import check_in_place
 from kafka_segments.build.options import BuildOptions
@@ -20,9 +20,9 @@ from kafka_segments.build.summary import BuildSummary, Totals, run_values, summa
 from kafka_segments.build.tasks import TellRead, scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.few_rows import MOST_HERE, can_work_here, has_few_rows
 from kafka_segments.spark.held import held
-from kafka_segments.spark.packing import TellLoad, count_tasks, pack_segments, tell_nobody
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -128,16 +128,24 @@ class Build:
         to_scan = work.planned.where(F.col("plan") == SCAN)
         is_look = self._options.is_first_look
         load = work.load._replace(bytes=0) if is_look else work.load
-        is_here = has_few_rows(self._spark) and load.is_little
-        if is_here:
+        threads = self._threads_here(load)
+        if threads:
             self._tell(work.load, 0)
         else:
             tasks = count_tasks(load, cores=default_parallelism(self._spark))
             self._tell(work.load, tasks)
             by = None if is_look else "size_bytes"
             to_scan = to_scan.transform(pack_segments(load, tasks=tasks, by=by))
-        scan = scan_segments(self._scan_options(), is_here=is_here, tell_read=self._tell_read)
+        scan = scan_segments(self._scan_options(), threads_here=threads, tell_read=self._tell_read)
         return held(to_scan.transform(scan), caches)
+
+    def _threads_here(self, load: Load) -> int:
+        """Return how many threads of the driver read the segments; 0: tasks do."""
+        if load.is_little and has_few_rows(self._spark):
+            return 1
+        if load.segments <= MOST_HERE and can_work_here(self._spark):
+            return min(load.segments, default_parallelism(self._spark))
+        return 0
 
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(
@@ -175,13 +183,9 @@ class Build:
         totals: Totals,
         pool: ThreadPoolExecutor,
     ) -> None:
-        entries = {}
+        entries = None
         if scanned is not None:
-            folder, parts = self._entries_folder(), totals.entry_parts
-            entries = {
-                table.name: read_entries(self._spark, folder, table, parts)
-                for table in INDEX_TABLES
-            }
+            entries = EntryParts(self._spark, self._entries_folder(), totals.entry_parts)
         tables.write(scanned, folded, entries, pool)
 
     def _summary(self, work: BuildWork, totals: Totals) -> BuildSummary:

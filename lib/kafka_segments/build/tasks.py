@@ -41,11 +41,12 @@ TellRead = Callable[[int], None]
 
 
 def scan_segments(
-    options: ScanOptions, *, is_here: bool = False, tell_read: TellRead | None = None
+    options: ScanOptions, *, threads_here: int = 0, tell_read: TellRead | None = None
 ) -> Transform:
     """Recover every segment of a DataFrame and publish its index files.
 
-    ``is_here``: they are so few and small that the driver reads them sooner than tasks begin to.
+    ``threads_here``: they are so few that as many threads of the driver read them sooner than
+    tasks begin to; 0: tasks read them.
     ``tell_read``: is told then of the bytes of each segment that was read.
 
     Needs: ``CARRIED``, as ``plan_scan`` gives them.
@@ -59,7 +60,7 @@ def scan_segments(
         def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             arrow_schema = to_arrow_schema(row_type)
             scanner, looks = SegmentScanner(options), LooksAtOnce(options.recovery)
-            if not is_here:
+            if not threads_here:
                 gc.freeze()  # Spark collects after each task: what is imported is not searched
             with _entry_files(options.entries) as entries:
                 for batch in batches:
@@ -73,9 +74,9 @@ def scan_segments(
                         ]
                         yield _to_batch(rows, scanned, arrow_schema)
 
-        if is_here:
+        if threads_here:
             tell = None if tell_read is None else _tell_bytes(tell_read)
-            return map_few(carried, on_task, row_type, tell=tell)
+            return map_few(carried, on_task, row_type, threads=threads_here, tell=tell)
         return carried.mapInArrow(on_task, row_type)
 
     return transform

@@ -1,6 +1,5 @@
 """What a build writes into the tables, and in which order."""
 
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
 
@@ -10,6 +9,7 @@ from kafka_segments.build.decide import entries as decide_entries
 from kafka_segments.build.decide import folding as decide_folding
 from kafka_segments.build.decide import rows
 from kafka_segments.build.decide.plan import SCAN, retouched
+from kafka_segments.build.entry_files import INDEX_TABLES, EntryParts
 from kafka_segments.build.folding import FoldedLogs
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.planning import BuildWork
@@ -59,7 +59,7 @@ class BuildTables:
         self,
         scanned: DataFrame | None,
         folded: FoldedLogs | None,
-        entries: Mapping[str, DataFrame],
+        entries: EntryParts | None,
         pool: ThreadPoolExecutor,
     ) -> None:
         """Write all tables but ``runs``.
@@ -67,17 +67,16 @@ class BuildTables:
         Args:
             scanned: the segments that were read, with their verdicts; None: no segment was.
             folded: the verdicts on whole logs; None: no log was folded.
-            entries: the entries of ``scanned``, by the name of their table.
+            entries: the entries of ``scanned``; None as well if no segment was.
             pool: runs what does not depend on each other.
         """
         self._create(pool, is_scanned=scanned is not None, is_folded=folded is not None)
         futures = [pool.submit(self._write_log_dirs), pool.submit(self._write_logs)]
-        if scanned is not None:
+        if scanned is not None and entries is not None:
             withheld = None if folded is None else folded.withheld
             where = self._pruning()
-            for table in (OFFSET_INDEX, TIME_INDEX):
-                new = entries[table.name].transform(decide_entries.without_withheld(withheld))
-                futures.append(pool.submit(self._write_entries, table, new, withheld, where))
+            for table in INDEX_TABLES:
+                futures.append(pool.submit(self._write_entries, table, entries, withheld, where))
             if self._options.recovery.digest_bits:
                 futures.append(pool.submit(self._write_ranges, scanned))
         if self._work.listed_count(*kinds.NOT_TAKEN):
@@ -144,8 +143,12 @@ class BuildTables:
         ]
 
     def _write_entries(
-        self, table: Table, entries: DataFrame, withheld: DataFrame | None, where: str | None
+        self, table: Table, parts: EntryParts, withheld: DataFrame | None, where: str | None
     ) -> None:
+        is_first = self._work.known is None and withheld is None
+        if is_first and self._warehouse.fill_with_files(table, parts.files(table)):
+            return
+        entries = parts.rows(table).transform(decide_entries.without_withheld(withheld))
         if self._work.known is None:
             self._warehouse.fill(table, entries, where=self._scope_of_entries())
             return

@@ -2,7 +2,7 @@
 
 from pyspark.sql import Column, DataFrame
 
-from kafka_segments.search.decide.locate import TRUE
+from kafka_segments.search.decide.locate import KAFKA
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.findings import is_finding
@@ -185,7 +185,7 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
 def _cuts(found: DataFrame) -> DataFrame:
     """Return of each log the first record that goes, as ``_cut``, and a problem."""
     is_krafts = F.col("topic") == METADATA_TOPIC
-    is_true = (F.col("role") == TRUE) & F.col("found_offset").isNotNull() & ~is_krafts
+    is_true = (F.col("role") != KAFKA) & F.col("found_offset").isNotNull() & ~is_krafts
     record = F.struct(
         F.col("found_offset").alias("offset"),
         F.col("base_offset").alias("segment"),

@@ -63,11 +63,13 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
+    is_long = holds_much(asked.warehouse)
     with (
-        spark_session("kafka-segments retention", root=ROOT) as spark,
+        spark_session("kafka-segments retention", root=ROOT, is_long=is_long) as spark,
         few_rows(spark),
         progress(spark),
     ):

@@ -86,6 +86,7 @@ def _roll(
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     settings = load_settings(conf, pairs)
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
@@ -103,7 +104,12 @@ def _roll(
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)
-    with spark_session("kafka-segments roll", root=ROOT) as spark, few_rows(spark), progress(spark):
+    is_long = holds_much(asked.warehouse)
+    with (
+        spark_session("kafka-segments roll", root=ROOT, is_long=is_long) as spark,
+        few_rows(spark),
+        progress(spark),
+    ):
         if grid:
             print_what_if(run_what_if(spark, asked, grid), output, asked.configs)
         else:

@@ -135,6 +135,7 @@ def _offsets(
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.tables.sizes import asks_much, holds_much  # noqa: PLC0415
 
     asked = SearchOptions(
         warehouse=absolute_uri(warehouse),
@@ -145,8 +146,10 @@ def _offsets(
         has_checkpointed_end=is_checkpointed,
         is_read_committed=is_committed,
     )
+    has_many = asked.questions is not None and asks_much(asked.questions)
+    is_long = has_many or holds_much(asked.warehouse)
     with (
-        spark_session("kafka-segments search", root=ROOT) as spark,
+        spark_session("kafka-segments search", root=ROOT, is_long=is_long) as spark,
         few_rows(spark),
         progress(spark),
         ExitStack() as caches,

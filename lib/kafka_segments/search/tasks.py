@@ -13,6 +13,7 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
+from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.codecs import DecompressionError
 
 _FOUND = StructType(
@@ -100,8 +101,8 @@ class LogReads:
 def find_first_records(located: DataFrame) -> DataFrame:
     """Find the first record of each search; the log is read from the position in the indexes on.
 
-    Needs: path (null: nothing to search), start_position, valid_bytes (null: not readable),
-        least_timestamp_ms, least_offset (long); any other columns.
+    Needs: the key of a segment, path (null: nothing to search), start_position, valid_bytes (null:
+        not readable), least_timestamp_ms, least_offset (long); any other columns.
     Gives: all of these and found_offset, found_timestamp_ms, found_leader_epoch, found_position,
         found_batch_offset (its batch's first offset), all null where this segment has no such
         record; bytes_read, problem (null: none).
@@ -125,5 +126,6 @@ def find_first_records(located: DataFrame) -> DataFrame:
         finally:
             reads.close()
 
-    ordered = located.sortWithinPartitions("path", "start_position", "least_timestamp_ms")
+    by_file = reversed(SEGMENT_KEYS)  # as they come of ``locate``: paths are longer to compare
+    ordered = located.sortWithinPartitions(*by_file, "start_position", "least_timestamp_ms")
     return map_few(ordered, on_task, row_type)

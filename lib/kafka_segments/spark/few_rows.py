@@ -5,7 +5,9 @@ processes of Python that are started for them, and frames that are cached.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Lock
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -67,12 +69,15 @@ def map_few(
     *,
     most_here: int = MOST_HERE,
     spread: bool = False,
+    threads: int = 1,
     tell: Callable[[pa.RecordBatch], None] | None = None,
 ) -> DataFrame:
     """Map rows as ``DataFrame.mapInArrow`` does; few ones at once, in the driver.
 
     ``most_here``: that many at most.
     ``spread``: others are shared out to as many tasks as the session runs at once.
+    ``threads``: as many work in the driver, each through ``on_task`` of its own; the rows then come
+    in no order. That pays where most of the work is compiled code or reading.
     ``tell``: is told of each row that was mapped in the driver.
     """
     spark = rows.sparkSession
@@ -80,8 +85,12 @@ def map_few(
         known = known_rows(rows)
         found = rows.toArrow() if known is None else known
         if len(found) <= most_here:
-            batches = found.to_batches() if tell is None else _each_told(found, tell)
-            done = list(on_task(batches))
+            if threads > 1:
+                done = _SharedRows(found, tell).map(on_task, threads)
+            else:
+                done = list(
+                    on_task(found.to_batches() if tell is None else _each_told(found, tell))
+                )
             made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
             return frame_of_known(spark, made, columns)
     shared = rows.repartition(default_parallelism(spark)) if spread else rows
@@ -93,3 +102,48 @@ def _each_told(rows: pa.Table, tell: Callable[[pa.RecordBatch], None]) -> Iterat
     for row in rows.to_batches(max_chunksize=1):
         yield row
         tell(row)
+
+
+class _SharedRows:
+    """Rows that threads take one by one, so that all of them end at about the same time."""
+
+    def __init__(self, rows: pa.Table, tell: Callable[[pa.RecordBatch], None] | None) -> None:
+        self._rows = iter(rows.to_batches(max_chunksize=1))
+        self._tell = tell
+        self._one_at_a_time = Lock()
+
+    def map(
+        self,
+        on_task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        threads: int,
+    ) -> list[pa.RecordBatch]:
+        """Return what ``on_task`` makes of all rows; after an error no more rows are taken."""
+
+        def work() -> list[pa.RecordBatch]:
+            try:
+                return list(on_task(self._taken()))
+            except BaseException:
+                self._stop()
+                raise
+
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                mapped = [pool.submit(work) for _ in range(threads)]
+                return [batch for each in mapped for batch in each.result()]
+            finally:
+                self._stop()
+
+    def _stop(self) -> None:
+        with self._one_at_a_time:
+            self._rows = iter(())
+
+    def _taken(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._one_at_a_time:
+                row = next(self._rows, None)
+            if row is None:
+                return
+            yield row
+            if self._tell is not None:
+                with self._one_at_a_time:
+                    self._tell(row)

@@ -185,9 +185,18 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def sync_file(file: Path) -> None:
+    """Wait until the bytes of a file that was written and closed are on disk."""
+    _sync(file)
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -20,22 +20,45 @@ def last_at_or_below(
     Gives: the columns of the row, and those of the entry without the keys and ``entry_at``.
     """
     given = [name for name in entries.columns if name not in (*keys, entry_at)]
+    marked = entries.select(*keys, entry_at, F.struct(*given).alias("_entry"))
+    join = last_of_each_at_or_below(marked, keys=keys, at=at, entry_at=entry_at)
+
+    def transform(rows: DataFrame) -> DataFrame:
+        return rows.transform(join).select(
+            *rows.columns, *(F.col("_entry")[name].alias(name) for name in given)
+        )
+
+    return transform
+
+
+def last_of_each_at_or_below(
+    entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str
+) -> Callable[[DataFrame], DataFrame]:
+    """Join each row with entries of several kinds at once: of each kind the last one.
+
+    Each kind is a column of the entries, which is null in those of other kinds. Within a kind and
+    the keys values of ``entry_at`` must be unique.
+
+    Needs: the keys and ``at``; of the entries: the keys, ``entry_at`` and the kinds.
+    Gives: the columns of the row, and the kinds: null where there is no such entry.
+    """
+    kinds = [name for name in entries.columns if name not in (*keys, entry_at)]
 
     def transform(rows: DataFrame) -> DataFrame:
         order = (
-            Window.partitionBy(*keys)
-            .orderBy("_at", F.col("_entry").isNull())
+            Window.partitionBy(*reversed(keys))  # the last ones differ most: few are compared
+            .orderBy("_at", "_is_row")
             .rowsBetween(Window.unboundedPreceding, Window.currentRow)
         )
-        marked = entries.select(
-            *keys, F.col(entry_at).alias("_at"), F.struct(*given).alias("_entry")
+        others = entries.select(
+            *keys, F.col(entry_at).alias("_at"), F.lit(False).alias("_is_row"), *kinds
         )
         return (
-            rows.withColumns({"_at": F.col(at), "_row": F.lit(True)})
-            .unionByName(marked, allowMissingColumns=True)
-            .withColumn("_found", F.last("_entry", ignorenulls=True).over(order))
-            .where("_row")
-            .select(*rows.columns, *(F.col("_found")[name].alias(name) for name in given))
+            rows.withColumns({"_at": F.col(at), "_is_row": F.lit(True)})
+            .unionByName(others, allowMissingColumns=True)
+            .withColumns({name: F.last(name, ignorenulls=True).over(order) for name in kinds})
+            .where("_is_row")
+            .select(*rows.columns, *kinds)
         )
 
     return transform

@@ -13,12 +13,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.local_rows import known_rows, local_rows
+from kafka_segments.storage.delta_append import append_files
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.delta_rows import file_totals
+from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
@@ -126,8 +129,8 @@ class Warehouse:
         bring_up_to_date(self.spark, self.root, table, by_spark=by_spark, is_written=is_written)
 
     def _make(self, table: Table) -> None:
-        """Make a table; where a verb works on few rows, as Delta would and without it."""
-        if has_few_rows(self.spark) and store_of(self.root).is_local:
+        """Make a table; on this machine as Delta would and without it."""
+        if self._is_here():
             create_table(
                 join_uri(self.root, table.name),
                 schema=made_schema(table.schema).json(),
@@ -136,6 +139,10 @@ class Warehouse:
             )
             return
         self.spark.sql(create_statement(table, self.uri(table)))
+
+    def _is_here(self) -> bool:
+        """Tell whether the tables lie on a disk of this machine, and not on a server's."""
+        return store_of(self.root).is_local and not is_connect(self.spark)
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
@@ -196,6 +203,18 @@ class Warehouse:
             if self.version(table) in (0, 1):  # 0: there were no rows, so no commit was made
                 return
         self.replace(table, rows, where=where)
+
+    def fill_with_files(self, table: Table, files: Sequence[str]) -> bool:
+        """Make Parquet files of ours on this machine the rows of a table that has none yet.
+
+        False: ``fill`` is to do it. If the commit of another run came first, that takes the rows of
+        these files away again.
+        """
+        if not self._is_here() or self.version(table) != 0:
+            return False
+        uri, paths = join_uri(self.root, table.name), [place(file).path for file in files]
+        is_done = append_files(uri, paths, constraints=dict(table.constraints))
+        return is_done and self.version(table) in (0, 1)
 
     def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""

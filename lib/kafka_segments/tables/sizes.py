@@ -8,6 +8,7 @@ from kafka_segments.storage.uris import join_uri
 
 _MUCH_BYTES = 32 * 1024 * 1024
 _LITTLE_BYTES = 4 * 1024 * 1024
+_MANY_QUESTIONS_BYTES = 4 * 1024 * 1024  # some 100,000
 
 
 def holds_much(warehouse: str) -> bool:
@@ -24,6 +25,18 @@ def holds_little(warehouse: str) -> bool:
     """Tell whether the tables are so small that to compile a query costs more than to run it."""
     size_bytes = _size_bytes(warehouse)
     return size_bytes is not None and size_bytes <= _LITTLE_BYTES
+
+
+def asks_much(questions: str) -> bool:
+    """Tell whether a file of questions, a line each, is so large that to answer takes minutes.
+
+    Of a file in a store it is not known, as of one that is not there.
+    """
+    if not store_of(questions).is_local:
+        return False
+    file = place(questions)
+    size_bytes: int | None = file.filesystem.get_file_info(file.path).size
+    return size_bytes is not None and size_bytes > _MANY_QUESTIONS_BYTES
 
 
 def _size_bytes(warehouse: str) -> int | None:

@@ -3,16 +3,14 @@
 from pyspark.sql import Column, DataFrame
 
 from kafka_segments.retention.decide import reasons
-from kafka_segments.retention.decide.passes import mark_deleted
+from kafka_segments.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.timestamps import guess_unit
-from kafka_segments.tables.windows import in_order, whole_log
-from kafka_segments.tables.windows import up_to_here as so_far
+from kafka_segments.tables.windows import older, up_to_here, whole_log_in_order
 
 _NEVER = 2**63 - 1
 
@@ -53,7 +51,7 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
     3. The segment to blame is the older one that goes last, if it goes later than the segment
        itself would; of equals the oldest. Otherwise the segment itself is to blame.
 
-    Needs: what ``mark_deleted`` needs, max_timestamp_ms, offset_of_max_timestamp (long),
+    Needs: what ``with_neighbours`` and ``mark_deleted`` need, offset_of_max_timestamp (long),
         largest_timestamp_source (record, last_modified).
     Gives: the key of a segment, decision (delete, keep), rule, reason_code, reason, remedy,
         expires_at_ms, deletes_at_ms, frees_disk_at_ms (null: never), rolls,
@@ -64,10 +62,11 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         return (
-            segments.transform(mark_deleted(now_ms=now_ms, rules=rules))
-            .withColumns(_clock(now_ms, rules))
-            .withColumns(_moments(now_ms))
+            segments.transform(with_neighbours)
+            .transform(mark_deleted(now_ms=now_ms, rules=rules))
+            .withColumns(_clock(now_ms, rules) | _moments(now_ms))
             .withColumns(_blame())
+            .withColumns(_blocked())
             .select(*LOG_KEYS, "base_offset", *_decision(now_ms))
         )
 
@@ -93,11 +92,7 @@ def with_known_of_log(segments: DataFrame) -> Transform:
 def _clock(now_ms: int, rules: RetentionRules) -> dict[str, Column]:
     """Return a segment's clock, and whether a copy has reset it."""
     record = F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))
-    beside = F.coalesce(
-        F.lead(record).over(in_order(LOG_KEYS)),
-        F.lag(record).over(in_order(LOG_KEYS)),
-        F.max(record).over(whole_log(LOG_KEYS)),
-    )
+    beside = F.col("time_beside")
     from_record = F.col("largest_timestamp_source") == "record"
     neighbour = F.coalesce(record, beside) if rules.by_mtime else beside
     return {
@@ -125,36 +120,43 @@ def _moments(now_ms: int) -> dict[str, Column]:
 
 
 def _blame() -> dict[str, Column]:
-    """Find the older segment that goes last."""
-    older = in_order(LOG_KEYS).rowsBetween(Window.unboundedPreceding, -1)
-    offset = F.when(F.col("by_record"), F.col("offset_of_max_timestamp"))
+    """Find the older segment that goes last, and the bytes that wait behind each segment.
+
+    They wait if they could go, but for an older segment.
+    """
     kept = F.when(
         F.col("rule").isNull(),
         F.struct(
             "_goes_at",
             minus(0, "base_offset").alias("order"),
-            offset.alias("offset"),
+            _own_offset().alias("offset"),
             F.col("clock_ms").alias("timestamp"),
         ),
     )
-    last = F.max(kept).over(older)
+    bytes_ = F.when(F.col("_waits"), F.col("size_bytes"))
+    so_far = F.sum(bytes_).over(up_to_here(LOG_KEYS))
+    waiting = F.sum(bytes_).over(whole_log_in_order(LOG_KEYS)) - F.coalesce(so_far, F.lit(0))
+    return {
+        "_last": F.max(kept).over(older(LOG_KEYS)),
+        "_younger_wait": F.coalesce(waiting, F.lit(0)),
+    }
+
+
+def _own_offset() -> Column:
+    return F.when(F.col("by_record"), F.col("offset_of_max_timestamp"))
+
+
+def _blocked() -> dict[str, Column]:
+    """Return which older segment a segment waits for, and what holds the one to blame."""
+    last = F.col("_last")
     is_later = F.col("_waits") | (last["_goes_at"] > F.col("_goes_at"))
     is_other = F.col("rule").isNull() & F.coalesce(is_later, F.lit(False))
     return {
         "blocked_by_base_offset": F.when(is_other, -last["order"]),
-        "pinned_by_offset": F.when(is_other, last["offset"]).otherwise(offset),
+        "pinned_by_offset": F.when(is_other, last["offset"]).otherwise(_own_offset()),
         "pinned_by_timestamp_ms": F.when(is_other, last["timestamp"]).otherwise(F.col("clock_ms")),
         "_blocked_until": F.when(is_other, last["_goes_at"]),
     }
-
-
-def _waiting_bytes() -> Column:
-    """Return the bytes of younger segments that could go if older ones did; null where it goes."""
-    bytes_ = F.when(F.col("_waits"), F.col("size_bytes"))
-    waiting = F.sum(bytes_).over(whole_log(LOG_KEYS)) - F.coalesce(
-        F.sum(bytes_).over(so_far(LOG_KEYS)), F.lit(0)
-    )
-    return F.when(F.col("rule").isNull(), F.coalesce(waiting, F.lit(0)))
 
 
 def _decision(now_ms: int) -> list[Column]:
@@ -174,7 +176,7 @@ def _decision(now_ms: int) -> list[Column]:
         F.col("blocked_by_base_offset"),
         F.when(kept, F.col("pinned_by_offset")).alias("pinned_by_offset"),
         F.when(kept, F.col("pinned_by_timestamp_ms")).alias("pinned_by_timestamp_ms"),
-        _waiting_bytes().alias("waiting_bytes"),
+        F.when(kept, F.col("_younger_wait")).alias("waiting_bytes"),
         F.col("timestamp_unit"),
         F.col("clock_ms").alias("largest_timestamp_ms"),
         F.col("size_bytes"),

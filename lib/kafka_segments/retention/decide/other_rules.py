@@ -55,7 +55,12 @@ def roll_words() -> Column:
     return F.coalesce(*cases)
 
 
-def words() -> Column:
-    """Return in words whose rules a segment falls under; null where it is retention's."""
-    cases = (F.when(F.col("other_rules") == rules.code, rules.words) for rules in OTHER_RULES)
-    return F.coalesce(*cases)
+def words_over_all() -> Column:
+    """Return, of a group of segments, in words whose rules one of them falls under; null: none's.
+
+    Spark adds up numbers as rows come, and sorts them first where texts are compared.
+    """
+    numbered = list(enumerate(OTHER_RULES))
+    places = (F.when(F.col("other_rules") == rules.code, place) for place, rules in numbered)
+    last = F.max(F.coalesce(*places))
+    return F.coalesce(*(F.when(last == place, rules.words) for place, rules in numbered))

@@ -7,14 +7,33 @@ from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME, 
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
-from kafka_segments.tables.windows import in_order, up_to_here, whole_log
+from kafka_segments.tables.windows import in_order, older, up_to_here, whole_log_in_order
 
 INHERITED = -2  # of local.retention.*: the value of retention.* holds
 
 
-def _all_so_far(condition: Column, log: tuple[str, ...]) -> Column:
-    """Return whether this and all older segments may go: a pass ends at the first that stays."""
-    return F.min(condition.cast("int")).over(up_to_here(log)) == 1
+def with_neighbours(segments: DataFrame) -> DataFrame:
+    """Add what a segment must know of the others of its log, at once.
+
+    Needs: ``LOG_KEYS``, base_offset, size_bytes, max_timestamp_ms (long).
+    Gives: the same, next_base (null: it is the last one), younger_bytes (the sizes of all younger
+        segments), time_beside (the greatest record timestamp of the next segment that there is,
+        else of the one before, else of the log; null: none).
+    """
+    so_far, whole = up_to_here(LOG_KEYS), whole_log_in_order(LOG_KEYS)
+    size = F.col("size_bytes")
+    record = F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))
+    return segments.withColumns(
+        {
+            "next_base": F.lead("base_offset").over(in_order(LOG_KEYS)),
+            "younger_bytes": F.sum(size).over(whole) - F.sum(size).over(so_far),
+            "time_beside": F.coalesce(
+                F.lead(record).over(in_order(LOG_KEYS)),
+                F.lag(record).over(in_order(LOG_KEYS)),
+                F.max(record).over(whole),
+            ),
+        }
+    )
 
 
 def mark_deleted(
@@ -25,7 +44,8 @@ def mark_deleted(
     1. The passes run in the release's order, each from the oldest segment on. A pass ends at the
        first segment that stays, and works on what the pass before it left.
     2. The pass by log start offset deletes a segment if the next one begins at or below it.
-    3. The pass by size deletes a segment if the log still holds ``retention_bytes`` without it.
+    3. The pass by size deletes a segment if the log still holds ``retention_bytes`` without it and
+       all older ones: those are gone by then, whichever pass took them.
     4. The pass by time deletes a segment if ``now_ms - clock_ms > retention_ms``.
     5. A segment stays if it reaches above the high watermark, if it could not be read, if it is
        the active one and empty, or if it is not yet in the remote storage of a tiered topic.
@@ -36,9 +56,9 @@ def mark_deleted(
     ``log`` names the columns that make up the key of a log.
 
     Needs: the columns of ``log``, base_offset, size_bytes, next_offset, largest_timestamp_ms,
-        last_modified_ms (long; next_offset null: not read), high_watermark, log_start_offset,
-        highest_remote_offset (long, null: not known), path (string; see ``with_other_rules``),
-        and the columns of ``TopicConfig``.
+        last_modified_ms (long; next_offset null: not read), what ``with_neighbours`` gives,
+        high_watermark, log_start_offset, highest_remote_offset (long, null: not known), path
+        (string; see ``with_other_rules``), and the columns of ``TopicConfig``.
     Gives: the same, other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
         is_empty_active, is_readable, is_committed, is_uploaded, is_expired, is_beyond_size, rule
         (null: it stays), rolls.
@@ -49,29 +69,25 @@ def mark_deleted(
         frame = (
             segments.transform(with_other_rules)
             .withColumns(_limits(rules))
-            .withColumns(_bounds(rules, log))
+            .withColumns(_bounds(rules))
             .withColumns(_conditions(rules, now_ms))
         )
         gone, rule = F.lit(False), F.lit(None).cast("string")
         rolled = F.lit(False)  # of the active segment: then a next one begins at the log's end
-        known: dict[str, Column] = {}  # added together with the next column: each step is analyzed
         for number, name in enumerate(rules.passes):
-            known[f"_meets_{number}"] = _predicate(name, gone, log)
-            frame = frame.withColumns(known)
-            breached = F.col(f"_meets_{number}") & F.col("_may_go")
+            breached = _is_past(name) & F.col("_may_go")
             is_uploaded = F.col("is_uploaded") | (rolled & F.col("_starts_at_end"))
             goes = gone | (breached & is_uploaded)
-            frame = frame.withColumn(f"_gone_{number}", _all_so_far(goes, log))
-            older = F.coalesce(F.lag(f"_gone_{number}").over(in_order(log)), F.lit(True))
-            gone = F.col(f"_gone_{number}")
-            waits = F.col("_tiered") & breached & older
-            rolls = rolled | (F.col("_next_base").isNull() & (gone | waits))
-            known = {f"_rolls_{number}": rolls}
-            rolled = F.col(f"_rolls_{number}")
+            all_go = F.min(goes.cast("int")).over(older(log)) == 1
+            frame = frame.withColumns(
+                {f"_goes_{number}": goes, f"_older_{number}": F.coalesce(all_go, F.lit(True))}
+            )
+            all_older = F.col(f"_older_{number}")
+            gone = all_older & F.col(f"_goes_{number}")
+            waits = F.col("_tiered") & breached & all_older
+            rolled = rolled | (F.col("next_base").isNull() & (gone | waits))
             rule = F.coalesce(rule, F.when(gone, name))
-        frame = frame.withColumns(known)
-        beyond_size = F.col(f"_meets_{rules.passes.index(SIZE)}") & F.col("by_limits")
-        outcome = {"rule": rule, "rolls": rolled, "is_beyond_size": beyond_size}
+        outcome = {"rule": rule, "rolls": rolled, "is_beyond_size": _is_past(SIZE)}
         return frame.withColumns(outcome).drop(*_inner_columns(rules))
 
     return transform
@@ -80,11 +96,9 @@ def mark_deleted(
 def _inner_columns(rules: RetentionRules) -> list[str]:
     """Return the names of the columns that ``mark_deleted`` adds for itself."""
     by_pass = [
-        f"_{name}_{number}"
-        for number in range(len(rules.passes))
-        for name in ("meets", "gone", "rolls")
+        f"_{name}_{number}" for number in range(len(rules.passes)) for name in ("goes", "older")
     ]
-    return ["_deletes", "_tiered", "_copies", "_next_base", "_starts_at_end", "_may_go", *by_pass]
+    return ["_deletes", "_tiered", "_copies", "_starts_at_end", "_may_go", *by_pass]
 
 
 def _limits(rules: RetentionRules) -> dict[str, Column]:
@@ -109,8 +123,8 @@ def _limits(rules: RetentionRules) -> dict[str, Column]:
     }
 
 
-def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
-    next_base = F.lead("base_offset").over(in_order(log))
+def _bounds(rules: RetentionRules) -> dict[str, Column]:
+    next_base = F.col("next_base")
     upper = F.coalesce(next_base, F.col("next_offset"))
     log_start = F.coalesce("log_start_offset", F.lit(0))
     committed = F.lit(True)
@@ -121,7 +135,6 @@ def _bounds(rules: RetentionRules, log: tuple[str, ...]) -> dict[str, Column]:
     is_remote = (upper > 0) & (minus(upper, 1) <= F.col("highest_remote_offset"))
     starts_later = next_base <= log_start
     return {
-        "_next_base": next_base,
         "is_readable": F.col("next_offset").isNotNull(),
         "is_committed": committed,
         "is_empty_active": next_base.isNull() & (F.col("size_bytes") == 0),
@@ -142,13 +155,12 @@ def _conditions(rules: RetentionRules, now_ms: int) -> dict[str, Column]:
     }
 
 
-def _predicate(name: str, gone: Column, log: tuple[str, ...]) -> Column:
+def _is_past(name: str) -> Column:
+    """Return whether a segment meets the condition of a pass."""
     if name == LOG_START_OFFSET:
-        starts_later = F.col("_next_base") <= F.coalesce("log_start_offset", F.lit(0))
+        starts_later = F.col("next_base") <= F.coalesce("log_start_offset", F.lit(0))
         return F.col("_deletes") & F.coalesce(starts_later, F.lit(False))
     if name == TIME:
         return F.col("is_expired")
-    left = F.when(gone, 0).otherwise(F.col("size_bytes"))
-    excess = minus(F.sum(left).over(whole_log(log)), "limit_bytes")
-    fits = minus(excess, F.sum(left).over(up_to_here(log))) >= 0
+    fits = F.col("younger_bytes") >= F.col("limit_bytes")
     return F.col("by_limits") & (F.col("limit_bytes") >= 0) & fits

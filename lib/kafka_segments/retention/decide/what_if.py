@@ -6,8 +6,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
-from kafka_segments.retention.decide.other_rules import words
-from kafka_segments.retention.decide.passes import mark_deleted
+from kafka_segments.retention.decide.other_rules import words_over_all
+from kafka_segments.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
@@ -42,19 +42,18 @@ def compare_retention(
     value that takes the place of the topic's own; null: the topic's own holds. Its row ``today``
     has nulls alone.
 
-    Needs: what ``mark_deleted`` needs, min_timestamp_ms, max_timestamp_ms.
+    Needs: what ``with_neighbours`` and ``mark_deleted`` need, min_timestamp_ms.
     Gives: cluster, topic, setting, and of what is left segments, size_bytes, oldest_offset
         (least of all partitions), span_ms (from the least to the greatest record timestamp; null:
         a first look at some segment does not tell its least);
         the same of today as today_<name>; not_decided (for a topic that falls under
         ``OTHER_RULES`` as a whole, why nothing goes by these settings; else null).
     """
-    log = (*LOG_KEYS, "setting")
+    log = ("setting", *LOG_KEYS)
 
     def transform(segments: DataFrame) -> DataFrame:
-        crossed = segments.crossJoin(F.broadcast(changes)).withColumns(
-            {key: F.coalesce(f"_new_{key}", key) for key in keys}
-        )
+        under_each = segments.transform(with_neighbours).crossJoin(F.broadcast(changes))
+        crossed = under_each.withColumns({key: F.coalesce(f"_new_{key}", key) for key in keys})
         marked = crossed.transform(mark_deleted(now_ms=now_ms, rules=rules, log=log))
         sums = marked.groupBy(*_KEY, "setting").agg(*_sums())
         today = Window.partitionBy(*_KEY).rowsBetween(
@@ -86,5 +85,5 @@ def _sums() -> list[Column]:
         F.when(~F.bool_or(F.coalesce(is_open, F.lit(False))), minus(newest, oldest)).alias(
             "span_ms"
         ),
-        F.when(F.bool_and(F.col("other_rules").isNotNull()), F.max(words())).alias("not_decided"),
+        F.when(F.bool_and(F.col("other_rules").isNotNull()), words_over_all()).alias("not_decided"),
     ]

@@ -35,7 +35,7 @@ ANSWER = (
     "bytes_read",
     "problem",
 )
-_ASKED = ("question", "target_ms", "log_start_offset", "log_end_offset", "last_visible_offset")
+_ASKED = ("question", "log_start_offset", "log_end_offset", "last_visible_offset")
 
 
 class Since(NamedTuple):
@@ -147,10 +147,10 @@ def compare_answers(*, kafka_version: Version) -> Transform:
 
     def transform(found: DataFrame) -> DataFrame:
         return (
-            found.groupBy(*LOG_KEYS, *_ASKED)
+            found.groupBy("target_ms", *reversed(LOG_KEYS), *_ASKED)
             .agg(
-                F.max(F.when(F.col("role") == KAFKA, chosen)).alias("_kafka"),
-                F.min(F.when((F.col("role") == TRUE) & is_found, record)).alias("_true"),
+                F.max(F.when(F.col("role") != TRUE, chosen)).alias("_kafka"),
+                F.min(F.when((F.col("role") != KAFKA) & is_found, record)).alias("_true"),
                 F.sum("bytes_read").alias("bytes_read"),
                 F.max("problem").alias("problem"),
             )

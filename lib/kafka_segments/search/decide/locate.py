@@ -1,15 +1,16 @@
 """Decide which segment a search reads, and from which byte on, from the tables alone."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from kafka_segments.tables import columns as F
-from kafka_segments.tables.as_of import last_at_or_below
+from kafka_segments.tables.as_of import last_at_or_below, last_of_each_at_or_below
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
-KAFKA, TRUE = "kafka", "true"
+KAFKA, TRUE, BOTH = "kafka", "true", "both"
 _TRUE_IN_CUT_SEGMENT = "true, in the segment cut by the log start offset"
+_KINDS = {"_kafka": KAFKA, "_true": TRUE, "_cut": _TRUE_IN_CUT_SEGMENT}
 NO_TIMESTAMP_BOUND = -(2**63)
 _FILE = (
     "base_offset",
@@ -23,7 +24,8 @@ _FILE = (
 def _rising(segments: DataFrame) -> DataFrame:
     """Return the segments that can be the first to reach a timestamp, for each role.
 
-    These are the segments that reach further than all segments before them.
+    These are the segments that reach further than all segments before them. A row has the segment
+    in the column of its role.
     """
     start = F.col("log_start_offset")
     is_whole = (F.col("max_timestamp_ms") >= 0) & (F.col("base_offset") >= start)
@@ -45,7 +47,14 @@ def _rising(segments: DataFrame) -> DataFrame:
         segments.withColumn("role", F.explode(F.array_compact(roles)))
         .withColumns({"_reaches": reaches, "_before": F.max(reaches).over(before)})
         .where(F.col("_before").isNull() | (F.col("_reaches") > F.col("_before")))
-        .select(*LOG_KEYS, "role", minus(0, "_reaches").alias("_minus"), *_FILE)
+        .select(
+            *LOG_KEYS,
+            minus(0, "_reaches").alias("_minus"),
+            *(
+                F.when(F.col("role") == role, F.struct(*_FILE)).alias(kind)
+                for kind, role in _KINDS.items()
+            ),
+        )
     )
 
 
@@ -61,26 +70,43 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
     Needs: the key of a log, least_timestamp_ms (not negative), least_offset (the log start
         offset), any other columns; ``segments``: rows of ``segments`` with log_start_offset.
     Gives: a row for each segment chosen: these columns, base_offset, path, valid_bytes,
-        max_timestamp_ms, offset_of_max_timestamp, role (kafka, true). Where Kafka finds no
+        max_timestamp_ms, offset_of_max_timestamp, role (kafka, true, both). Where Kafka finds no
         segment, its row has nulls.
     Source: UnifiedLog.fetchOffsetByTimestamp.
     """
     rising = _rising(segments)
-    role = F.explode(F.array(*map(F.lit, (KAFKA, TRUE, _TRUE_IN_CUT_SEGMENT))))
-    is_kafka = F.col("role") == KAFKA
+    join = last_of_each_at_or_below(rising, keys=LOG_KEYS, at="_target", entry_at="_minus")
+    chosen = F.explode(F.array_compact(F.array(*_chosen_by_role())))
 
     def transform(questions: DataFrame) -> DataFrame:
         return (
-            questions.withColumns({"_target": minus(0, "least_timestamp_ms"), "role": role})
-            .transform(
-                last_at_or_below(rising, keys=(*LOG_KEYS, "role"), at="_target", entry_at="_minus")
+            questions.withColumn("_target", minus(0, "least_timestamp_ms"))
+            .transform(join)
+            .withColumn("_chosen", chosen)
+            .select(
+                *questions.columns,
+                *(F.col(f"_chosen.file.{name}").alias(name) for name in _FILE),
+                F.col("_chosen.role").alias("role"),
             )
-            .where(F.col("base_offset").isNotNull() | is_kafka)
-            .drop("_target")
-            .withColumn("role", F.when(is_kafka, KAFKA).otherwise(TRUE))
         )
 
     return transform
+
+
+def _chosen_by_role() -> list[Column]:
+    """Return the segments chosen for a question, each once, with its role; null: there is none."""
+    base_offset = F.col("_kafka.base_offset")
+    is_true = F.coalesce(base_offset == F.col("_true.base_offset"), F.lit(False))
+    is_cut = F.coalesce(base_offset == F.col("_cut.base_offset"), F.lit(False))
+
+    def segment(role: Column, kind: str) -> Column:
+        return F.struct(role.alias("role"), F.col(kind).alias("file"))
+
+    def another(kind: str, is_kafkas: Column) -> Column:
+        return F.when(F.col(kind).isNotNull() & ~is_kafkas, segment(F.lit(TRUE), kind))
+
+    kafkas = segment(F.when(is_true | is_cut, BOTH).otherwise(KAFKA), "_kafka")
+    return [kafkas, another("_true", is_true), another("_cut", is_cut)]
 
 
 def choose_by_max_timestamp(segments: DataFrame) -> Transform:
@@ -106,8 +132,8 @@ def choose_by_max_timestamp(segments: DataFrame) -> Transform:
         chosen = questions.drop("least_timestamp_ms", "least_offset").join(
             first, list(LOG_KEYS), how="left"
         )
-        return chosen.withColumn("role", F.lit(KAFKA)).unionByName(
-            chosen.where(F.col("max_timestamp_ms") >= 0).withColumn("role", F.lit(TRUE))
+        return chosen.withColumn(
+            "role", F.when(F.col("max_timestamp_ms") >= 0, BOTH).otherwise(KAFKA)
         )
 
     return transform
