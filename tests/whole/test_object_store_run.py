@@ -13,8 +13,9 @@ from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.publishing import publish
 from kafka_segments.tables import catalog as tables
 from mini_hdfs import MiniHdfs
-from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
+from object_store import ObjectStore, Request
 from ready_builds import LentBuild
+from s3_files import ACCESS_KEY, SECRET_KEY
 from stored_builds import OF_THE_COPY, build, files, files_at, rows
 
 PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
