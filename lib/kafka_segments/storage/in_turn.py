@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from threading import RLock
 from typing import NamedTuple
 
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
@@ -32,6 +33,7 @@ class FilesInTurn:
         self._announced: deque[Place] = deque()
         self._opening: deque[tuple[Place, Future[_Opened]]] = deque()
         self._pool: ThreadPoolExecutor | None = None
+        self._lock = RLock()  # threads that fetch one file start the next one
 
     def announce(self, files: Iterable[Place]) -> None:
         """Say which files are opened next, in this order, and read from start to end."""
@@ -65,13 +67,18 @@ class FilesInTurn:
             return self._open(file)
         while self._opening[0][0] != file:
             self._drop()
-        return self._opening.popleft()[1].result()
+        return self._taken()[1].result()
+
+    def _taken(self) -> tuple[Place, "Future[_Opened]"]:
+        with self._lock:
+            return self._opening.popleft()
 
     def _open_next(self) -> None:
-        while self._announced and len(self._opening) < _MOST_OPEN:
-            self._pool = self._pool or ThreadPoolExecutor(_MOST_OPEN)
-            file = self._announced.popleft()
-            self._opening.append((file, self._pool.submit(self._open, file)))
+        with self._lock:
+            while self._announced and len(self._opening) < _MOST_OPEN:
+                self._pool = self._pool or ThreadPoolExecutor(_MOST_OPEN)
+                file = self._announced.popleft()
+                self._opening.append((file, self._pool.submit(self._open, file)))
 
     def _open(self, file: Place) -> _Opened:
         with ExitStack() as stack:
@@ -80,11 +87,12 @@ class FilesInTurn:
 
     def _start_next(self) -> None:
         """Let the next files be fetched while there is room, in order."""
-        for _, opening in self._opening:
-            if not opening.done() or opening.exception() is not None:
-                return
-            if not opening.result().segment.start():
-                return
+        with self._lock:
+            for _, opening in self._opening:
+                if not opening.done() or opening.exception() is not None:
+                    return
+                if not opening.result().segment.start():
+                    return
 
     def _meanwhile(self, ask: Callable[[], None]) -> None:
         """Ask the store something, and let the next files be fetched until it answers."""
@@ -98,6 +106,6 @@ class FilesInTurn:
         asked.result()
 
     def _drop(self) -> None:
-        _, opening = self._opening.popleft()
+        _, opening = self._taken()
         if not opening.cancel() and opening.exception() is None:
             opening.result().stack.close()

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import NamedTuple
 
@@ -68,14 +68,20 @@ class _Buffers:
         self._lock = Lock()
 
     def take(self) -> memoryview:
+        """Give one that is needed now, whatever others have."""
         with self._lock:
-            self._taken += 1
-            if self._free:
-                return self._free.pop()
-        return memoryview(np.empty(LARGEST_READ_BYTES, dtype=np.uint8))
+            return self._another()
 
-    def has_room(self) -> bool:
-        return self._taken < _MOST_BUFFERS
+    def take_if_room(self) -> memoryview | None:
+        """Give one for what is needed later."""
+        with self._lock:
+            return self._another() if self._taken < _MOST_BUFFERS else None
+
+    def _another(self) -> memoryview:
+        self._taken += 1
+        if self._free:
+            return self._free.pop()
+        return memoryview(np.empty(LARGEST_READ_BYTES, dtype=np.uint8))
 
     def give_back(self, buffer: memoryview) -> None:
         with self._lock:
@@ -128,8 +134,8 @@ class ReadAhead:
     ) -> None:
         """Prepare; nothing is read. ``ranges`` is called by several threads.
 
-        ``at_end`` is called when all of the file is read or under way, again and again until it is
-        closed: there may be room for what is read next.
+        ``at_end`` is called when all of the file is read or under way, by any thread, again and
+        again until it is closed: there may be room for what is read next.
         """
         self._ranges = ranges
         self._size_bytes = size_bytes
@@ -137,8 +143,13 @@ class ReadAhead:
         self._at_end = at_end
         self._pieces: deque[_Piece] = deque()
         self._window = 0
-        self._ahead: deque[_Ahead] = deque()
         self._pool: ThreadPoolExecutor | None = None
+        # What the threads that fetch change as well:
+        self._lock = Lock()
+        self._ahead: deque[_Ahead] = deque()
+        self._next: int | None = None  # where the next piece starts; none is fetched ahead
+        self._under_way = 0
+        self._is_closed = False
 
     def read_into(self, position: int, view: memoryview) -> int:
         """Fill the view from a position; return the bytes read, fewer only at the end of the file.
@@ -163,11 +174,17 @@ class ReadAhead:
 
         Gives whether all of the file is under way; else call it again when there is room.
         """
-        self._window = LARGEST_READ_BYTES
-        return self._read_ahead(0)
+        with self._lock:
+            if self._is_closed:
+                return True
+            if self._window == 0:
+                self._window, self._next = LARGEST_READ_BYTES, 0
+            return self._fetch_more()
 
     def close(self) -> None:
         """Wait for the reads that are under way, and give the buffers up."""
+        with self._lock:
+            self._is_closed = True
         self._forget_ahead()
         if self._pool is not None:
             self._pool.shutdown()
@@ -178,34 +195,32 @@ class ReadAhead:
         for piece in self._pieces:
             if piece.holds(position):
                 return piece
-        if not (self._ahead and self._ahead[0].piece.holds(position)):
+        ahead = self._taken_ahead(position)
+        if ahead is None:
             self._forget_ahead()
             self._window = self._next_window(position, wanted)
+            is_last = position + self._window >= self._size_bytes
             is_first_of_many = self._window == LARGEST_READ_BYTES and (self._pieces or not position)
-            if not is_first_of_many or position + self._window >= self._size_bytes:
-                if position + self._window >= self._size_bytes:
-                    self._at_end()
-                piece = self._new_piece(position, self._window)
-                return self._kept(piece, lambda: piece.fill(self._ranges))
-            self._fetch(position, 1)
-        self._await_first()
-        piece, filled = self._ahead.popleft()
-        return self._kept(piece, filled.result)
-
-    def _await_first(self) -> None:
-        """Wait for the first piece ahead, and fetch another one for each that comes before it."""
-        first = self._ahead[0].filled
-        while True:
-            if self._read_ahead(0):
+            if is_last:
                 self._at_end()
-            if first.done():
-                return
-            under_way = [ahead.filled for ahead in self._ahead if not ahead.filled.done()]
-            wait(under_way, return_when=FIRST_COMPLETED)
+            if is_last or not is_first_of_many:
+                end = min(position + self._window, self._size_bytes)
+                piece = _Piece(position, end, _BUFFERS.take())
+                return self._kept(piece, lambda: piece.fill(self._ranges))
+            with self._lock:
+                self._next = position
+                self._fetch(_BUFFERS.take())
+                ahead = self._ahead.popleft()
+        self._go_on()
+        kept = self._kept(ahead.piece, ahead.filled.result)
+        self._go_on()  # there may be room now
+        return kept
 
-    def _new_piece(self, start: int, length: int) -> _Piece:
-        length = min(length, self._size_bytes - start)
-        return _Piece(start, start + length, _BUFFERS.take())
+    def _taken_ahead(self, position: int) -> _Ahead | None:
+        with self._lock:
+            if self._ahead and self._ahead[0].piece.holds(position):
+                return self._ahead.popleft()
+        return None
 
     def _kept(self, piece: _Piece, fill: Callable[[], int]) -> _Piece:
         """Keep a piece once it is filled, and give up the oldest."""
@@ -229,32 +244,51 @@ class ReadAhead:
                 least = max(least, 2 * self._window)
         return min(least, LARGEST_READ_BYTES)
 
-    def _fetch(self, start: int, at_once: int) -> None:
+    def _go_on(self) -> None:
+        with self._lock:
+            is_all = self._fetch_more()
+        if is_all:
+            self._at_end()
+
+    def _fetch_more(self) -> bool:
+        """Fetch pieces while there is room; tell whether all of the file is under way."""
+        while self._next is not None and self._next < self._size_bytes:
+            if self._under_way >= self._pace.at_once:
+                return False
+            buffer = _BUFFERS.take_if_room()
+            if buffer is None:
+                return False
+            self._fetch(buffer)
+        return self._next is not None
+
+    def _fetch(self, buffer: memoryview) -> None:
+        start = self._next or 0
+        self._next = min(start + LARGEST_READ_BYTES, self._size_bytes)
+        piece = _Piece(start, self._next, buffer)
+        self._under_way += 1
         self._pool = self._pool or ThreadPoolExecutor(MOST_AT_ONCE)
-        piece = self._new_piece(start, LARGEST_READ_BYTES)
-        self._ahead.append(_Ahead(piece, self._pool.submit(self._fill, piece, at_once)))
+        self._ahead.append(_Ahead(piece, self._pool.submit(self._fill, piece, self._under_way)))
 
     def _fill(self, piece: _Piece, at_once: int) -> int:
+        """Fill a piece, and let the next one be fetched at once: nobody has to wake up for it."""
         started = time.perf_counter()
-        length = piece.fill(self._ranges)
-        if length == LARGEST_READ_BYTES:
-            self._pace.took(time.perf_counter() - started, at_once=at_once)
-        return length
-
-    def _read_ahead(self, start: int) -> bool:
-        """Fetch pieces while there is room; tell whether all of the file is under way."""
-        start = self._ahead[-1].piece.end if self._ahead else start
-        under_way = sum(not ahead.filled.done() for ahead in self._ahead)
-        while start < self._size_bytes and under_way < self._pace.at_once:
-            if not _BUFFERS.has_room():
-                return False
-            under_way += 1
-            self._fetch(start, under_way)
-            start = self._ahead[-1].piece.end
-        return start >= self._size_bytes
+        try:
+            length = piece.fill(self._ranges)
+            if length == LARGEST_READ_BYTES:
+                self._pace.took(time.perf_counter() - started, at_once=at_once)
+            return length
+        finally:
+            with self._lock:
+                self._under_way -= 1
+            self._go_on()
 
     def _forget_ahead(self) -> None:
         """Drop what was fetched ahead; wait for what is under way, its buffers are written to."""
-        wait([ahead.filled for ahead in self._ahead if not ahead.filled.cancel()])
-        while self._ahead:
-            _BUFFERS.give_back(self._ahead.pop().piece.buffer)
+        with self._lock:
+            self._next = None
+            dropped, self._ahead = self._ahead, deque()
+            waited_for = [ahead.filled for ahead in dropped if not ahead.filled.cancel()]
+            self._under_way -= len(dropped) - len(waited_for)
+        wait(waited_for)
+        for ahead in dropped:
+            _BUFFERS.give_back(ahead.piece.buffer)
