@@ -7,16 +7,17 @@ DEMO := build/demo
 PACKED := build/environment
 AIRFLOW_VENV := .venv-airflow
 AIRFLOW_DEMO := build/airflow
+S3_SERVER := build/s3-server/versitygw
 # tests/conftest.py puts long files first
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 # Tests start dozens of processes: each would compile all of the package's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server lock airflow-setup airflow
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.done jars ## make .venv with the locked packages, fetch Delta's JARs
 	@[[ -n "$$CI" || ! -d jars/delta ]] || $(BIN)/python -m kafka_segments.class_archive --later
@@ -65,7 +66,7 @@ test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of t
 test-fast: setup ## run the tests that start no JVM and no Airflow
 	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not spark and not referee and not hdfs and not airflow"
 
-test-slow: setup jars-s3 jars-test airflow-setup ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
+test-slow: setup jars-s3 jars-test airflow-setup s3-server ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
 	@$(BIN)/python -m pytest $(IN_TWO) -m slow
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
@@ -92,6 +93,18 @@ bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/
 jars: jars/delta
 jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3
 jars-test: jars/kafka jars/hdfs
+
+s3-server: $(S3_SERVER) ## build the S3 server that slow tests run on; they are skipped where Go 1.25 lacks
+
+$(S3_SERVER): tests/s3_server/go.mod tests/s3_server/go.sum
+	@if ! command -v go >/dev/null; then \
+	  echo "go not found: tests on a real S3 server will be skipped; to run them install Go 1.25 or later"; \
+	elif [[ $$(printf '%s\n' go1.25 "$$(go env GOVERSION)" | sort -V | head -1) != go1.25 ]]; then \
+	  echo "$$(go env GOVERSION) is older than 1.25: tests on a real S3 server will be skipped"; \
+	else \
+	  echo "building an S3 server for the tests …"; \
+	  go build -C tests/s3_server -buildvcs=false -trimpath -ldflags '-s -w' -o $(abspath $(@D))/ tool && touch $@; \
+	fi
 
 jars/delta: pom.xml
 	@if command -v mvn >/dev/null; then rm -rf $@ && mvn -q -B generate-resources >/dev/null && touch $@; \

@@ -12,7 +12,7 @@ INDEX_INTERVAL_BYTES = 4096
 # Assumptions, not measured here.
 STORE_BYTES_A_CORE = 60e6
 DISK_CORES = 8
-GET_BYTES = 8 << 20
+GET_BYTES = 4 << 20
 LOOK_REQUESTS, LOOK_GETS, LOOKS_AT_ONCE = 12, 6, 24  # of a segment; of a task of first looks
 REQUEST_SECONDS = 0.03
 LOOK_CORES = 32  # of one machine

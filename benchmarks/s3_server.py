@@ -131,6 +131,13 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class Server(ThreadingHTTPServer):
+    """Lets many clients connect at the same moment; Python's own five wait for a second else."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+
 def main() -> None:
     """Serve until killed."""
     Handler.folder, Handler.pause_seconds = Path(sys.argv[1]), float(sys.argv[2]) / 1000
@@ -142,8 +149,7 @@ def main() -> None:
         )
         for bucket in Handler.folder.iterdir()
     }
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = Server(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()
 

@@ -12,29 +12,27 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
+from pyarrow import fs
 from sections import ROOT, SCRATCH, Section
+from store_reads import RANGES, WARM, Rounds, compare
+from store_reads import measured as measured_reads
 
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.sources.list import list_sources
 from kafka_segments.sources.walk import find_segments
 from kafka_segments.spark.session import spark_session
-from kafka_segments.storage.files import open_segment, place
-from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
+from s3_gateway import PROGRAM, S3Gateway
 from segments import write_segment
 
 SERVER = Path(__file__).with_name("s3_server.py")
 BUCKET = "bucket"
 PAUSE_MS = 50
 FILES_A_FOLDER = 100
-SEGMENTS = 4
-RANGES_AT_ONCE = 16
+SEGMENTS = 8
+ROUNDS = 3
 Counts = dict[str, int]
 
 
@@ -69,55 +67,7 @@ def measure_list(source: str) -> Cost:
         return Cost(seconds, _peak_mib() - before, _peak_mib(jvm) - jvm_before, found, 0)
 
 
-def measure_scan(source: str) -> Cost:
-    """Recover every segment of a source, one after another."""
-    recoverer = SegmentRecoverer(RecoveryOptions())
-    segments = find_segments([source]).segments
-    spans: list[float] = []
-    for round_ in range(2):  # the first compiles
-        before, started = _peak_mib(), time.perf_counter()
-        for segment in segments if round_ else segments[:1]:
-            with open_segment(place(segment.path)) as opened:
-                found = recoverer.recover(
-                    opened.read_into,
-                    size_bytes=opened.size_bytes,
-                    base_offset=segment.base_offset,
-                )
-                opened.check_unchanged()
-            assert found.damage is None
-        spans.append(time.perf_counter() - started)
-        if not round_:
-            _counts()
-    total = sum(segment.size_bytes for segment in segments)
-    return Cost(spans[-1], _peak_mib() - before, 0, len(segments), total)
-
-
-def measure_read(source: str) -> Cost:
-    """Read the same segments through Arrow, many ranges at once, and do nothing with them."""
-    segments = find_segments([source]).segments
-    before, started = _peak_mib(), time.perf_counter()
-    with ThreadPoolExecutor(RANGES_AT_ONCE) as pool:
-        for segment in segments:
-            log = place(segment.path)
-            with log.filesystem.open_input_file(log.path) as stream:
-                positions = range(0, segment.size_bytes, LARGEST_READ_BYTES)
-                read = pool.map(partial(_read_and_drop, stream), positions)
-                assert sum(read) == segment.size_bytes
-    seconds = time.perf_counter() - started
-    total = sum(segment.size_bytes for segment in segments)
-    return Cost(seconds, _peak_mib() - before, 0, len(segments), total)
-
-
-def _read_and_drop(stream: pa.NativeFile, position: int) -> int:
-    return len(stream.read_at(LARGEST_READ_BYTES, position))
-
-
-MEASURES = {
-    "walk": measure_walk,
-    "list": measure_list,
-    "scan": measure_scan,
-    "read": measure_read,
-}
+MEASURES = {"walk": measure_walk, "list": measure_list}
 
 
 def _peak_mib(pid: int | str = "self") -> float:
@@ -135,20 +85,35 @@ def _counts() -> Counts:
 
 
 @contextmanager
+def variables(names: dict[str, str]) -> Iterator[None]:
+    """Set variables of the environment for this process and those it starts."""
+    before = {name: os.environ.get(name) for name in names}
+    os.environ |= names
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
 def s3_server(folder: Path) -> Iterator[None]:
     """Serve a folder's folders as buckets, to this process and those it starts."""
     command = [sys.executable, str(SERVER), str(folder), str(PAUSE_MS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             port = server.stdout.readline().strip() if server.stdout else ""
-            os.environ |= {
+            names = {
                 "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
                 "AWS_ACCESS_KEY_ID": "bench",
                 "AWS_SECRET_ACCESS_KEY": "bench",
             }
-            yield
+            with variables(names):
+                yield
         finally:
-            del os.environ["AWS_ENDPOINT_URL"]
             server.kill()
 
 
@@ -165,7 +130,7 @@ def bench_stores(*, quick: bool) -> Section:
     folders, segment_bytes = (50, 2**23) if quick else (1000, 2**28)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SCRATCH) as root:
-        many, few = Path(root, BUCKET, "many"), Path(root, BUCKET, "few")
+        many, few = Path(root, "here", BUCKET, "many"), Path(root, "here", BUCKET, "few")
         for number in range(folders):
             folder = many / f"topic{number // 10}-{number % 10}"
             folder.mkdir(parents=True)
@@ -174,17 +139,16 @@ def bench_stores(*, quick: bool) -> Section:
         for number in range(SEGMENTS):
             file = few / f"topic-{number}" / f"{0:020d}.log"
             write_segment(file, batch_bytes=16_384, size_bytes=segment_bytes)
-        of = {name: "many" if name in ("walk", "list") else "few" for name in MEASURES}
-        disk = {name: measured(name, f"{root}/{BUCKET}/{of[name]}")[0] for name in MEASURES}
-        with s3_server(Path(root)):
-            s3 = {name: measured(name, f"s3://{BUCKET}/{of[name]}") for name in MEASURES}
-    section = Section("Object stores")
-    section.say(
-        "A server of our own that speaks S3's protocol on the same machine and answers each request"
-        f" after {PAUSE_MS} ms, next to the disk under it."
-    )
-    _listings(section, disk, s3)
-    _scans(section, disk["scan"], *s3["scan"], s3["read"][0])
+        disk = {name: measured(name, str(many))[0] for name in MEASURES}
+        with s3_server(many.parents[1]):
+            s3 = {name: measured(name, f"s3://{BUCKET}/many") for name in MEASURES}
+        section = Section("Object stores")
+        section.say(
+            "A server of our own that speaks S3's protocol on the same machine and answers each"
+            f" request after {PAUSE_MS} ms, next to the disk under it."
+        )
+        _listings(section, disk, s3)
+        _reads(section, Path(root), rounds=1 if quick else ROUNDS)
     return section
 
 
@@ -208,31 +172,58 @@ def _listings(section: Section, disk: dict[str, Cost], s3: dict[str, tuple[Cost,
             section.figures[f"{name} {where} files/s"] = files / cost.seconds
 
 
-def _scans(section: Section, disk: Cost, s3: Cost, counts: Counts, limit: Cost) -> None:
-    size = s3.found_bytes / s3.found / 2**20
+def _reads(section: Section, root: Path, *, rounds: int) -> None:
+    """Measure tasks that recover segments, beside plain GETs of the same server."""
+    few, source = root / "here" / BUCKET / "few", f"s3://{BUCKET}/few"
+    each = next(few.rglob("*.log")).stat().st_size / 2**20
+    cores = os.cpu_count() or 1
     section.lines.append("")
     section.say(
-        f"Recovering {s3.found} segments of {size:.0f} MiB one after another in one process, as a"
-        " task does (the disk's from the page cache):"
+        f"Recovering {SEGMENTS} segments of {each:.0f} MiB in each task, one task and one for each"
+        f" of {cores} cores, on the server above and on versitygw, which answers at once, beside"
+        " plain GETs: ranges of 8 MiB of known objects, fetched by a bare HTTP client into memory"
+        f" that is there already, {', '.join(map(str, RANGES))} at once, the quickest of these"
+        f" taken. Servers and tasks share the machine. In turn, {rounds} rounds; *ratio* is the"
+        " median of the rounds', the rest is of the quickest."
     )
     section.lines.append("")
-    section.table("where", "s", "MB/s", "GETs a segment", "HEADs a segment", "memory, MiB")
-    for where, cost in (("disk", disk), ("S3", s3)):
-        is_s3 = where == "S3"
-        requests = [f"{counts[kind] / s3.found:.0f}" if is_s3 else "-" for kind in ("GET", "HEAD")]
-        rate = cost.found_bytes / 1e6 / cost.seconds
-        memory = f"+{cost.python_mib:.0f}"
-        section.row(where, f"{cost.seconds:.2f}", f"{rate:,.0f}", *requests, memory)
-        section.figures[f"scan {where} MB/s"] = rate
-    rate = limit.found_bytes / 1e6 / limit.seconds
-    section.row(
-        f"S3, {RANGES_AT_ONCE} ranges at once read alone",
-        f"{limit.seconds:.2f}",
-        f"{rate:,.0f}",
-        "-",
-        "-",
-        f"+{limit.python_mib:.0f}",
+    section.table(
+        *("server", "tasks", "plain GETs, MB/s", "ranges at once", "CPU s/GB"),
+        *("ours, MB/s", "CPU s/GB", "ratio", "GETs a segment", "HEADs a segment", "MiB a task"),
     )
+    with s3_server(few.parents[1]):
+        for tasks in (1, cores):
+            _counts()
+            measured_reads("scan", tasks, 0, source)
+            counts = _counts()
+            asked = (SEGMENTS + WARM) * tasks  # some are read before, too
+            requests = [f"{counts[kind] / asked:.0f}" for kind in ("GET", "HEAD")]
+            _row_of_reads(
+                section, f"{PAUSE_MS} ms", tasks, compare(source, tasks, rounds), requests
+            )
+    if not PROGRAM.exists():
+        section.say("versitygw was not built: `make s3-server`.")
+        return
+    with S3Gateway(root / "gateway") as gateway, variables(gateway.environment):
+        gateway.files.create_dir(BUCKET)
+        fs.copy_files(str(few), f"{BUCKET}/few", destination_filesystem=gateway.files)
+        for tasks in (1, cores):
+            _row_of_reads(section, "versitygw", tasks, compare(source, tasks, rounds), ["-", "-"])
+
+
+def _row_of_reads(
+    section: Section, server: str, tasks: int, found: Rounds, requests: list[str]
+) -> None:
+    at_once, gets = found.best_gets()
+    ours, ratio = found.best_scan(), found.ratio()
+    section.row(
+        *(server, str(tasks), f"{gets.rate / 1e6:,.0f}", str(at_once)),
+        *(f"{gets.cpu_seconds / gets.found_bytes * 1e9:.2f}", f"{ours.rate / 1e6:,.0f}"),
+        *(f"{ours.cpu_seconds / ours.found_bytes * 1e9:.2f}", f"**{ratio:.2f}**"),
+        *requests,
+        f"{ours.mib:.0f}",
+    )
+    section.figures[f"{server} {tasks} ratio"] = ratio
 
 
 def main() -> None:

@@ -53,6 +53,7 @@ SLOW = (
     "test_dags",
     "test_cluster",
     "test_object_store_run",
+    "test_verbs_on_s3",
     "test_hdfs",
     "test_hostile_names",
     "test_broker",

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from kafka_segments.build import scanner as scan
 from kafka_segments.build import segment_values
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
+from kafka_segments.storage import in_turn
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 from kafka_segments.storage.index_files import IndexOutput
 from strategies import v2_batch
@@ -73,8 +75,8 @@ def test_a_file_that_changes_while_it_is_read_is_a_row(
     size = log.stat().st_size
 
     @contextmanager
-    def changing(file: Place) -> Iterator[OpenSegment]:
-        with open_segment(file) as segment:
+    def changing(file: Place, **options: Any) -> Iterator[OpenSegment]:
+        with open_segment(file, **options) as segment:
             if change == "shrinks":
                 os.truncate(log, 300_000)
             else:
@@ -82,7 +84,7 @@ def test_a_file_that_changes_while_it_is_read_is_a_row(
                     stream.write(v2_batch(200, [(5000, b"k", b"v")]))
             yield segment
 
-    monkeypatch.setattr(scan, "open_segment", changing)
+    monkeypatch.setattr(in_turn, "open_segment", changing)
 
     scanned = _scan(scanner, log)
 
@@ -99,10 +101,10 @@ def test_a_file_that_changes_while_it_is_read_is_a_row(
 def test_a_file_that_may_not_be_read_is_a_row_with_the_systems_reason(
     scanner: scan.SegmentScanner, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_: Place) -> OpenSegment:
+    def refused(_: Place, **__: Any) -> OpenSegment:
         raise PermissionError(13, "Permission denied", str(log))
 
-    monkeypatch.setattr(scan, "open_segment", refused)
+    monkeypatch.setattr(in_turn, "open_segment", refused)
 
     scanned = _scan(scanner, log)
 

@@ -19,8 +19,8 @@ from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.storage.pace import LARGEST_READ_BYTES
 from kafka_segments.storage.publishing import publish
-from kafka_segments.storage.read_ahead import LARGEST_READ_BYTES
 
 MIB = 1024 * 1024
 BASE = 1000
@@ -137,12 +137,13 @@ def test_a_segment_is_recovered_as_from_a_disk(object_store, bucket, broker):
     assert found[0] == found[1]
 
 
-def test_an_object_that_goes_while_it_is_read_is_an_os_error(object_store, bucket):
+def test_an_object_that_goes_while_it_is_read_is_not_found(object_store, bucket):
     object_store.put(f"{bucket}/x.log", bytes(MIB))
 
     with open_segment(place(f"s3://{bucket}/x.log")) as opened:
         object_store.files.delete_file(f"{bucket}/x.log")
-        with pytest.raises(OSError, match="AWS Error"):
+        told = f"s3://{bucket}/x.log, bytes 0 to {MIB - 1}: 404 NoSuchKey: .*"
+        with pytest.raises(FileNotFoundError, match=f"^{told}$"):
             opened.read_into(0, memoryview(bytearray(MIB)))
 
 

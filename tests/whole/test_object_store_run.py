@@ -13,8 +13,9 @@ from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.publishing import publish
 from kafka_segments.tables import catalog as tables
 from mini_hdfs import MiniHdfs
-from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
+from object_store import ObjectStore, Request
 from ready_builds import LentBuild
+from s3_files import ACCESS_KEY, SECRET_KEY
 from stored_builds import OF_THE_COPY, build, files, files_at, rows
 
 PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
@@ -138,6 +139,10 @@ def test_an_object_that_the_store_refuses_is_a_row_and_the_next_run_reads_it(
 
     assert (first.segments_scanned, first.segments_damaged) == (4, 1)
     assert damage["kind"] == "unreadable"
-    assert "AWS Error" in damage["message"]
+    log = f"{source}/{PARTITIONS[0]}/{'0' * 20}.log"
+    assert damage["message"].startswith(f"{log}, bytes 0 to ")
+    assert damage["message"].endswith(
+        ": 503 SlowDown: Please reduce your request rate; tried 5 times"
+    )
     assert (second.segments_scanned, second.segments_damaged) == (1, 0)
     assert {key.split("/")[0] for key in store.objects("spark-refused/indexes")} == set(PARTITIONS)

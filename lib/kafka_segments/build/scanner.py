@@ -1,6 +1,6 @@
 """Recover one segment after another, and publish their index files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kafka_segments.build.first_looks import FirstLooks, Looked
@@ -12,7 +12,8 @@ from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.recovery_options import FULL, INDEX
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.segments.format_files import Around, Files, FormatFiles
-from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
+from kafka_segments.storage.files import OpenSegment, first_line, place
+from kafka_segments.storage.in_turn import FilesInTurn
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.wire.names import TXN_INDEX_SUFFIX
 from kafka_segments.wire.tiered_names import tiered_log_of
@@ -63,6 +64,19 @@ class SegmentScanner:
         self._looks = FirstLooks(options.recovery) if options.is_first_look else None
         self._publisher = None if options.output is None else IndexPublisher(options.output)
         self._format = FormatFiles(options.index_format)
+        self._files = FilesInTurn()
+        self._reads_all = options.recovery.check_crc and not options.is_first_look
+
+    def announce(self, segments: Iterable[tuple[str, str, str]]) -> None:
+        """Say which segments are scanned next: source, relative path and name of each."""
+        if self._reads_all:
+            self._files.announce(
+                place(source).child(relative_path, name) for source, relative_path, name in segments
+            )
+
+    def close(self) -> None:
+        """Give up what was announced and not scanned."""
+        self._files.close()
 
     def scan(
         self,
@@ -90,7 +104,7 @@ class SegmentScanner:
                 if looked.found is not None:
                     return _known_by(looked)
                 doubt = looked.doubt
-            with open_segment(file) as segment:
+            with self._files.open(file) as segment:
                 recovery, files, damage = self._recover(segment, base_offset, around or Around())
                 segment.check_unchanged()
         except FileNotFoundError:

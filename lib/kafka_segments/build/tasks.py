@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import repeat
 from typing import Any
 
@@ -62,11 +62,14 @@ def scan_segments(
             scanner, looks = SegmentScanner(options), LooksAtOnce(options.recovery)
             if not threads_here:
                 gc.freeze()  # Spark collects after each task: what is imported is not searched
-            with _entry_files(options.entries) as entries:
+            with _entry_files(options.entries) as entries, closing(scanner):
                 for batch in batches:
                     for first in range(0, batch.num_rows, _ROWS_A_BATCH):
                         rows = batch.slice(first, _ROWS_A_BATCH)
                         given = rows.to_pylist()
+                        scanner.announce(
+                            (row["source"], row["relative_path"], row["name"]) for row in given
+                        )
                         taken = looks.take(given) if options.is_first_look else repeat(None)
                         scanned = [
                             _scan(scanner, entries, row, looked)

@@ -24,7 +24,8 @@ from kafka_segments.storage.local_folder import (
     is_text,
     list_local_folder,
 )
-from kafka_segments.storage.read_ahead import ReadAhead, read_range
+from kafka_segments.storage.pace import pace_of
+from kafka_segments.storage.read_ahead import ReadAhead, arrow_ranges, read_range
 from kafka_segments.storage.stores import Store, checked_root, open_store, store_behind, store_of
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
 from kafka_segments.storage.uris import root_of, scheme_of
@@ -184,8 +185,13 @@ def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
     return read_whole(file, most_bytes=most_bytes)
 
 
-def _nothing_to_check() -> None:
-    """Do nothing: a local file that became shorter gives short reads."""
+def _nothing() -> None:
+    """Do nothing: as where a local file is checked, which gives short reads once it is shorter."""
+
+
+def _nothing_to_start() -> bool:
+    """Tell that nothing is left to fetch: a local file is read when it is asked for."""
+    return True
 
 
 class OpenSegment(NamedTuple):
@@ -198,29 +204,35 @@ class OpenSegment(NamedTuple):
             when all is read: Arrow fills up the bytes that a shorter object lacks.
         tiered_timestamp_ms: The largest timestamp that a broker goes by, where a manifest has it.
         manifest: Of a log in Aiven's layout.
+        start: Fetches the first pieces of a file that will be read as a whole, as far as there is
+            room; returns whether all of it is under way. Call it before anything is read.
     """
 
     read_into: ReadInto
     size_bytes: int
-    check_unchanged: Callable[[], None] = _nothing_to_check
+    check_unchanged: Callable[[], None] = _nothing
     tiered_timestamp_ms: int | None = None
     manifest: SegmentManifest | None = None
+    start: Callable[[], bool] = _nothing_to_start
 
 
 @contextmanager
-def open_segment(file: Place, *, reads_ahead: bool = True) -> Iterator[OpenSegment]:
+def open_segment(
+    file: Place, *, reads_ahead: bool = True, at_end: Callable[[], None] = _nothing
+) -> Iterator[OpenSegment]:
     """Open a file for reads of ranges.
 
     The file may change while it is open: then a read is short, or ``check_unchanged`` raises. A log
     in Aiven's layout is read as its manifest says, decompressed if it is compressed. Without
-    ``reads_ahead`` no more is fetched of an object than a read asks for.
+    ``reads_ahead`` no more is fetched of an object than a read asks for; else ``at_end`` is called
+    at reads from when all of it is under way.
 
     Raises:
         OSError: the file does not exist or cannot be read.
         UnreadableObjectError: the manifest of a tiered log does not allow to read it.
     """
     if tiered_log_of(file.path) is None:
-        with _open_stored(file, reads_ahead=reads_ahead) as stored:
+        with _open_stored(file, reads_ahead, at_end) as stored:
             yield stored
         return
     try:
@@ -229,7 +241,7 @@ def open_segment(file: Place, *, reads_ahead: bool = True) -> Iterator[OpenSegme
         raise UnreadableObjectError(str(error)) from None
     check_readable(manifest)
     remote = manifest.segment
-    with _open_stored(file, reads_ahead=reads_ahead) as stored:
+    with _open_stored(file, reads_ahead, at_end) as stored:
         read_into, size_bytes = stored.read_into, stored.size_bytes
         if manifest.is_compressed:
             read_into = CompressedLog(read_into, size_bytes, manifest.chunks).read_into
@@ -259,9 +271,11 @@ def read_manifest(log: Place) -> SegmentManifest:
 
 
 @contextmanager
-def _open_stored(file: Place, *, reads_ahead: bool) -> Iterator[OpenSegment]:
+def _open_stored(
+    file: Place, reads_ahead: bool, at_end: Callable[[], None]
+) -> Iterator[OpenSegment]:
     if not file.store.is_local:
-        with _open_remote(file, reads_ahead=reads_ahead) as remote:
+        with _open_remote(file, reads_ahead, at_end) as remote:
             yield remote
         return
     with file.filesystem.open_input_file(file.path) as stream:
@@ -280,29 +294,38 @@ def _open_stored(file: Place, *, reads_ahead: bool) -> Iterator[OpenSegment]:
 
 
 @contextmanager
-def _open_remote(file: Place, *, reads_ahead: bool) -> Iterator[OpenSegment]:
-    def state() -> tuple[int, int]:
-        info = file.filesystem.get_file_info(file.path)
-        return info.size or 0, info.mtime_ns or 0
-
-    before = state()
+def _open_remote(
+    file: Place, reads_ahead: bool, at_end: Callable[[], None]
+) -> Iterator[OpenSegment]:
+    before = file.filesystem.get_file_info(file.path)
+    if before.type == fs.FileType.NotFound:
+        raise FileNotFoundError(f"{file.path}: not there")
 
     def check_unchanged() -> None:
-        after = state()
-        if after != before:
-            raise FileReplacedError(after[0], before[0])
+        after = file.filesystem.get_file_info(file.path)
+        if (after.size, after.mtime_ns) != (before.size, before.mtime_ns):
+            raise FileReplacedError(after.size or 0, before.size or 0)
 
-    with file.filesystem.open_input_file(file.path) as stream:
-        size_bytes = stream.size()
+    with _ranges(file, before.size or 0) as (ranges, size_bytes):
+        if reads_ahead:
+            pace = pace_of(f"{file.filesystem.type_name} {file.path.partition('/')[0]}")
+            with closing(ReadAhead(ranges, size_bytes, pace, at_end=at_end)) as ahead:
+                yield OpenSegment(ahead.read_into, size_bytes, check_unchanged, start=ahead.start)
+            return
 
         def read_into(position: int, view: memoryview) -> int:
             length = max(0, min(len(view), size_bytes - position))
-            data = read_range(stream, length, position) if length else b""
-            view[: len(data)] = data
-            return len(data)
+            return ranges(position, view[:length]) if length else 0
 
-        if not reads_ahead:
-            yield OpenSegment(read_into, size_bytes, check_unchanged)
-            return
-        with closing(ReadAhead(stream, size_bytes)) as ahead:
-            yield OpenSegment(ahead.read_into, size_bytes, check_unchanged)
+        yield OpenSegment(read_into, size_bytes, check_unchanged)
+
+
+@contextmanager
+def _ranges(file: Place, size_bytes: int) -> Iterator[tuple[ReadInto, int]]:
+    """Open a file for reads of ranges by several threads; gives its size as well."""
+    open_ranges = file.store.ranges
+    if open_ranges is not None:
+        yield open_ranges(file.filesystem, file.path, size_bytes), size_bytes
+        return
+    with file.filesystem.open_input_file(file.path) as stream:
+        yield arrow_ranges(stream), stream.size()

@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.uris import root_of, scheme_of, split_uri
+from kafka_segments.wire.reading import ReadInto
 
 REQUESTS_AT_ONCE = 32
 _NO_HADOOP = "Unable to load lib"  # libjvm, libhdfs
@@ -31,9 +32,13 @@ def _open_by_arrow(root: str, authority: str) -> Opened:
     return filesystem, path.rstrip("/")
 
 
+def _s3_endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
 def _open_s3(_: str, bucket: str) -> Opened:
     """Open a bucket; the AWS SDK looks for its credentials."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    endpoint = _s3_endpoint()
     given = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     filesystem = fs.S3FileSystem(
         region=given or "us-east-1" if endpoint else fs.resolve_s3_region(bucket),
@@ -44,6 +49,17 @@ def _open_s3(_: str, bucket: str) -> Opened:
         allow_delayed_open=True,  # a small file is one request
     )
     return filesystem, bucket
+
+
+def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int) -> ReadInto:
+    from kafka_segments.storage.s3_ranges import (  # noqa: PLC0415  # imports AWS's library
+        S3Object,
+        s3_bucket,
+    )
+
+    name, _, key = path.partition("/")
+    bucket = s3_bucket(name, filesystem.region, _s3_endpoint())
+    return S3Object(bucket, key, size_bytes).read_into
 
 
 def _open_google(_: str, bucket: str) -> Opened:
@@ -86,6 +102,8 @@ class Store:
         authority_is_bucket: An authority is a bucket's name alone, without a user or a port.
         hadoop_root: Returns the root by which Hadoop's clients, as Spark's, reach it; None: the
             same one.
+        ranges: Returns what reads ranges of a file of a size by several threads, without Arrow;
+            None: Arrow does.
     """
 
     schemes: tuple[str, ...] = ()
@@ -99,6 +117,7 @@ class Store:
     replaces_when_moved: bool = False
     authority_is_bucket: bool = False
     hadoop_root: Callable[[fs.FileSystem], str] | None = None
+    ranges: Callable[[fs.FileSystem, str, int], ReadInto] | None = None
 
 
 STORES = (
@@ -110,6 +129,7 @@ STORES = (
         has_folders=False,
         uploads_whole=True,
         authority_is_bucket=True,
+        ranges=_s3_ranges,
     ),
     # Arrow lists those folders alone that have an object of their own, as Arrow makes them.
     Store(

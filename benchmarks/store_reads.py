@@ -1,0 +1,193 @@
+"""Measure how fast tasks recover segments of an S3 server, beside plain parallel GETs.
+
+``python store_reads.py WHAT TASKS RANGES SOURCE``: WHAT is ``scan``, as a build's tasks do, or
+``gets``: as many ranges at once as RANGES says are fetched by a bare HTTP client into memory that
+is there already, of objects whose sizes are known, and nothing is done with them. Each task is a
+process and reads all of the source. Prints a JSON object: bytes, seconds, CPU seconds of the tasks,
+and the most memory that one of them took, in MiB.
+"""
+
+import http.client
+import json
+import multiprocessing
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
+from queue import SimpleQueue
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from kafka_segments.build.scanner import ScanOptions, SegmentScanner
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.sources.walk import SegmentFile, find_segments
+from kafka_segments.storage.s3_ranges import S3Bucket
+from kafka_segments.storage.uris import split_uri
+
+RANGE_BYTES = 8 * 1024 * 1024
+RANGES = (4, 8, 16, 32)
+WARM = 2  # segments that are read first
+_CONNECT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What reading took; ``found_bytes`` by all tasks, ``mib`` by the largest."""
+
+    found_bytes: int
+    seconds: float
+    cpu_seconds: float
+    mib: float
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second."""
+        return self.found_bytes / self.seconds
+
+
+Span = tuple[float, float, float, float, int]
+"""A task's start and end on the machine's clock, its CPU seconds, MiB and bytes."""
+
+
+class Rounds(NamedTuple):
+    """Measures in turn: of plain GETs by ranges at once, and of scans."""
+
+    gets: dict[int, list[Cost]]
+    scans: list[Cost]
+
+    def best_gets(self) -> tuple[int, Cost]:
+        """The most bytes a second that plain GETs gave, and at how many ranges at once."""
+        best = {
+            number: max(costs, key=lambda cost: cost.rate) for number, costs in self.gets.items()
+        }
+        number = max(best, key=lambda number: best[number].rate)
+        return number, best[number]
+
+    def best_scan(self) -> Cost:
+        """The quickest scan."""
+        return max(self.scans, key=lambda cost: cost.rate)
+
+    def ratio(self) -> float:
+        """Scans beside the best of the GETs of the same round, the median."""
+        return statistics.median(
+            scan.rate / max(costs[number].rate for costs in self.gets.values())
+            for number, scan in enumerate(self.scans)
+        )
+
+
+def scan(segments: list[SegmentFile]) -> None:
+    """Recover segments as a task of a build does."""
+    scanner = SegmentScanner(ScanOptions(RecoveryOptions(), None))
+    scanner.announce((found.source, found.relative_path, found.name) for found in segments)
+    for found in segments:
+        where = (found.source, found.relative_path, found.name)
+        scanned = scanner.scan(*where, found.base_offset)
+        assert scanned.damage is None, scanned.damage
+    scanner.close()
+
+
+def get_ranges(segments: list[SegmentFile], urls: list[str], at_once: int) -> None:
+    """Fetch all ranges of segments, so many at once."""
+    free: SimpleQueue[tuple[http.client.HTTPConnection, memoryview]] = SimpleQueue()
+    for _ in range(at_once):
+        connection = http.client.HTTPConnection(urlsplit(urls[0]).netloc, timeout=_CONNECT_SECONDS)
+        free.put((connection, memoryview(bytearray(RANGE_BYTES))))
+
+    def get(asked: tuple[str, int, int]) -> None:
+        url, start, length = asked
+        connection, buffer = free.get()
+        parts = urlsplit(url)
+        wanted = {"Range": f"bytes={start}-{start + length - 1}"}
+        connection.request("GET", f"{parts.path}?{parts.query}", headers=wanted)
+        answer = connection.getresponse()
+        assert answer.status == 206, answer.status
+        filled = 0
+        while filled < length:
+            read = answer.readinto(buffer[filled:length])
+            assert read
+            filled += read
+        free.put((connection, buffer))
+
+    ranges = [
+        (url, start, min(RANGE_BYTES, found.size_bytes - start))
+        for found, url in zip(segments, urls, strict=True)
+        for start in range(0, found.size_bytes, RANGE_BYTES)
+    ]
+    with ThreadPoolExecutor(at_once) as pool:
+        for _ in pool.map(get, ranges):
+            pass
+
+
+def _task(
+    what: str, at_once: int, source: str, ready: Barrier, spans: "multiprocessing.Queue[Span]"
+) -> None:
+    segments = find_segments([source]).segments
+    _, bucket, _ = split_uri(source)
+    endpoint = os.environ["AWS_ENDPOINT_URL"]
+    signer = S3Bucket(bucket, region="us-east-1", endpoint=endpoint)
+    prefix = f"s3://{bucket}/"
+    urls = [signer.signed_url(found.path.removeprefix(prefix)) for found in segments]
+    if what == "scan":
+        scan(segments[:WARM])  # compiles, opens connections, finds how many ranges at once
+    else:
+        get_ranges(segments[:WARM], urls[:WARM], at_once)
+    ready.wait()
+    cpu, started = time.process_time(), time.monotonic()
+    if what == "scan":
+        scan(segments)
+    else:
+        get_ranges(segments, urls, at_once)
+    ended = time.monotonic()
+    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    size = sum(found.size_bytes for found in segments)
+    spans.put((started, ended, time.process_time() - cpu, mib, size))
+
+
+def run_tasks(what: str, tasks: int, at_once: int, source: str) -> Cost:
+    """Read a source by some tasks that begin together."""
+    context = multiprocessing.get_context("spawn")
+    ready, spans = context.Barrier(tasks), context.Queue()
+    processes = [
+        context.Process(target=_task, args=(what, at_once, source, ready, spans))
+        for _ in range(tasks)
+    ]
+    for process in processes:
+        process.start()
+    found = [spans.get() for _ in processes]
+    for process in processes:
+        process.join()
+    started, ended, cpu, mib, size = zip(*found, strict=True)
+    return Cost(sum(size), max(ended) - min(started), sum(cpu), max(mib))
+
+
+def measured(what: str, tasks: int, at_once: int, source: str) -> Cost:
+    """Read a source in processes of their own."""
+    command = [sys.executable, __file__, what, str(tasks), str(at_once), source]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return Cost(*json.loads(answer.stdout.splitlines()[-1]))
+
+
+def compare(source: str, tasks: int, rounds: int) -> Rounds:
+    """Measure plain GETs, and scans, in turn."""
+    found = Rounds({at_once: [] for at_once in RANGES}, [])
+    for _ in range(rounds):
+        for at_once, costs in found.gets.items():
+            costs.append(measured("gets", tasks, at_once, source))
+        found.scans.append(measured("scan", tasks, 0, source))
+    return found
+
+
+def main() -> None:
+    """Print one measure."""
+    what, tasks, at_once, source = sys.argv[1:]
+    cost = run_tasks(what, int(tasks), int(at_once), source)
+    print(json.dumps([cost.found_bytes, cost.seconds, cost.cpu_seconds, cost.mib]))
+
+
+if __name__ == "__main__":
+    main()

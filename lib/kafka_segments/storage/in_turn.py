@@ -1,0 +1,111 @@
+"""Open files one after another: those of a store while the ones before them are read."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from threading import RLock
+from typing import NamedTuple
+
+from kafka_segments.storage.files import OpenSegment, Place, open_segment
+
+_MOST_OPEN = 8
+_LOOK_SECONDS = 0.005
+
+
+class _Opened(NamedTuple):
+    """An open file, and what closes it."""
+
+    stack: ExitStack
+    segment: OpenSegment
+
+
+class FilesInTurn:
+    """Opens files as ``open_segment`` does; those of a store that were announced sooner.
+
+    A store answers after a while, and a file takes several answers. So the next files are opened,
+    and once all of a file is under way the first pieces of the next ones are fetched, as far as
+    there is room for them (see ``ReadAhead``).
+    """
+
+    def __init__(self) -> None:
+        self._announced: deque[Place] = deque()
+        self._opening: deque[tuple[Place, Future[_Opened]]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = RLock()  # threads that fetch one file start the next one
+
+    def announce(self, files: Iterable[Place]) -> None:
+        """Say which files are opened next, in this order, and read from start to end."""
+        self._announced.extend(file for file in files if not file.store.is_local)
+        self._open_next()
+
+    @contextmanager
+    def open(self, file: Place) -> Iterator[OpenSegment]:
+        """Open a file; those announced before it are not opened any more.
+
+        Raises:
+            OSError: the file does not exist or cannot be read.
+            UnreadableObjectError: the manifest of a tiered log does not allow to read it.
+        """
+        opened = self._awaited(file)
+        self._open_next()
+        check = partial(self._meanwhile, opened.segment.check_unchanged)
+        with opened.stack:
+            yield opened.segment._replace(check_unchanged=check)
+
+    def close(self) -> None:
+        """Close what was opened for nothing."""
+        self._announced.clear()
+        while self._opening:
+            self._drop()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _awaited(self, file: Place) -> _Opened:
+        if all(file != opening for opening, _ in self._opening):
+            return self._open(file)
+        while self._opening[0][0] != file:
+            self._drop()
+        return self._taken()[1].result()
+
+    def _taken(self) -> tuple[Place, "Future[_Opened]"]:
+        with self._lock:
+            return self._opening.popleft()
+
+    def _open_next(self) -> None:
+        with self._lock:
+            while self._announced and len(self._opening) < _MOST_OPEN:
+                self._pool = self._pool or ThreadPoolExecutor(_MOST_OPEN)
+                file = self._announced.popleft()
+                self._opening.append((file, self._pool.submit(self._open, file)))
+
+    def _open(self, file: Place) -> _Opened:
+        with ExitStack() as stack:
+            segment = stack.enter_context(open_segment(file, at_end=self._start_next))
+            return _Opened(stack.pop_all(), segment)
+
+    def _start_next(self) -> None:
+        """Let the next files be fetched while there is room, in order."""
+        with self._lock:
+            for _, opening in self._opening:
+                if not opening.done() or opening.exception() is not None:
+                    return
+                if not opening.result().segment.start():
+                    return
+
+    def _meanwhile(self, ask: Callable[[], None]) -> None:
+        """Ask the store something, and let the next files be fetched until it answers."""
+        if self._pool is None or not self._opening:
+            ask()
+            return
+        asked = self._pool.submit(ask)
+        while not asked.done():
+            self._start_next()
+            wait([asked], timeout=_LOOK_SECONDS)
+        asked.result()
+
+    def _drop(self) -> None:
+        _, opening = self._taken()
+        if not opening.cancel() and opening.exception() is None:
+            opening.result().stack.close()

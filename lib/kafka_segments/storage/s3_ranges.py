@@ -1,0 +1,197 @@
+"""Ranges of S3's objects, read by HTTP straight into buffers that are there already.
+
+Arrow's client takes twice the CPU and more for a byte, and does not tell of which version it is.
+AWS's own library finds credentials and signs.
+"""
+
+import os
+import re
+import ssl
+import time
+from collections import deque
+from functools import lru_cache
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from threading import Lock
+from urllib.parse import SplitResult, urlsplit
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+from botocore.session import get_session
+
+from kafka_segments.errors import FileReplacedError
+
+_OK, _PARTIAL = 200, 206
+_ERRORS = {403: PermissionError, 404: FileNotFoundError}
+_PASSING = (429, 500, 502, 503, 504)
+_TRIES = 5
+_PAUSE_SECONDS = 0.2  # twice as long after each try
+_CONNECT_SECONDS = 10
+_READ_SECONDS = 60
+_SIGNED_SECONDS = 3600
+_SIGNED_ANEW_SECONDS = 300  # temporary credentials last longer from here
+_STEP_BYTES = 1024 * 1024  # what is read of these when a connection breaks is read again
+_MOST_TOLD_BYTES = 64 * 1024
+_TOLD = re.compile(r"<(?:Code|Message)>([^<]{1,200})")
+
+
+class S3Bucket:
+    """Reads a bucket's objects; connections are kept, and taken by one thread at a time."""
+
+    def __init__(self, name: str, *, region: str, endpoint: str | None) -> None:
+        """Prepare; no request is sent. ``endpoint``: of another server than AWS's own."""
+        self.name = name
+        style = "path" if endpoint else "auto"
+        config = Config(signature_version="s3v4", s3={"addressing_style": style})
+        self._client = get_session().create_client(
+            "s3", region_name=region, endpoint_url=endpoint, config=config
+        )
+        self._kept: deque[HTTPConnection] = deque()
+        self._tls: ssl.SSLContext | None = None
+
+    def signed_url(self, key: str) -> str:
+        """Return the URL of an object for who may read it.
+
+        Raises:
+            OSError: there are no credentials.
+        """
+        try:
+            url: str = self._client.generate_presigned_url(
+                "get_object", {"Bucket": self.name, "Key": key}, ExpiresIn=_SIGNED_SECONDS
+            )
+        except BotoCoreError as error:
+            raise PermissionError(f"s3://{self.name}/{key}: {error}") from None
+        return url
+
+    def connection(self, url: SplitResult) -> HTTPConnection:
+        """Return a connection to a URL's server: one that was kept, or a new one.
+
+        Raises:
+            OSError: the server does not answer.
+        """
+        try:
+            return self._kept.pop()
+        except IndexError:
+            pass
+        if url.scheme == "https":
+            self._tls = self._tls or ssl.create_default_context(
+                cafile=os.environ.get("AWS_CA_BUNDLE")
+            )
+            connection: HTTPConnection = HTTPSConnection(
+                url.netloc, timeout=_CONNECT_SECONDS, context=self._tls
+            )
+        else:
+            connection = HTTPConnection(url.netloc, timeout=_CONNECT_SECONDS)
+        connection.connect()
+        connection.sock.settimeout(_READ_SECONDS)
+        return connection
+
+    def keep(self, connection: HTTPConnection) -> None:
+        """Keep a connection whose answer was read to its end."""
+        self._kept.append(connection)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        while self._kept:
+            self._kept.pop().close()
+
+
+@lru_cache(maxsize=64)
+def s3_bucket(name: str, region: str, endpoint: str | None) -> S3Bucket:
+    """Return what reads a bucket, one for each in a process."""
+    return S3Bucket(name, region=region, endpoint=endpoint)
+
+
+class _PassingError(Exception):
+    """What may be otherwise when the same is asked again."""
+
+
+class S3Object:
+    """An object of which ranges are read, all of one version of it."""
+
+    def __init__(self, bucket: S3Bucket, key: str, size_bytes: int) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._size_bytes = size_bytes
+        self._version: str | None = None
+        self._url = ""
+        self._signed = 0.0
+        self._lock = Lock()
+
+    def read_into(self, position: int, view: memoryview) -> int:
+        """Fill a view with a range that lies in the object; returns its length.
+
+        What a store refuses or breaks off is asked for again, from the MiB that it came to.
+
+        Raises:
+            FileReplacedError: it is another object than that of the first range, or of its size.
+            FileNotFoundError: it is gone.
+            OSError: the store did not give the bytes.
+        """
+        filled, pause, problem = 0, _PAUSE_SECONDS, ""
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(pause)
+                pause *= 2
+            try:
+                filled += self._read_once(position + filled, view[filled:])
+            except _PassingError as error:
+                problem = str(error)
+            else:
+                if filled == len(view):
+                    return filled
+                problem = f"the answer ended after {filled} of {len(view)} bytes"
+        raise OSError(f"{self._told(position, len(view))}: {problem}; tried {_TRIES} times")
+
+    def _read_once(self, position: int, view: memoryview) -> int:
+        """Fill what one answer gives, fewer bytes where it is broken off."""
+        url = urlsplit(self._signed_url())
+        wanted = {"Range": f"bytes={position}-{position + len(view) - 1}"}
+        connection, filled, is_whole = None, 0, False
+        try:
+            connection = self._bucket.connection(url)
+            connection.request("GET", f"{url.path}?{url.query}", headers=wanted)
+            answer = connection.getresponse()
+            problem = self._problem(answer, position, len(view))
+            while problem is None and filled < len(view):
+                read = answer.readinto(view[filled : filled + _STEP_BYTES])
+                if not read:
+                    break
+                filled += read
+            is_whole = filled == len(view) and answer.isclosed()
+        except (OSError, HTTPException) as error:
+            self._bucket.close()  # a server that closed this one may have closed those, too
+            problem = None if filled else _PassingError(str(error) or type(error).__name__)
+        if connection is not None:
+            self._bucket.keep(connection) if is_whole else connection.close()
+        if problem is not None:
+            raise problem
+        return filled
+
+    def _signed_url(self) -> str:
+        with self._lock:
+            now = time.monotonic()
+            if not self._url or now - self._signed > _SIGNED_ANEW_SECONDS:
+                self._url, self._signed = self._bucket.signed_url(self._key), now
+            return self._url
+
+    def _problem(self, answer: HTTPResponse, position: int, length: int) -> Exception | None:
+        """Return what an answer says where it is not the range of the version that is read."""
+        size = answer.headers.get("Content-Range", "").rpartition("/")[2]
+        if size.isdecimal() and int(size) != self._size_bytes:
+            return FileReplacedError(int(size), self._size_bytes)
+        if answer.status == _PARTIAL or (answer.status == _OK and length == self._size_bytes):
+            version = answer.headers.get("ETag")
+            with self._lock:
+                self._version = self._version or version
+                is_same = version == self._version
+            return None if is_same else FileReplacedError(self._size_bytes, self._size_bytes)
+        text = ": ".join(_TOLD.findall(answer.read(_MOST_TOLD_BYTES).decode("utf-8", "replace")))
+        said = f"{answer.status} {text or answer.reason or 'refused'}"
+        if answer.status in _PASSING:
+            return _PassingError(said)
+        kind = _ERRORS.get(answer.status, OSError)
+        return kind(f"{self._told(position, length)}: {said}")
+
+    def _told(self, position: int, length: int) -> str:
+        where = f"s3://{self._bucket.name}/{self._key}"
+        return f"{where}, bytes {position} to {position + length - 1}"

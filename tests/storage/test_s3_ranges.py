@@ -1,0 +1,221 @@
+"""Ranges of S3's objects by HTTP from a server that breaks off, refuses and changes its mind."""
+
+import random
+import re
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from kafka_segments.errors import FileReplacedError
+from kafka_segments.storage import s3_ranges
+from kafka_segments.storage.s3_ranges import S3Bucket, S3Object
+
+DATA = random.Random(1).randbytes(300_000)
+KEY = "logs/a b%20+c/x.log"
+TOLD = f"s3://bucket/{KEY}, bytes 100 to 200099: "
+REFUSED = b"<Error><Code>AccessDenied</Code><Message>not yours</Message></Error>"
+
+
+class Answer(SimpleNamespace):
+    """What the server does with a request: by default it gives the range that is asked for."""
+
+    def __init__(self, **does):
+        super().__init__(
+            **{
+                "status": 206,
+                "etag": '"1"',
+                "gives": None,
+                "size": len(DATA),
+                "body": b"",
+                "more": b"",
+            }
+            | does
+        )
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        asked = self.headers["Range"]
+        self.server.asked.append((self.path.partition("?")[0], asked))
+        self.server.peers.add(self.client_address)
+        self.server.kept.add(self.connection)
+        answer = next(self.server.script, None) or Answer()
+        first, last = map(int, re.findall("[0-9]+", asked))
+        data = DATA[first : last + 1] if answer.status in (200, 206) else answer.body
+        data += answer.more
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(data)))
+        if answer.status == 206:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{answer.size}")
+        if answer.etag is not None:
+            self.send_header("ETag", answer.etag)
+        self.end_headers()
+        self.wfile.write(data[: answer.gives])
+        if answer.gives is not None:
+            self.wfile.flush()
+            self.close_connection = True
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.asked, self.peers, self.kept, self.script = [], set(), set(), iter(())
+
+    def handle_error(self, *_):
+        pass
+
+    def close_kept(self):
+        while self.kept:
+            self.kept.pop().shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def server():
+    """A server that follows a script, which tests set."""
+    started = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=started.serve_forever, args=(0.01,), daemon=True).start()
+    yield started
+    started.shutdown()
+    started.server_close()
+
+
+@pytest.fixture
+def read(server, monkeypatch):
+    """Gives what reads 200,000 bytes of the object as that script has it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATESTACCESSKEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret/that+nobody=sees")
+    monkeypatch.setattr(s3_ranges, "_PAUSE_SECONDS", 0.001)
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    bucket = S3Bucket("bucket", region="us-east-1", endpoint=endpoint)
+    found = S3Object(bucket, KEY, len(DATA))
+
+    def read(*script):
+        server.script = iter(script)
+        view = bytearray(200_000)
+        length = found.read_into(100, memoryview(view))
+        return bytes(view[:length])
+
+    yield read
+    bucket.close()
+
+
+def test_a_range_is_one_request_and_the_connection_is_kept(read, server):
+    for _ in range(3):
+        assert read() == DATA[100:200_100]
+
+    assert server.asked == [("/bucket/logs/a%20b%2520%2Bc/x.log", "bytes=100-200099")] * 3
+    assert len(server.peers) == 1
+
+
+def test_what_is_broken_off_goes_on_from_there(read, server):
+    broken = Answer(gives=150_000), Answer(status=503), Answer(gives=20_000)
+
+    assert read(*broken) == DATA[100:200_100]
+
+    firsts = [asked.partition("=")[2].partition("-")[0] for _, asked in server.asked]
+    assert firsts == ["100", "150100", "150100", "170100"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_refusal_that_may_pass_is_tried_five_times(read, server, status):
+    busy = Answer(status=status, body=b"<Error><Code>Busy</Code></Error>")
+
+    assert read(*[busy] * 4) == DATA[100:200_100]
+    with pytest.raises(OSError, match=f"^{re.escape(TOLD)}{status} Busy; tried 5 times$"):
+        read(*[busy] * 5)
+
+    assert len(server.asked) == 10
+
+
+def test_connections_that_the_server_closed_meanwhile_are_no_matter(read, server):
+    read()
+    server.close_kept()
+
+    assert read() == DATA[100:200_100]
+    assert len(server.peers) == 2
+
+
+def test_an_answer_longer_than_asked_spoils_no_other(read):
+    assert read(Answer(more=b"more")) == DATA[100:200_100]
+    assert read() == DATA[100:200_100]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(403, PermissionError), (404, FileNotFoundError), (400, OSError)]
+)
+def test_what_will_not_pass_is_said_at_once(read, server, status, error):
+    with pytest.raises(error, match=f"^{re.escape(TOLD)}{status} AccessDenied: not yours$"):
+        read(Answer(status=status, body=REFUSED))
+
+    assert len(server.asked) == 1
+
+
+def test_an_answer_that_is_no_range_is_no_data(read):
+    with pytest.raises(OSError, match=f"^{re.escape(TOLD)}200 OK$"):
+        read(Answer(status=200))
+
+
+def test_an_object_that_is_another_one_is_not_mixed_with_the_first(read):
+    read()
+
+    with pytest.raises(FileReplacedError, match="300000 bytes when opened, 300000 at the end"):
+        read(Answer(etag='"2"'))
+    with pytest.raises(FileReplacedError, match="300000 bytes when opened, 299999 at the end"):
+        read(Answer(size=299_999))
+    with pytest.raises(FileReplacedError):
+        read(Answer(gives=150_000), Answer(etag='"2"'))
+
+
+def test_a_store_that_tells_no_versions_is_read(read):
+    assert read(Answer(etag=None)) == DATA[100:200_100]
+
+
+def test_a_server_that_is_gone_is_said_without_the_signature(read, server):
+    read()
+    server.shutdown()
+    server.server_close()
+
+    with pytest.raises(OSError, match="tried 5 times") as failed:
+        read(*[Answer(gives=0)] * 5)
+
+    assert str(failed.value).startswith(TOLD)
+    assert "X-Amz" not in str(failed.value)
+    assert "AKIA" not in str(failed.value)
+
+
+def test_without_credentials_nothing_is_asked(server, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    bucket = S3Bucket("bucket", region="us-east-1", endpoint=endpoint)
+
+    with pytest.raises(PermissionError, match=f"^s3://bucket/{re.escape(KEY)}: .*credentials"):
+        S3Object(bucket, KEY, 10).read_into(0, memoryview(bytearray(10)))
+
+    assert server.asked == []
+
+
+def test_a_url_is_signed_anew_before_it_expires(read, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(s3_ranges.time, "monotonic", lambda: now[0])
+    signed = []
+    real = S3Bucket.signed_url
+    monkeypatch.setattr(S3Bucket, "signed_url", lambda *a: signed.append(a) or real(*a))
+
+    for now[0] in (0.0, 1.0, 299.0, 301.0, 302.0):
+        read()
+
+    assert len(signed) == 2

@@ -1,0 +1,160 @@
+"""Every verb with sources, index files and warehouse in a bucket answers as on a disk."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.cli import cli
+from kafka_segments.spark.session import SHORT_RUN_OPTIONS
+from object_store import ObjectStore
+from s3_files import S3Files
+from s3_gateway import PROGRAM, S3Gateway, skip_without_gateway
+from stored_builds import files
+
+NOW_MS = "1800000000000"
+SHORT = {"PYTHONUNBUFFERED": "1", "JAVA_TOOL_OPTIONS": SHORT_RUN_OPTIONS}
+BUCKET = "verbs"
+# Where the copy lies, when it was put there, and what is drawn or timed in each run.
+OF_THE_COPY = {
+    *("path", "log_dir", "fingerprint", "last_modified_ms", "source", "sources", "warehouse"),
+    *("index_dir", "run_id", "scanned_at", "decided_at", "started_at", "seconds", "options"),
+}
+Answer = list[dict[str, Any]]
+
+
+class Ran(NamedTuple):
+    """What a verb printed as JSON, without what belongs to the copy, and its exit status."""
+
+    verb: str
+    status: int
+    rows: Answer
+
+
+RunLines = Callable[[list[list[str]]], list[Ran]]
+
+
+def lines_of_verbs(root: str, tables: str) -> list[list[str]]:
+    """Give verbs on ``root``'s logs with their options; ``tables`` is the warehouse."""
+    asked = ["--warehouse", tables, "--output", "json"]
+    decided = [*asked, "--now-ms", NOW_MS]
+    return [
+        ["build", "--source", f"{root}/logs", "--index-dir", f"{root}/indexes", *decided],
+        ["audit", "--source", f"{root}/logs", *decided],
+        ["search", "offsets", "--time", "2023-11-14T22:00:00Z", "--time", "LATEST", *asked],
+        ["retention", *decided, "--set", "retention_ms=1"],
+        ["roll", *decided, "--set", "segment_ms=1"],
+    ]
+
+
+def lines_of_upkeep(tables: str, page: Path) -> list[list[str]]:
+    """Give verbs that keep a warehouse, and then the table of segments."""
+    decided = ["--warehouse", tables, "--now-ms", NOW_MS]
+    columns = "topic, partition, base_offset, next_offset, record_count, valid_bytes"
+    query = f"SELECT {columns} FROM segments ORDER BY ALL"
+    return [
+        ["validate", *decided],
+        ["compact", *decided],
+        ["report", *decided, "--out", str(page)],
+        ["sql", query, "--warehouse", tables, "--output", "json"],
+    ]
+
+
+def run_here(lines: list[list[str]]) -> list[Ran]:
+    """Run verbs in this process, in the session of the tests."""
+    ran = []
+    for line in lines:
+        done = CliRunner().invoke(cli, line, catch_exceptions=False)
+        ran.append(Ran(line[0], done.exit_code, _rows(done.stdout.splitlines())))
+    return ran
+
+
+def run_in_shell(environment: dict[str, str]) -> RunLines:
+    """Give what runs verbs in a process of its own, with a session and variables of its own."""
+
+    def run(lines: list[list[str]]) -> list[Ran]:
+        text = "".join(" ".join(f"'{word}'" for word in line) + "\n" for line in lines)
+        shell = subprocess.run(
+            [sys.executable, "-m", "kafka_segments", "shell"],
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env=os.environ | environment | SHORT,
+        )
+        ran, said = [], []
+        for line in shell.stdout.splitlines():
+            said.append(line)
+            if line.startswith("status "):
+                status = int(line.removeprefix("status ").partition(",")[0])
+                ran.append(Ran(lines[len(ran)][0], status, _rows(said)))
+                said = []
+        assert len(ran) == len(lines), shell.stdout
+        return ran
+
+    return run
+
+
+def _rows(said: Iterable[str]) -> Answer:
+    rows = [json.loads(line) for line in said if line.startswith("{")]
+    kept = [{name: value for name, value in row.items() if name not in OF_THE_COPY} for row in rows]
+    return sorted(kept, key=str)
+
+
+@pytest.fixture(scope="module")
+def logs(broker: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs of a broker with the files that it rebuilt beside them."""
+    target = tmp_path_factory.mktemp("verbs") / "logs"
+    for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
+        for kind in ("logs", "rebuilt"):
+            shutil.copytree(broker / kind / name, target / name, dirs_exist_ok=True)
+    return target
+
+
+@pytest.fixture(scope="module")
+def on_disk(spark: SparkSession, logs: Path) -> list[Ran]:
+    """What the verbs answer of the logs on a disk."""
+    return run_here(lines_of_verbs(str(logs.parent), str(logs.parent / "tables")))
+
+
+@pytest.fixture(params=["moto", "a server of others"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[S3Files, RunLines]]:
+    """An S3 server, and what runs verbs on it: one environment names one server."""
+    if request.param == "moto":
+        if PROGRAM.exists():
+            pytest.skip("the same verbs run on the server of others")
+        store: ObjectStore = request.getfixturevalue("object_store")
+        yield store, run_here
+        return
+    skip_without_gateway()
+    with S3Gateway(tmp_path / "s3") as gateway:
+        yield gateway, run_in_shell(gateway.environment)
+
+
+def test_every_verb_on_s3_answers_as_on_a_disk(
+    server: tuple[S3Files, RunLines], on_disk: list[Ran], logs: Path, tmp_path: Path
+) -> None:
+    store, run = server
+    store.put_folder(logs, f"{BUCKET}/logs")
+    page, tables = tmp_path / "report.html", f"s3a://{BUCKET}/tables"
+    asked = lines_of_verbs(f"s3://{BUCKET}", tables)
+
+    ran = run([*asked, asked[0], *lines_of_upkeep(tables, page)])
+
+    assert ran[: len(asked)] == on_disk
+    again, *kept, listed = ran[len(asked) :]
+    assert again == Ran("build", 0, [])  # nothing changed, nothing is read
+    assert kept == [Ran("validate", 0, []), Ran("compact", 0, []), Ran("report", 0, [])]
+    assert [row["record_count"] for row in listed.rows] == [1581, 167, 1566, 142]
+    assert store.objects(f"{BUCKET}/indexes") == files(logs.parent / "indexes")
+    assert store.objects(f"{BUCKET}/logs") == files(logs)
+    assert page.stat().st_size > 10_000
