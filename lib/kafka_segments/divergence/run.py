@@ -167,7 +167,7 @@ def read_copies(
     if not loads.get(kinds.SEGMENT, Load()).is_little:
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
-        _refuse_missing(listed)
+        refuse_missing(listed)
     named = listed.transform(with_copy(sources))
     logs = held(named.transform(listed_logs), caches)
     _refuse_doubles(logs)
@@ -257,7 +257,7 @@ def _load_of(segments: DataFrame) -> Load:
     return Load(row["rows"], row["bytes"])
 
 
-def _refuse_missing(listed: DataFrame) -> None:
+def refuse_missing(listed: DataFrame) -> None:
     """Refuse what cannot be listed: what lies there would count as lost."""
     missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
     if missing is not None:
