@@ -220,6 +220,16 @@ def test_a_later_record_of_the_key_explains_what_compaction_took(*, is_compacted
     assert kinds_of(rows, records, is_mirror=False)[1] == "missing"
 
 
+def test_compaction_takes_no_record_without_a_key() -> None:
+    records = [Record(offset, offset + 1) for offset in range(4)]
+    left = [record for record in records if record.offset != 1]
+
+    rows = compare_mirror(log_of(records), log_of(left, is_compacted=True))
+    assert kinds_of(rows, records, is_mirror=False)[1] == "missing"
+    rows = compare_mirror(log_of(left, is_compacted=True), log_of(records))
+    assert kinds_of(rows, records, is_mirror=True)[1] == "extra"
+
+
 def test_records_of_aborted_transactions_need_no_match_and_can_have_one() -> None:
     records = [Record(0, 1), Record(1, 2, is_aborted=True), Record(3, 3)]
     committed = [record for record in records if not record.is_aborted]

@@ -70,7 +70,7 @@ def _mirror(
         few_rows(spark),
         ExitStack() as caches,
     ):
-        with progress(spark):
-            found = run_mirror(spark, asked, caches)
+        with progress(spark) as work:
+            found = run_mirror(spark, asked, caches, tell=work.reads)
         findings = print_mirror(found, output)
     return FINDINGS if findings else DONE

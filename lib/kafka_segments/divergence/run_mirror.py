@@ -8,15 +8,19 @@ from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.frames import chosen_segments, listed_logs, with_copy
 from kafka_segments.divergence.mirrored_records import LogSegments
-from kafka_segments.divergence.run import refuse_missing
+from kafka_segments.divergence.run import load_of, refuse_missing
 from kafka_segments.divergence.tasks_mirror import MIRROR, SOURCE, compare_mirrors
 from kafka_segments.errors import UsageError
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held
+from kafka_segments.spark.packing import TellLoad, tell_nobody
+from kafka_segments.spark.parallelism import default_parallelism
 
 _SYNCS = r"^mm2-offset-syncs\..*\.internal$"
 _INTERNAL = r"^(__.*|heartbeats|.*\.checkpoints\.internal|mm2-.*\.internal)$"
 _LOG = ("topic", "partition")
+_TASKS_A_CORE = 4  # logs are of different sizes
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class Mirrored:
     unmirrored: int
 
 
-def run_mirror(spark: SparkSession, options: MirrorOptions, caches: ExitStack) -> Mirrored:
+def run_mirror(
+    spark: SparkSession, options: MirrorOptions, caches: ExitStack, tell: TellLoad = tell_nobody
+) -> Mirrored:
     """Compare each log of the source that the mirror has, too; rows are cached in ``caches``.
 
     Where several brokers hold a log, the replica that goes on furthest is read.
@@ -71,15 +77,20 @@ def run_mirror(spark: SparkSession, options: MirrorOptions, caches: ExitStack) -
     renamed = mirror.withColumnRenamed("topic", "mirror_topic")
     paired = renamed.join(names, ["mirror_topic", "partition"], how="inner")
     both = paired.select(*_LOG).distinct()
-    found = source.join(both, list(_LOG), how="left_semi").unionByName(paired)
-    rows = held(found.transform(compare_mirrors(syncs)), caches)
+    found = held(source.join(both, list(_LOG), how="left_semi").unionByName(paired), caches)
     logs, there = both.count(), names.count()
     if not logs:
         raise UsageError(
             f"no log of the source has a mirror: topics named {options.prefix or 'as the source'}…"
             " expected, --prefix says what stands in front of the source's names"
         )
-    return Mirrored(rows, logs, there - logs)
+    load = load_of(found)
+    tasks = min(logs, _TASKS_A_CORE * default_parallelism(spark))
+    if not load.is_little:
+        expect_many_rows(spark)
+    tell(load, tasks)
+    spread = found.repartition(tasks, *_LOG)
+    return Mirrored(held(spread.transform(compare_mirrors(syncs)), caches), logs, there - logs)
 
 
 def _best_replicas(named: DataFrame, side: Column) -> DataFrame:
