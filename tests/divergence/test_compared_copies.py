@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Divergence, Kind
+from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, with_quorum_end
 from log_copies import (
     Batch,
     LogCopy,
@@ -325,6 +325,19 @@ def test_a_copy_that_ends_below_the_high_watermark_is_behind_up_to_it(seed: int)
             (log[cut].base, log[acknowledged].base, True),
             (log[acknowledged].base, log[-1].last + 1, False),
         ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "committed"),
+    [((60, 60, 50), 60), ((60, 50, 50), 50), ((60, 55, 50, 50, 40), 50), ((60, 55, 50, 40), 50)],
+)
+def test_of_the_metadata_log_what_most_voters_hold_is_committed(
+    ends: tuple[int, ...], committed: int
+) -> None:
+    copies = [Copy(f"n{at}", 0, end) for at, end in enumerate(ends)]
+
+    assert {copy.high_watermark for copy in with_quorum_end(copies)} == {committed}
+    assert with_quorum_end(copies[:2]) == copies[:2]
 
 
 def test_what_no_copy_holds_any_more_is_still_told(seed: int) -> None:

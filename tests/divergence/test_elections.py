@@ -1,6 +1,7 @@
 """What is lost with each replica that could lead, against a plain count over drawn logs."""
 
 import random
+from dataclasses import replace
 from itertools import takewhile
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_segments.divergence.decide.elections import (
     BatchFacts,
     PartitionCopies,
     Registration,
+    Term,
     Way,
     advise,
     torn_transactions,
@@ -108,11 +110,11 @@ def test_a_replica_in_the_isr_that_loses_nothing_is_left_to_the_controller(rng, 
     assert advice.candidates[2].lost_acks_all_records == sum(len(one.records) for one in log[40:])
 
 
-def test_one_in_the_isr_that_lost_its_tail_waits_until_the_better_one_leads(rng, log) -> None:
+def test_one_in_the_isr_that_lost_its_tail_waits_until_the_better_one_is_elected(rng, log) -> None:
     copies = {1: rolled(rng, log[:30]), 2: rolled(rng, log)}
     advice = advised(Registration((1, 2, 3), (1, 2)), copies)
 
-    assert (advice.way, advice.hold_back, advice.absent) == (Way.STARTED_FIRST, (1,), (3,))
+    assert (advice.way, advice.hold_back, advice.absent) == (Way.UNCLEAN, (1,), (3,))
     assert advice.candidates[0].broker_id == 2
 
 
@@ -134,6 +136,14 @@ def test_one_outside_of_the_isr_is_elected_uncleanly_and_put_first(rng, log) -> 
     assert advised(Registration((1, 3, 2), (1,)), copies).replicas == ()
 
 
+def test_where_unclean_elections_are_enabled_whoever_would_be_first_is_held_back(rng, log) -> None:
+    copies = {2: rolled(rng, log[:30]), 3: rolled(rng, log[:50])}
+    registered = Registration((1, 2, 3), (1,), elects_any=True)
+    advice = advised(registered, copies)
+
+    assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (2,), ())
+
+
 def test_the_last_of_the_isr_that_comes_back_empty_is_held_back(rng, log) -> None:
     copies = {1: rolled(rng, log[:1]), 2: rolled(rng, log)}
     advice = advised(Registration((1, 2), (1,)), copies)
@@ -147,13 +157,20 @@ def test_an_eligible_replica_needs_no_unclean_election(rng, log) -> None:
     assert advised(Registration((1, 2, 3), (), (2,)), copies).way == Way.BY_ITSELF
 
 
+def test_an_eligible_replica_that_loses_more_waits_too(rng, log) -> None:
+    copies = {1: rolled(rng, log[:30]), 2: rolled(rng, log), 3: rolled(rng, log[:20])}
+    advice = advised(Registration((3, 1, 2), (2,), (1,)), copies)
+
+    assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (1,), (2, 3, 1))
+
+
 def test_damage_counts_as_lost_where_another_copy_is_sound(rng, log) -> None:
     hurt = rolled(rng, log)
     parts = hurt.segments[0][1]
     hurt.spoil(0, b"".join([flipped(parts[0], 70), *parts[1:]]))
     advice = advised(Registration((1, 2), (1, 2)), {1: hurt, 2: rolled(rng, log)})
 
-    assert (advice.way, advice.candidates[0].broker_id) == (Way.STARTED_FIRST, 2)
+    assert (advice.way, advice.candidates[0].broker_id) == (Way.UNCLEAN, 2)
     assert advice.candidates[1].damages == 1
     assert advice.candidates[1].lost_records == len(log[0].records)
 
@@ -176,6 +193,28 @@ def test_records_that_an_earlier_election_cut_off_are_lost_with_the_newer_leader
     assert by_broker[1].lost_acks_all_records == 0
     assert by_broker[2].lost_records == 0
     assert advice.way == Way.BY_ITSELF or advice.candidates[0].broker_id == 2
+
+
+@pytest.mark.parametrize(
+    ("members", "is_told"),
+    [((1,), True), ((1, 3), True), ((1, 2), False), ((1, 2, 3), False), ((3,), False)],
+)
+def test_acks_all_may_have_been_told_of_what_the_isr_of_the_batchs_epoch_held(
+    rng, log, members: tuple[int, ...], *, is_told: bool
+) -> None:
+    epochs = sorted({batch.epoch for batch in log})
+    fork = [*log[:40], *(replace(one, epoch=epochs[-1] + 2) for one in forked(rng, log, 40)[40:])]
+    newer = rolled(rng, fork)
+    copies = {1: rolled(rng, log), 2: newer, 3: newer}
+    terms = [Term(epoch, 1, members) for epoch in epochs]
+    terms += [Term(epochs[-1] + 1, -1, members), Term(epochs[-1] + 2, 2, (2, 3))]
+    advice = advised(Registration((1, 2, 3), (2, 3), (), tuple(terms)), copies)
+
+    by_broker = {one.broker_id: one for one in advice.candidates}
+    lost = sum(len(one.records) for one in log[40:])
+    assert by_broker[2].lost_records == lost
+    assert by_broker[2].lost_acks_all_records == (lost if is_told else 0)
+    assert by_broker[1].lost_acks_all_records == by_broker[1].lost_records > 0
 
 
 DATA = BatchFacts(3, 7)

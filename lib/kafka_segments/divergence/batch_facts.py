@@ -53,11 +53,12 @@ class BatchFactsReader:
         rest = shifted(self._read_into, batch.position)
         size_bytes = batch.end_position - batch.position
         chunk = next(iter(self._chunks.read(rest, size_bytes=size_bytes)))
-        return _facts(chunk)
+        return batch_facts(chunk, 0)
 
 
-def _facts(chunk: Chunk) -> BatchFacts:
-    header = chunk.batches[:, 0]
+def batch_facts(chunk: Chunk, batch: int) -> BatchFacts:
+    """Return the facts of one batch of a chunk with bodies."""
+    header = chunk.batches[:, batch]
     base, last, count = header[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.RECORD_COUNT]].tolist()
     records = last - base + 1 if count < 0 else count
     if header[wire.MAGIC] < layout.MAGIC_V2:
@@ -68,7 +69,8 @@ def _facts(chunk: Chunk) -> BatchFacts:
         return BatchFacts(records, producer_id if is_transactional else None)
     if producer_id < 0 or chunk.data is None:
         return BatchFacts(0)
-    data = np.ascontiguousarray(chunk.data[: int(header[wire.SIZE_BYTES])])
+    start = int(header[wire.POSITION]) - chunk.data_position
+    data = np.ascontiguousarray(chunk.data[start : start + int(header[wire.SIZE_BYTES])])
     kind, _, _ = read_marker(data, 0, len(data))
     if kind == UNUSUAL:
         kind = decode_marker(data).kind

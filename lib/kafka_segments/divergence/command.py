@@ -18,6 +18,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command, Group, complete_folder
 from kafka_segments.divergence.command_elect import elect
+from kafka_segments.divergence.command_mirror import mirror
 from kafka_segments.divergence.command_repair import repair
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 
@@ -120,4 +121,5 @@ def _compare(
 
 
 divergence.add_command(elect)
+divergence.add_command(mirror)
 divergence.add_command(repair)

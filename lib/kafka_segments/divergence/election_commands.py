@@ -1,13 +1,15 @@
 """The commands with which an operator follows the advice on elections."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.elections import Way
 
 _ORDER_FILE, _ELECTION_FILE = "replica-order.json", "unclean-elections.json"
+_REPLICAS_FILE = "all-replicas.json"
 _SERVER = '--bootstrap-server "$BOOTSTRAP"'
+_REASSIGN = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file"
 
 
 class Chosen(NamedTuple):
@@ -19,6 +21,7 @@ class Chosen(NamedTuple):
     way: str
     hold_back: Sequence[int]
     replicas: Sequence[int]
+    elects_any: bool = False
 
 
 def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterator[str]:
@@ -43,11 +46,11 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
     yield from _circles(partitions, first)
     moved = [one for one in unclean if one.replicas]
     if moved:
-        yield "# 2. An unclean election takes the first replica that runs."
-        yield from _file(_ORDER_FILE, _order_of(moved))
-        command = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file {_ORDER_FILE}"
-        yield f"{command} --execute"
-        yield f"{command} --verify"
+        yield "# 2. An unclean election takes the first replica that runs. The tool knows no other:"
+        yield "#    those come back with --cancel, or with step 5 where Kafka refuses that."
+        yield from _file(_ORDER_FILE, _order_of(moved, first))
+        yield f"{_REASSIGN} {_ORDER_FILE} --execute"
+        yield f"{_REASSIGN} {_ORDER_FILE} --cancel || true"
     if unclean:
         yield "# 3. What the other replicas hold and the new leaders lack is lost from here on."
         yield from _file(_ELECTION_FILE, _elections_of(unclean))
@@ -60,21 +63,38 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
         for one in partitions:
             if one.hold_back:
                 yield f"#    {one.topic}-{one.partition}: broker {one.broker_id}"
+    if moved:
+        yield "# 5. Once all brokers run, give the partitions of step 2 all their replicas again:"
+        yield from _file(_REPLICAS_FILE, _order_of(moved))
+        yield f"#    {_REASSIGN} {_REPLICAS_FILE} --additional --execute"
 
 
 def _circles(partitions: Sequence[Chosen], first: Sequence[int]) -> Iterator[str]:
     """Tell of partitions whose best replica lies on a broker that others must not elect."""
     for one in partitions:
-        if one.broker_id not in first and one.way != Way.BY_ITSELF:
+        if one.broker_id not in first and (one.way != Way.BY_ITSELF or one.elects_any):
             yield (
                 f"# {one.topic}-{one.partition} wants broker {one.broker_id} to run in step 1, and"
                 " others want it not to: weigh what is lost with each, and leave one of them out"
             )
 
 
-def _order_of(partitions: Iterable[Chosen]) -> object:
+def _order_of(partitions: Iterable[Chosen], running: Collection[int] | None = None) -> object:
+    """Return the order of the replicas; with ``running`` that of these brokers alone.
+
+    Kafka puts the replicas that a reassignment removes behind the others, and cancelling it leaves
+    that order. It cancels none of a partition with an empty ISR, and removes them once the new
+    leader's followers are in sync.
+
+    Source: ReassignPartitionsCommand.verifyBrokerIds, PartitionReassignmentReplicas,
+    PartitionReassignmentRevert (4.3.1).
+    """
     moved = [
-        {"topic": one.topic, "partition": one.partition, "replicas": list(one.replicas)}
+        {
+            "topic": one.topic,
+            "partition": one.partition,
+            "replicas": [broker for broker in one.replicas if running is None or broker in running],
+        }
         for one in partitions
     ]
     return {"version": 1, "partitions": moved}

@@ -156,11 +156,26 @@ class RecordDigests:
 
     def of(self, chunk: Chunk) -> dict[int, bytes] | None:
         """Return a digest for each record, by its offset; None: a batch cannot be decoded."""
-        batches = np.ascontiguousarray(chunk.batches)
         if chunk.data is None:
-            return None if batches.shape[1] or chunk.end_reason else {}
-        starts, ends = record_sections(batches, chunk.data_position)
+            return None if chunk.batches.shape[1] or chunk.end_reason else {}
         found: dict[int, bytes] = {}
+        for formed in self.forms(chunk):
+            if formed is None:
+                return None
+            for record in formed_records(formed):
+                digest = hashlib.blake2b(
+                    formed[record.start : record.end], digest_size=_DIGEST_BYTES
+                )
+                found[record.offset] = digest.digest()
+        return found
+
+    def forms(self, chunk: Chunk) -> Iterator[bytes | None]:
+        """Yield the records of each batch of a chunk in one form; None: it cannot be decoded."""
+        if chunk.data is None:
+            yield from [None] * chunk.batches.shape[1]
+            return
+        batches = np.ascontiguousarray(chunk.batches)
+        starts, ends = record_sections(batches, chunk.data_position)
         for batch in range(batches.shape[1]):
             one = np.ascontiguousarray(batches[:, [batch]])
             stored = chunk.data[starts[batch] : ends[batch]]
@@ -168,12 +183,9 @@ class RecordDigests:
                 if one[wire.ATTRIBUTES, 0] & layout.CODEC_MASK:
                     stored = decompressed_records(self._decompressor, stored, one[:, 0])
             except DecompressionError:
-                return None
-            formed = self._formed(stored, one)
-            if formed is None:
-                return None
-            found.update(_split(formed))
-        return found
+                yield None
+                continue
+            yield self._formed(stored, one)
 
     def _formed(self, data: wire.Bytes, batch: wire.Batches) -> bytes | None:
         """Return the records of a batch in one form, None where they cannot be decoded."""
@@ -196,18 +208,32 @@ class RecordDigests:
                 self._out = np.empty(int(form[record_form.NEEDED]), dtype=np.uint8)
 
 
-def _split(formed: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset and a digest of each record of ``formed``."""
+class FormedRecord(NamedTuple):
+    """Where a record lies in what ``wire.record_form`` gives: its key and value with their lengths.
+
+    ``start`` is that of its offset, ``end`` behind its headers.
+    """
+
+    offset: int
+    start: int
+    key: int
+    value: int
+    end: int
+
+
+def formed_records(formed: bytes) -> Iterator[FormedRecord]:
+    """Yield the records of ``formed``."""
     at = 0
     while at < len(formed):
-        start = at
-        at = _behind(formed, _behind(formed, at + 8))
+        start, key = at, at + 8
+        value = _behind(formed, key)
+        at = _behind(formed, value)
         (headers,) = _INT32.unpack_from(formed, at)
         at += 4
         for _ in range(2 * headers):
             at = _behind(formed, at)
-        digest = hashlib.blake2b(formed[start:at], digest_size=_DIGEST_BYTES).digest()
-        yield int.from_bytes(formed[start : start + 8], "big", signed=True), digest
+        offset = int.from_bytes(formed[start:key], "big", signed=True)
+        yield FormedRecord(offset, start, key, value, at)
 
 
 def _behind(formed: bytes, at: int) -> int:

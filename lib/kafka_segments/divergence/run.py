@@ -167,7 +167,7 @@ def read_copies(
     if not loads.get(kinds.SEGMENT, Load()).is_little:
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
-        _refuse_missing(listed)
+        refuse_missing(listed)
     named = listed.transform(with_copy(sources))
     logs = held(named.transform(listed_logs), caches)
     _refuse_doubles(logs)
@@ -177,7 +177,7 @@ def read_copies(
     unread = segments
     if known is not None:
         unread = held(segments.join(known.select("path"), "path", how="left_anti"), caches)
-    load = _load_of(unread)
+    load = load_of(unread)
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
     fresh = held(
@@ -189,7 +189,7 @@ def read_copies(
     read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
     copies = read.transform(described(chosen))
     parts = read.transform(unequal_parts(copies))
-    there = load.bytes if known is None else _load_of(segments).bytes
+    there = load.bytes if known is None else load_of(segments).bytes
     return ReadCopies(named, logs, segments, fresh, read, copies, parts, there)
 
 
@@ -251,13 +251,14 @@ def _sum_of(column: str) -> Column:
     return F.coalesce(F.sum(column), F.lit(0))
 
 
-def _load_of(segments: DataFrame) -> Load:
+def load_of(segments: DataFrame) -> Load:
+    """Return how many segments there are, and their bytes."""
     found = segments.agg(F.count("*").alias("rows"), _sum_of("size_bytes").alias("bytes"))
     row = found.collect()[0]
     return Load(row["rows"], row["bytes"])
 
 
-def _refuse_missing(listed: DataFrame) -> None:
+def refuse_missing(listed: DataFrame) -> None:
     """Refuse what cannot be listed: what lies there would count as lost."""
     missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
     if missing is not None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.divergence.run import CopyOptions, ReadCopies, read_copies
@@ -16,11 +16,12 @@ from kafka_segments.internals.write_history import fold_best_replicas, rows_of
 from kafka_segments.sources import kinds
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
-from kafka_segments.tables.catalog import METADATA_PARTITIONS
+from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
 from kafka_segments.wire.names import METADATA_TOPIC
 
 _LOG = ("topic", "partition")
-_STATE = ("topic_id", "isr", "elr", "registered")
+_STATE = ("topic_id", "isr", "elr", "registered", "terms", "elects_any")
+_TYPE, _UNCLEAN = "resource_type", "unclean.leader.election.enable"
 
 
 class Elections(NamedTuple):
@@ -109,8 +110,28 @@ def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
             f"the ISR of partitions is not known, {reason}: give the log directory of a controller"
             " or broker as --metadata"
         )
-    last = rows_of(history, METADATA_PARTITIONS).where("until_offset IS NULL")
-    return last.select(*_LOG, "topic_id", "isr", "elr", F.col("replicas").alias("registered"))
+    rows = rows_of(history, METADATA_PARTITIONS)
+    own = (*_LOG, "topic_id")
+    ends = rows.groupBy(*own, "leader_epoch").agg(
+        F.max_by("leader", "from_offset").alias("leader"),
+        F.max_by(F.array_union("isr", "elr"), "from_offset").alias("members"),
+    )
+    term = F.struct(F.col("leader_epoch").alias("epoch"), "leader", "members")
+    terms = ends.groupBy(*own).agg(F.sort_array(F.collect_list(term)).alias("terms"))
+    last = rows.where("until_offset IS NULL").withColumnRenamed("replicas", "registered")
+    elects_any = _elects_any(rows_of(history, METADATA_CONFIGS))
+    states = last.join(terms, list(own), how="inner").withColumn("elects_any", elects_any)
+    return states.select(*_LOG, *_STATE)
+
+
+def _elects_any(configs: DataFrame) -> Column:
+    """Return whether the metadata log has unclean elections enabled for column ``topic``."""
+    is_set = (F.col("name") == _UNCLEAN) & F.col("until_offset").isNull()
+    rows = configs.where(is_set & F.col("resource_type").isin("topic", "broker")).collect()
+    own = {row["resource_name"]: row["value"] == "true" for row in rows if row[_TYPE] == "topic"}
+    everywhere = any(row["value"] == "true" for row in rows if row[_TYPE] == "broker")
+    named = [name for name, enabled in own.items() if enabled != everywhere]
+    return F.col("topic").isin(named) != F.lit(everywhere)
 
 
 def _brokers(spark: SparkSession, found: ReadCopies) -> DataFrame:

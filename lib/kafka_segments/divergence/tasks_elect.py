@@ -23,6 +23,7 @@ from kafka_segments.divergence.decide.elections import (
     Candidate,
     PartitionCopies,
     Registration,
+    Term,
     advise,
 )
 from kafka_segments.divergence.decide.islands import Held
@@ -52,6 +53,7 @@ CANDIDATES = StructType(
         StructField("hold_back", _NUMBERS),
         StructField("replicas", _NUMBERS),
         StructField("absent", _NUMBERS),
+        StructField("elects_any", BooleanType()),
     ]
 )
 
@@ -61,8 +63,9 @@ def weigh_replicas(parts: DataFrame) -> Callable[[DataFrame], DataFrame]:
 
     A file that cannot be read meanwhile fails the run: advice on half of the records is none.
 
-    Needs: rows of ``decide.frames.described`` with broker_id, isr, elr, registered (the replicas
-        as the metadata log has them); ``parts``: rows of ``decide.frames.unequal_parts``.
+    Needs: rows of ``decide.frames.described`` with broker_id, and as the metadata log has them isr,
+        elr, registered (the replicas) and terms (array of epoch, leader, members) and elects_any
+        (unclean.leader.election.enable); ``parts``: rows of ``decide.frames.unequal_parts``.
     Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
         give them first, empty where it is right. The end is null where there is one copy alone.
     """
@@ -85,6 +88,7 @@ def weigh_replicas(parts: DataFrame) -> Callable[[DataFrame], DataFrame]:
                 "hold_back": advice.hold_back,
                 "replicas": advice.replicas,
                 "absent": advice.absent,
+                "elects_any": rows[0]["elects_any"],
             }
             for number, candidate in enumerate(advice.candidates, start=1)
         ]
@@ -105,7 +109,8 @@ def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, Piece]]) 
     ranges = [{name: piece for name, piece in found.items() if name in names} for found in ranges]
     compared = compare_log(described, ranges, files)
     replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
-    registered = Registration(replicas, isr, elr)
+    terms = (Term(one["epoch"], one["leader"], tuple(one["members"])) for one in rows[0]["terms"])
+    registered = Registration(replicas, isr, elr, tuple(terms), rows[0]["elects_any"])
     with BatchFactsReader() as facts:
         found = PartitionCopies(copies, _batches(described, ranges, files), compared)
         return advise(registered, found, facts.of)

@@ -16,12 +16,20 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.divergence.decide.copies import Copy, Damage, DamageKind, Divergence, Kind
+from kafka_segments.divergence.decide.copies import (
+    Copy,
+    Damage,
+    DamageKind,
+    Divergence,
+    Kind,
+    with_quorum_end,
+)
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.log_files import LogFiles
 from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
+from kafka_segments.wire.names import METADATA_TOPIC
 
 KEYS = ("topic", "partition")
 COMPARED = StructType(
@@ -56,6 +64,9 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
         files = LogFiles(check_crc=check_crc)
         described = [copy_of(row) for row in copies.to_pylist()]
         described.sort()
+        topic, partition = (value.as_py() for value in key)
+        if topic == METADATA_TOPIC:
+            described = with_quorum_end(described)
         ranges = ranges_of(
             Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist()
         )
@@ -66,7 +77,6 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
             names = tuple(copy.name for copy in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
             rows = [Divergence(Kind.UNREAD, True, start, end, names, detail=detail)]
-        topic, partition = (value.as_py() for value in key)
         log = {"topic": topic, "partition": partition}
         values = [
             {**log, "row": number, "bytes_read": 0 if number else files.bytes_read, **_row(row)}

@@ -1,11 +1,12 @@
 """What is known of a partition's copies, and what is said of them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 UNBOUNDED = 2**63 - 1
 """An offset that no batch of a range has: what is behind the last segment has no end."""
+_LEAST_QUORUM = 3
 
 
 class DamageKind(StrEnum):
@@ -64,6 +65,18 @@ class Copy(NamedTuple):
         """Return the leader epoch of an offset as the checkpoint says; None: it does not."""
         held = [epoch for epoch, start in self.epochs if start <= offset]
         return held[-1] if held else None
+
+
+def with_quorum_end(copies: Sequence[Copy]) -> list[Copy]:
+    """Return copies of the metadata log with the high watermark that their ends tell.
+
+    It has no checkpoint of one: what most of the voters hold is committed. Of fewer than three
+    copies it cannot be told what the others hold.
+    """
+    if len(copies) < _LEAST_QUORUM:
+        return list(copies)
+    committed = sorted((copy.end for copy in copies), reverse=True)[len(copies) // 2]
+    return [copy._replace(high_watermark=committed) for copy in copies]
 
 
 class Piece(NamedTuple):

@@ -10,6 +10,7 @@ ReplicaManager.makeFollower (4.3.1).
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
@@ -18,12 +19,35 @@ from kafka_segments.divergence.decide.islands import Held
 _NOT_READABLE = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
 
 
+class Term(NamedTuple):
+    """A leader epoch as the metadata log has it.
+
+    Attributes:
+        epoch: the leader epoch.
+        leader: who led; negative: nobody.
+        members: ISR and ELR at its end.
+    """
+
+    epoch: int
+    leader: int
+    members: tuple[int, ...]
+
+
 class Registration(NamedTuple):
-    """A partition as the metadata log has it."""
+    """A partition as the metadata log has it.
+
+    Attributes:
+        replicas: in their order. isr: in sync. elr: eligible.
+        terms: those that the metadata log tells of, ascending.
+        elects_any: unclean.leader.election.enable: without ISR and ELR, the controller elects
+            whoever runs.
+    """
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
+    terms: tuple[Term, ...] = ()
+    elects_any: bool = False
 
 
 class BatchFacts(NamedTuple):
@@ -85,13 +109,12 @@ class Way(StrEnum):
 
     BY_ITSELF = "by itself"
     """The controller elects it, or one that loses no more."""
-    STARTED_FIRST = "started first"
-    """The controller can elect it, and others that lose more."""
     UNCLEAN = "unclean election"
     """The controller elects it if it is told to.
 
-    It is in no ISR. Or others of the ISR and the ELR are not at hand: then a broker that was not
-    shut down cleanly leaves both when it registers, and a partition waits for the others.
+    It is in neither ISR nor ELR. Or others of them are not at hand, or must not run as they lose
+    more: a broker that was not shut down cleanly leaves both when it registers, and the partition
+    waits for the others.
     """
 
 
@@ -140,20 +163,20 @@ def advise(
         key=lambda one: (one.cost, not one.is_in_isr, not one.is_in_elr, order[one.broker_id]),
     )
     absent = tuple(broker for broker in registered.replicas if broker not in found.copies)
+    members = {*registered.isr, *registered.elr}
     best = candidates[0]
-    eligible = [one for one in candidates if one.is_in_isr]
-    eligible = eligible or [one for one in candidates if one.is_in_elr]
-    worse = tuple(sorted(one.broker_id for one in eligible if one.cost > best.cost))
-    if best in eligible and {*registered.isr, *registered.elr} <= found.copies.keys():
-        way = Way.STARTED_FIRST if worse else Way.BY_ITSELF
-        return Advice(way, tuple(candidates), worse, absent=absent)
-    kept = [one for one in eligible if best not in eligible or one.cost > best.cost]
-    hold_back = tuple(sorted(one.broker_id for one in kept))
-    running = [broker for broker in found.copies if broker not in hold_back]
-    is_first = min(running, key=order.__getitem__) == best.broker_id
+    eligible = [one for one in candidates if one.is_in_isr or one.is_in_elr]
+    worse = [one for one in eligible if best not in eligible or one.cost > best.cost]
+    if not worse and best in eligible and members <= found.copies.keys():
+        return Advice(Way.BY_ITSELF, tuple(candidates), absent=absent)
+    late = {one.broker_id for one in worse}
+    ahead = {one for one in found.copies if order[one] < order[best.broker_id]} - late
+    if registered.elects_any:  # nobody has time to give them an order
+        late |= ahead
+        ahead = set()
     others = (broker for broker in registered.replicas if broker != best.broker_id)
-    replicas = () if is_first else (best.broker_id, *others)
-    return Advice(Way.UNCLEAN, tuple(candidates), hold_back, replicas, absent)
+    replicas = (best.broker_id, *others) if ahead else ()
+    return Advice(Way.UNCLEAN, tuple(candidates), tuple(sorted(late)), replicas, absent)
 
 
 def _candidate(
@@ -164,16 +187,12 @@ def _candidate(
 ) -> Candidate:
     copy = found.copies[broker]
     lost = sorted(_lost_with(copy, found), key=lambda piece: (piece.base, piece.last_epoch))
-    told = _held_by_all(registered, found)
+    told = _told_to_all(registered, found)
     committed = _below_marks(found)
     known = {piece.content: facts(piece) for piece in lost}
 
-    def records(counted: Collection[Hashable] | None = None) -> int:
-        return sum(
-            known[piece.content].records
-            for piece in lost
-            if counted is None or piece.content in counted
-        )
+    def records(counted: Collection[Hashable]) -> int:
+        return sum(known[piece.content].records for piece in lost if piece.content in counted)
 
     with_records = [piece.base for piece in lost if known[piece.content].records]
     return Candidate(
@@ -183,8 +202,8 @@ def _candidate(
         copy.epoch_at(copy.end - 1) if copy.end > copy.start else None,
         broker in registered.isr,
         broker in registered.elr,
-        records(),
-        records(None if told is None else told | committed),
+        records(known),
+        records(told | committed),
         records(committed),
         min(with_records, default=None),
         torn_transactions(known[piece.content] for piece in lost),
@@ -236,14 +255,33 @@ def _goes_apart(leader: Copy, other: Copy, rows: Iterable[Divergence]) -> int:
     return min(apart, min(forks, default=apart))
 
 
-def _held_by_all(registered: Registration, found: PartitionCopies) -> set[Hashable] | None:
-    """Return what every replica in the ISR and the ELR holds; None: no such replica is at hand."""
-    members = [
-        {piece.content for piece in found.held.get(found.copies[broker].name, ())}
-        for broker in (*registered.isr, *registered.elr)
-        if broker in found.copies
-    ]
-    return set.intersection(*members) if members else None
+def _told_to_all(registered: Registration, found: PartitionCopies) -> set[Hashable]:
+    """Return the batches that ``acks=all`` may have been told of.
+
+    Those are in the logs of all that were in ISR and ELR at the end of the batch's epoch. If an
+    election was unclean since, one that has the batch is enough: others have cut theirs back.
+    """
+    held = {
+        broker: {piece.content for piece in found.held.get(copy.name, ())}
+        for broker, copy in found.copies.items()
+    }
+    told: set[Hashable] = set()
+    for pieces in found.held.values():
+        for piece in pieces:
+            members, is_unclean = _members(registered, piece.last_epoch)
+            holds = [piece.content in held[broker] for broker in members if broker in held]
+            if not holds or all(holds) or (is_unclean and any(holds)):
+                told.add(piece.content)
+    return told
+
+
+def _members(registered: Registration, epoch: int) -> tuple[tuple[int, ...], bool]:
+    """Return ISR and ELR at the end of an epoch, and whether an election since was unclean."""
+    led = [term for term in registered.terms if term.epoch >= epoch and term.leader >= 0]
+    if not led or led[0].epoch != epoch:
+        return (*registered.isr, *registered.elr), False
+    is_unclean = any(after.leader not in before.members for before, after in pairwise(led))
+    return led[0].members, is_unclean
 
 
 def _below_marks(found: PartitionCopies) -> set[Hashable]:

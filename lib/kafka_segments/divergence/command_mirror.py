@@ -1,0 +1,76 @@
+"""``divergence mirror``: a mirror with offsets of its own, held against its source."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    DONE,
+    FINDINGS,
+    ROOT,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.divergence.copy_option import Options
+
+
+def _side(option: str, what: str) -> Callable[[Options], Options]:
+    return click.option(
+        option,
+        multiple=True,
+        required=True,
+        metavar="URI",
+        shell_complete=complete_folder,
+        help=f"{what}: a log directory, or a folder of several; repeatable. Of replicas of a log,"
+        " the one that goes on furthest is read.",
+    )
+
+
+@click.command(cls=Command)
+@_side("--source", "Where the logs lie that are mirrored")
+@_side("--mirror", "Where the mirrored logs lie")
+@click.option(
+    "--prefix",
+    default="",
+    metavar="TEXT",
+    help="What stands in front of the source's topic names in the mirror, as `east.`",
+)
+@output_option()
+@verbose_option
+def mirror(**options: Any) -> None:
+    """Hold a mirror whose offsets are its own against its source, record by record.
+
+    Records are matched in their order, by key, value and headers. Each range is told with its
+    offsets in both: what is mirrored, missing, extra, duplicated or reordered. Offset syncs of a
+    mirror maker that lie on either side are checked. Exit status 1: some difference is a fault.
+    """
+    run(lambda: _mirror(**options), verbose=options["verbose"])
+
+
+def _mirror(
+    *, source: tuple[str, ...], mirror: tuple[str, ...], prefix: str, output: str, verbose: bool
+) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.report_mirror import print_mirror  # noqa: PLC0415
+    from kafka_segments.divergence.run_mirror import MirrorOptions, run_mirror  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+
+    del verbose
+    asked = MirrorOptions(
+        tuple(map(absolute_uri, source)), tuple(map(absolute_uri, mirror)), prefix
+    )
+    with (
+        spark_session("kafka-segments divergence mirror", root=ROOT) as spark,
+        few_rows(spark),
+        ExitStack() as caches,
+    ):
+        with progress(spark) as work:
+            found = run_mirror(spark, asked, caches, tell=work.reads)
+        findings = print_mirror(found, output)
+    return FINDINGS if findings else DONE

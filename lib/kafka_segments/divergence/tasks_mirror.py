@@ -1,0 +1,110 @@
+"""Compare logs with their mirrors, in the executors."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.divergence.decide.mirrors import (
+    MirroredLog,
+    OffsetSync,
+    compare_mirror,
+    wrong_syncs,
+)
+from kafka_segments.divergence.mirrored_records import LogSegments, MirrorReader
+from kafka_segments.divergence.tasks_logs import KEYS
+from kafka_segments.errors import FileChangedError
+from kafka_segments.storage.files import first_line
+
+SOURCE, MIRROR = "source", "mirror"
+UNREAD, WRONG_SYNC = "unread", "wrong sync"
+_OFFSETS = ("from_offset", "until_offset", "mirror_from", "mirror_until", "records")
+MIRRORED = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("mirror_topic", StringType()),
+        StructField("row", IntegerType()),
+        StructField("kind", StringType()),
+        StructField("is_finding", BooleanType()),
+        *(StructField(name, LongType()) for name in _OFFSETS),
+        StructField("detail", StringType()),
+    ]
+)
+
+
+def compare_mirrors(syncs: Sequence[LogSegments]) -> Callable[[DataFrame], DataFrame]:
+    """Compare each log with its mirror, record by record.
+
+    Needs: topic and partition of the source, mirror_topic, side (``SOURCE`` or ``MIRROR``), path,
+        base_offset, size_bytes, start, is_compacted: a row for each segment. ``syncs``: logs of
+        offset syncs.
+    Gives: ``MIRRORED``, a row for each range of records, and for each sync that is wrong.
+    """
+
+    def compare(key: Any, found: pa.Table) -> pa.Table:
+        topic, partition = (value.as_py() for value in key)
+        segments = sorted(found.to_pylist(), key=lambda row: int(row["base_offset"]))
+        log = {
+            "topic": topic,
+            "partition": partition,
+            "mirror_topic": segments[0]["mirror_topic"],
+        }
+        rows = _compared(segments, syncs, (topic, partition))
+        values = [{**log, "row": number, **row} for number, row in enumerate(rows)]
+        return pa.Table.from_pylist(values, schema=to_arrow_schema(MIRRORED))
+
+    return lambda segments: segments.groupBy(*KEYS).applyInArrow(compare, MIRRORED)
+
+
+def _compared(
+    segments: Sequence[dict[str, Any]], syncs: Sequence[LogSegments], log: tuple[str, int]
+) -> list[dict[str, Any]]:
+    reader = MirrorReader()
+    rows: list[dict[str, Any]] = []
+    logs: dict[str, MirroredLog] = {}
+    try:
+        for side in (SOURCE, MIRROR):
+            own = [row for row in segments if row["side"] == side]
+            read = reader.read(
+                LogSegments(
+                    [(row["path"], row["size_bytes"]) for row in own],
+                    own[0]["start"],
+                    own[0]["is_compacted"],
+                )
+            )
+            logs[side] = read.log
+            rows += [_problem(side, text) for text in read.problems]
+        noted = [sync for one in syncs for sync in reader.syncs(one, *log)]
+    except (OSError, FileChangedError) as error:
+        return [_problem("", f"{first_line(error)}: a file has changed since it was listed")]
+    source, mirror = logs[SOURCE], logs[MIRROR]
+    rows += [{**one._asdict(), "detail": ""} for one in compare_mirror(source, mirror)]
+    return rows + [_wrong(sync) for sync in wrong_syncs(source, mirror, noted)]
+
+
+def _problem(side: str, text: str) -> dict[str, Any]:
+    return {"kind": UNREAD, "is_finding": True, "detail": f"{side} {text}".lstrip()}
+
+
+def _wrong(sync: OffsetSync) -> dict[str, Any]:
+    return {
+        "kind": WRONG_SYNC,
+        "is_finding": True,
+        "from_offset": sync.source,
+        "until_offset": sync.source + 1,
+        "mirror_from": sync.mirror,
+        "mirror_until": sync.mirror + 1,
+        "records": 1,
+        "detail": "a group that fails over goes on at another record",
+    }
