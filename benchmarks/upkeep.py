@@ -57,7 +57,10 @@ def bench_upkeep(*, quick: bool) -> Section:
         section.row(name, f"{time.monotonic() - started:.1f}")
         section.figures[name] = time.monotonic() - started
 
-    with tempfile.TemporaryDirectory() as folder, spark_session("upkeep", root=ROOT) as spark:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        spark_session("upkeep", root=ROOT, is_long=True) as spark,  # as for tables so large
+    ):
         root = Warehouse(spark, folder)
         for number in range(COMMITS):
             _append(root, spark.range(number, count, COMMITS))

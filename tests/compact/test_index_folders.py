@@ -1,6 +1,7 @@
 """Whose the index files of a folder are, by the builds that wrote them."""
 
 import json
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,6 +11,7 @@ from kafka_segments.compact.decide.index_folders import (
     only_builds_into,
     segments_by_folder,
 )
+from kafka_segments.compact.run import _partition_folders
 from kafka_segments.errors import UsageError
 from rows_of import rows_of
 
@@ -76,3 +78,13 @@ def test_segments_are_found_by_the_folder_that_their_builds_wrote_to(spark: Spar
         "/idx/more/u-0": [0],
         "/idx/v-0": [0],
     }
+
+
+def test_a_disk_whose_name_ends_in_a_number_is_no_partitions_folder(tmp_path: Path) -> None:
+    disk = tmp_path / "node-1"
+    (disk / "t-0").mkdir(parents=True)
+    (disk / "t-0" / f"{0:020d}.log").touch()
+    (disk / "u-0").mkdir()
+    (disk / "v-0.0123456789abcdef0123456789abcdef-delete").mkdir()
+
+    assert sorted(_partition_folders(str(disk))) == [f"{disk}/t-0", f"{disk}/u-0"]

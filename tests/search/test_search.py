@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,12 @@ from click.testing import CliRunner
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
+from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.search.log_tables import LogChoice, LogTables
-from kafka_segments.search.run import search_names, search_times
+from kafka_segments.search.run import SearchOptions, run_search, search_names, search_times
+from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
+from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.moments import NAMED
 from plain_decoder import PlainRecord, plain_records
 from ready_builds import ReadyBuild
@@ -258,6 +262,54 @@ def test_offsets_to_reset_a_group_to_are_lines_of_topic_partition_and_offset(
         0,
         "ct-two-partitions,0,0\nct-two-partitions,1,1500\n",
     ), done.stderr
+
+
+@pytest.mark.usefixtures("few_and_many")
+def test_an_answer_that_lies_behind_what_the_tables_have_is_taken_back(
+    spark: SparkSession, caches: ExitStack, tmp_path: Path
+) -> None:
+    root = Warehouse(spark, str(tmp_path))
+    of_log = {"topic": "t", "largest_timestamp_source": "record"}
+    sound = {**of_log, "path": "/0.log", "valid_bytes": 9, "next_offset": 5}
+    gone = {"kind": "unreadable", "position": 0, "message": "it is gone"}
+    damaged = {**of_log, "path": "/5.log", "base_offset": 5, "damage": gone}
+    fill(root, SEGMENTS, [sound, damaged])
+    for table in (LOGS, TIME_INDEX, OFFSET_INDEX):
+        fill(root, table, [])
+    asked = SearchOptions(str(tmp_path), LogChoice(), LATEST_VERSION, tuple(NAMED.items()))
+
+    rows = {row["question"]: row for row in run_search(spark, asked, caches).collect()}
+
+    assert (rows["EARLIEST"]["true_offset"], rows["EARLIEST"]["problem"]) == (0, None)
+    assert (rows["LATEST"]["true_offset"], rows["LATEST"]["problem"]) == (
+        None,
+        "/5.log: the tables have nothing of it: it is gone",
+    )
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        LogChoice(),
+        LogChoice(topics=("a", "c"), partitions=(0,)),
+        LogChoice(cluster="", broker_id=0),
+        LogChoice(topics=("none",)),
+    ],
+    ids=str,
+)
+def test_the_driver_chooses_the_rows_that_spark_does(
+    spark: SparkSession, choice: LogChoice
+) -> None:
+    keys = product(("", "x"), (0, 7), "abc", (0, 1))
+    names = ("cluster", "broker_id", "topic", "partition")
+    rows = spark.createDataFrame(
+        list(keys), "cluster string, broker_id int, topic string, partition int"
+    )
+
+    chosen = choice.chosen_of(rows.toArrow())
+
+    by_spark = [row.asDict() for row in rows.where(choice.condition()).collect()]
+    assert chosen.select(names).to_pylist() == by_spark
 
 
 def test_a_search_leaves_nothing_in_the_session(spark: SparkSession, broker_warehouse: str) -> None:

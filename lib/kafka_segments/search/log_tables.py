@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import pyarrow as pa
+from pyarrow import compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
@@ -22,7 +24,7 @@ from kafka_segments.search.decide.logs import (
 from kafka_segments.search.decide.unread import say_unread
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.spark.held import held, held_if_many
-from kafka_segments.spark.local_rows import known_rows, local_rows
+from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
@@ -61,6 +63,20 @@ class LogChoice:
         if self.broker_id is not None:
             chosen &= F.col("broker_id") == self.broker_id
         return chosen
+
+    def chosen_of(self, rows: pa.Table) -> pa.Table:
+        """Return those of rows that the driver has for which ``condition`` holds."""
+        allowed = {
+            "topic": self.topics,
+            "partition": self.partitions,
+            "cluster": () if self.cluster is None else (self.cluster,),
+            "broker_id": () if self.broker_id is None else (self.broker_id,),
+        }
+        for name, values in allowed.items():
+            if values:
+                options = pa.array(values, rows.schema.field(name).type)
+                rows = rows.filter(compute.is_in(rows[name], value_set=options))
+        return rows
 
     def partition_condition(self) -> Column:
         """Return the condition on topic and partition alone."""
@@ -132,9 +148,15 @@ class LogTables:
         if table.name not in self._found:
             also = self._also if table is SEGMENTS else ()
             rows = self._tables.read(table, (*_COLUMNS.get(table.name, ()), *also))
-            known = known_rows(rows) if table is SEGMENTS else None
-            self._is_undamaged |= known is not None and known["damage"].null_count == len(known)
-            self._found[table.name] = rows.where(self._choice.condition())
+            known = known_rows(rows)
+            if known is None:
+                rows = rows.where(self._choice.condition())
+            else:
+                known = self._choice.chosen_of(known)
+                rows = frame_of_known(self._spark, known, rows.schema)
+                if table is SEGMENTS:
+                    self._is_undamaged = known["damage"].null_count == len(known)
+            self._found[table.name] = rows
         return self._found[table.name]
 
     def take_back_unread(self, answers: DataFrame) -> DataFrame:
