@@ -26,13 +26,13 @@ def cost_model(figures: Figures) -> Section:
     job, many = figures["job"], figures["many"]
     section = Section("1 PB on 500 cores: a model")
     section.lines += [
-        "From the figures above, in proportion: bytes and entries by core, segments by number. Not"
-        " measured, assumed: segments of 1 GB; a core draws"
+        "From the figures above, in proportion: bytes by core, with the entries that tasks write;"
+        " segments by number. Not measured, assumed: segments of 1 GB; a core draws"
         f" {STORE_BYTES_A_CORE / 1e6:.0f} MB/s from an object store, or {DISK_CORES} cores share a"
         " disk as fast as this machine's; no core waits for another.",
         "",
     ]
-    columns = ("batches", "CPU of the scan h", "of the tables h", "reading a store h")
+    columns = ("batches", "CPU of the scan h", "the tables besides h", "reading a store h")
     section.table(*columns, "reading disks h", "wall with a store h", "entries, 10^9")
     for name, batch_bytes in (("16 KB", 16 * 1024), ("1 KB", 1024)):
         cores = job["cores"]
