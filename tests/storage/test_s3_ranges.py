@@ -1,5 +1,6 @@
 """Ranges of S3's objects by HTTP from a server that breaks off, refuses and changes its mind."""
 
+import gc
 import random
 import re
 import socket
@@ -143,6 +144,16 @@ def test_connections_that_the_server_closed_meanwhile_are_no_matter(read, server
 
     assert read() == DATA[100:200_100]
     assert len(server.peers) == 2
+
+
+def test_a_server_that_keeps_no_connection_gets_new_ones(read, server, monkeypatch):
+    monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.0")
+
+    for _ in range(3):
+        assert read(Answer(status=503)) == DATA[100:200_100]
+
+    assert len(server.peers) == 6
+    gc.collect()  # what was not closed is said by a warning, which fails
 
 
 def test_an_answer_longer_than_asked_spoils_no_other(read):
