@@ -5,6 +5,7 @@ import random
 import re
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import pytest
 
 from kafka_segments.errors import FileReplacedError
 from kafka_segments.storage import s3_ranges
-from kafka_segments.storage.s3_ranges import S3Bucket, S3Object
+from kafka_segments.storage.s3_ranges import S3Bucket, S3Object, s3_bucket
 
 DATA = random.Random(1).randbytes(300_000)
 KEY = "logs/a b%20+c/x.log"
@@ -217,6 +218,13 @@ def test_without_credentials_nothing_is_asked(server, monkeypatch, tmp_path):
         S3Object(bucket, KEY, 10).read_into(0, memoryview(bytearray(10)))
 
     assert server.asked == []
+
+
+def test_a_bucket_is_made_once_by_threads_that_ask_at_once():
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: s3_bucket("threads", "us-east-1", None), range(8)))
+
+    assert len(found) == 1
 
 
 def test_a_url_is_signed_anew_before_it_expires(read, monkeypatch):

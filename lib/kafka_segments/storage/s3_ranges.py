@@ -95,9 +95,17 @@ class S3Bucket:
             self._kept.pop().close()
 
 
-@lru_cache(maxsize=64)
+_MAKING = Lock()
+
+
 def s3_bucket(name: str, region: str, endpoint: str | None) -> S3Bucket:
-    """Return what reads a bucket, one for each in a process."""
+    """Return what reads a bucket, one for each in a process, whichever thread asks first."""
+    with _MAKING:
+        return _made(name, region, endpoint)
+
+
+@lru_cache(maxsize=64)
+def _made(name: str, region: str, endpoint: str | None) -> S3Bucket:
     return S3Bucket(name, region=region, endpoint=endpoint)
 
 
