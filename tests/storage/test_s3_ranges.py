@@ -1,9 +1,11 @@
 """Ranges of S3's objects by HTTP from a server that breaks off, refuses and changes its mind."""
 
+import gc
 import random
 import re
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ import pytest
 
 from kafka_segments.errors import FileReplacedError
 from kafka_segments.storage import s3_ranges
-from kafka_segments.storage.s3_ranges import S3Bucket, S3Object
+from kafka_segments.storage.s3_ranges import S3Bucket, S3Object, s3_bucket
 
 DATA = random.Random(1).randbytes(300_000)
 KEY = "logs/a b%20+c/x.log"
@@ -145,6 +147,16 @@ def test_connections_that_the_server_closed_meanwhile_are_no_matter(read, server
     assert len(server.peers) == 2
 
 
+def test_a_server_that_keeps_no_connection_gets_new_ones(read, server, monkeypatch):
+    monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.0")
+
+    for _ in range(3):
+        assert read(Answer(status=503)) == DATA[100:200_100]
+
+    assert len(server.peers) == 6
+    gc.collect()  # what was not closed is said by a warning, which fails
+
+
 def test_an_answer_longer_than_asked_spoils_no_other(read):
     assert read(Answer(more=b"more")) == DATA[100:200_100]
     assert read() == DATA[100:200_100]
@@ -206,6 +218,13 @@ def test_without_credentials_nothing_is_asked(server, monkeypatch, tmp_path):
         S3Object(bucket, KEY, 10).read_into(0, memoryview(bytearray(10)))
 
     assert server.asked == []
+
+
+def test_a_bucket_is_made_once_by_threads_that_ask_at_once():
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: s3_bucket("threads", "us-east-1", None), range(8)))
+
+    assert len(found) == 1
 
 
 def test_a_url_is_signed_anew_before_it_expires(read, monkeypatch):

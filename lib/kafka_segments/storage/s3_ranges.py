@@ -95,9 +95,17 @@ class S3Bucket:
             self._kept.pop().close()
 
 
-@lru_cache(maxsize=64)
+_MAKING = Lock()
+
+
 def s3_bucket(name: str, region: str, endpoint: str | None) -> S3Bucket:
-    """Return what reads a bucket, one for each in a process."""
+    """Return what reads a bucket, one for each in a process, whichever thread asks first."""
+    with _MAKING:
+        return _made(name, region, endpoint)
+
+
+@lru_cache(maxsize=64)
+def _made(name: str, region: str, endpoint: str | None) -> S3Bucket:
     return S3Bucket(name, region=region, endpoint=endpoint)
 
 
@@ -146,7 +154,8 @@ class S3Object:
         """Fill what one answer gives, fewer bytes where it is broken off."""
         url = urlsplit(self._signed_url())
         wanted = {"Range": f"bytes={position}-{position + len(view) - 1}"}
-        connection, filled, is_whole = None, 0, False
+        connection = answer = None
+        filled, is_whole = 0, False
         try:
             connection = self._bucket.connection(url)
             connection.request("GET", f"{url.path}?{url.query}", headers=wanted)
@@ -157,10 +166,12 @@ class S3Object:
                 if not read:
                     break
                 filled += read
-            is_whole = filled == len(view) and answer.isclosed()
+            is_whole = filled == len(view) and answer.isclosed() and connection.sock is not None
         except (OSError, HTTPException) as error:
             self._bucket.close()  # a server that closed this one may have closed those, too
             problem = None if filled else _PassingError(str(error) or type(error).__name__)
+        if answer is not None:
+            answer.close()
         if connection is not None:
             self._bucket.keep(connection) if is_whole else connection.close()
         if problem is not None:
