@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import tarfile
 import tempfile
 import time
@@ -91,6 +92,16 @@ class MortalReferee(Referee):
         if self._process is not None:
             self._process.kill()
         self.close()
+
+    def pause(self) -> None:
+        """Stop the JVM where it stands, until ``resume``."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the JVM go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
 
 class KafkaNode(MortalReferee):
