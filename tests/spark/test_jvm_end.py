@@ -51,7 +51,8 @@ def fake(monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]) -> F
     found = SimpleNamespace(getActiveSession=lambda: None, builder=builder)
     monkeypatch.setattr(sessions, "SparkSession", found)
     monkeypatch.setattr(sessions, "ready_jars", lambda root: [])  # else they were fetched
-    monkeypatch.setattr(sessions, "know_classes", lambda spark: None)  # of a JVM there is none
+    for name in ("know_classes", "let_jvm_remove"):  # of a JVM there is none
+        monkeypatch.setattr(sessions, name, lambda *_: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return spark
 

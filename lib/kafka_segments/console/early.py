@@ -50,7 +50,7 @@ def check_before_session(
 
             flags = {flag: options.get(flag) for flag in _FLAGS_OF_SETTINGS}
             Settings.load(options.get("conf"), options["pairs"], **flags)
-        for source in options.get("sources") or ():
+        for source in (*(options.get("sources") or ()), *(options.get("mirrors") or ())):
             require_source(source)
         for name in ("warehouse", "to_warehouse"):
             if options.get(name) is not None:

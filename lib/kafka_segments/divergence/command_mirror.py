@@ -18,9 +18,10 @@ from kafka_segments.console.strict_options import Command, complete_folder
 from kafka_segments.divergence.copy_option import Options
 
 
-def _side(option: str, what: str) -> Callable[[Options], Options]:
+def _side(option: str, name: str, what: str) -> Callable[[Options], Options]:
     return click.option(
         option,
+        name,
         multiple=True,
         required=True,
         metavar="URI",
@@ -31,8 +32,8 @@ def _side(option: str, what: str) -> Callable[[Options], Options]:
 
 
 @click.command(cls=Command)
-@_side("--source", "Where the logs lie that are mirrored")
-@_side("--mirror", "Where the mirrored logs lie")
+@_side("--source", "sources", "Where the logs lie that are mirrored")
+@_side("--mirror", "mirrors", "Where the mirrored logs lie")
 @click.option(
     "--prefix",
     default="",
@@ -52,7 +53,7 @@ def mirror(**options: Any) -> None:
 
 
 def _mirror(
-    *, source: tuple[str, ...], mirror: tuple[str, ...], prefix: str, output: str, verbose: bool
+    *, sources: tuple[str, ...], mirrors: tuple[str, ...], prefix: str, output: str, verbose: bool
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.report_mirror import print_mirror  # noqa: PLC0415
@@ -63,7 +64,7 @@ def _mirror(
 
     del verbose
     asked = MirrorOptions(
-        tuple(map(absolute_uri, source)), tuple(map(absolute_uri, mirror)), prefix
+        tuple(map(absolute_uri, sources)), tuple(map(absolute_uri, mirrors)), prefix
     )
     with (
         spark_session("kafka-segments divergence mirror", root=ROOT) as spark,
