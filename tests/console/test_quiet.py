@@ -79,9 +79,17 @@ def test_ctrl_c_ends_a_verb_with_130_and_without_a_traceback(tmp_path: Path) -> 
     assert (verb.returncode, said) == (130, "")
 
 
-def test_ctrl_c_in_a_running_verb_is_said_in_one_line() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt(),
+        RuntimeError("[SPARK_JOB_CANCELLED] Job 3 cancelled as part of cancellation of all jobs"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_ctrl_c_in_a_running_verb_is_said_in_one_line(error: BaseException) -> None:
     def interrupted() -> int:
-        raise KeyboardInterrupt
+        raise error
 
     done = CliRunner().invoke(_verb(interrupted), [])
 

@@ -21,6 +21,7 @@ DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 ROOT = Path(__file__).resolve().parents[3]
 _CAUSE = "Caused by: "
+_CANCELLED = "cancelled as part of cancellation of all jobs"  # as PySpark does at Ctrl-C
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
 
@@ -159,14 +160,21 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         click.echo(f"kafka-segments: {error}", err=True)
         status = FAILED
     except KeyboardInterrupt:
-        click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
-        status = INTERRUPTED
+        status = _interrupted()
     except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
         if verbose:
             _LOG.exception("failed")
-        click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
-        status = FAILED
+        if _CANCELLED in str(error):  # and the interrupt was lost where Python drops an object
+            status = _interrupted()
+        else:
+            click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
+            status = FAILED
     sys.exit(status)
+
+
+def _interrupted() -> int:
+    click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
+    return INTERRUPTED
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

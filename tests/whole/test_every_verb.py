@@ -1,0 +1,108 @@
+"""Every verb on a pipe and on a terminal: what it prints is the result, and nothing else."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from every_verb import CALLS, Done, World, every_verb, run_verb, status_of
+
+VERBS = [verb for verb in every_verb() if verb != "shell"]
+NOTHING_TO_SAY = {"latency"}
+"""Verbs that have no rows for their call. What ``compact`` finds depends on earlier ones."""
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+OF_A_JVM = re.compile(r"WARN|ERROR|INFO|Exception|Traceback|\bat (org|java|scala)\.|:: loading")
+
+
+@pytest.fixture(scope="module")
+def world(
+    spark: SparkSession, cluster: Path, synthetic: Path, tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return World(spark, cluster, synthetic, tmp_path_factory.mktemp("world"))
+
+
+def test_every_verb_has_a_call() -> None:
+    assert sorted(CALLS) == sorted(VERBS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
+    world: World, verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = run_verb([*world.call(verb), "--output", "json"])
+
+    assert done.status in (0, 1), done.err
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert all(isinstance(row, dict) for row in rows)
+    assert bool(rows) != (verb in NOTHING_TO_SAY) or verb == "compact", done.err
+    assert "\x1b" not in done.out + done.err
+    assert not OF_A_JVM.search(done.err), done.err
+    assert capfd.readouterr() == ("", "")  # past Python's own streams
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_quiet_leaves_csv_alone(world: World, verb: str, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run_verb([*world.call(verb), "--output", "csv", "--quiet"])
+
+    assert (done.status in (0, 1), done.err) == (True, "")
+    names, *rows = csv.reader(io.StringIO(done.out))
+    assert len(set(names)) == len(names) > 0
+    assert {len(row) for row in rows} <= {len(names)}
+    assert bool(rows) != (verb in NOTHING_TO_SAY) or verb == "compact"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_on_a_terminal_the_bar_goes_before_the_result(world: World, verb: str) -> None:
+    shown = _on_a_terminal(world.call(verb))
+
+    assert shown.status in (0, 1), shown.out
+    assert "\x1b[?25l" not in shown.out.rpartition("\x1b[?25h")[2]  # the cursor is back
+    assert "━" not in shown.out.rpartition("\x1b[2K")[2]
+    lines = re.split(r"[\r\n]+", ESCAPE.sub("", shown.out))
+    said = "\n".join(line for line in lines if "━" not in line)
+    assert said.strip()
+    assert not OF_A_JVM.search(said), said
+
+
+def _on_a_terminal(words: list[str]) -> Done:
+    """Run a verb whose stdout and stderr are one terminal; ``out`` is what this was sent."""
+    with _terminal() as (screen, sent), redirect_stdout(screen), redirect_stderr(screen):
+        status = status_of(words)
+    return Done(status, sent(), "")
+
+
+@contextmanager
+def _terminal() -> Iterator[tuple[io.TextIOWrapper, Callable[[], str]]]:
+    """Give a terminal to write to, and what tells, once it is closed, what was written."""
+    leader, inner = pty.openpty()
+    parts: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(leader, 65_536):
+                parts.append(part)
+        except OSError:  # the other end is closed
+            return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm-256color")
+        patch.setenv("COLUMNS", "160")
+        with open(inner, "w", encoding="utf-8", buffering=1) as screen:
+            yield screen, lambda: b"".join(parts).decode("utf-8")
+    reader.join()
+    os.close(leader)
