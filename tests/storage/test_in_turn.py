@@ -1,15 +1,15 @@
 """Files of a store that are announced are opened and fetched while others are read."""
 
 import threading
+from contextlib import contextmanager
 from zlib import crc32
 
 import pytest
 
 from kafka_segments.errors import FileReplacedError
-from kafka_segments.storage import read_ahead
-from kafka_segments.storage.files import place
+from kafka_segments.storage import in_turn, read_ahead
+from kafka_segments.storage.files import OpenSegment, place
 from kafka_segments.storage.in_turn import FilesInTurn
-from kafka_segments.storage.pace import LARGEST_READ_BYTES, MOST_BYTES
 
 MIB = 1024 * 1024
 
@@ -83,8 +83,11 @@ def test_small_files_that_follow_are_fetched_while_one_is_read(object_store, put
     assert sorted(gets(object_store)) == ["0.log", "1.log", "3.log"]
 
 
-def test_the_next_file_waits_until_all_of_this_one_is_under_way(object_store, put, files):
-    places = put(60 * MIB, 20 * MIB)
+def test_the_next_file_waits_until_all_of_this_one_is_under_way(
+    object_store, put, files, monkeypatch
+):
+    monkeypatch.setattr(read_ahead, "_MOST_BUFFERS", 6)
+    places = put(50 * MIB, 20 * MIB)
     going_on = threading.Event()
     object_store.refuses = lambda request: going_on.wait(0.05) and False
     files.announce(places)
@@ -93,9 +96,9 @@ def test_the_next_file_waits_until_all_of_this_one_is_under_way(object_store, pu
     with files.open(places[0]) as opened:
         read_first(opened, 0)
         assert "1.log" not in gets(object_store)
-        for position in range(MIB, 60 * MIB, MIB):
+        for position in range(MIB, 50 * MIB, MIB):
             opened.read_into(position, memoryview(bytearray(MIB)))
-            assert read_ahead._BUFFERS._taken * LARGEST_READ_BYTES <= MOST_BYTES
+            assert read_ahead._BUFFERS._taken <= 6
         assert "1.log" in gets(object_store)
     going_on.set()
     with files.open(places[1]) as opened:
@@ -129,6 +132,33 @@ def test_a_file_that_is_replaced_is_noticed_while_the_next_is_fetched(
     with files.open(places[1]) as opened:
         read_first(opened, 1)
         opened.check_unchanged()
+
+
+def test_a_file_that_opens_late_is_started_while_the_one_before_is_checked(
+    object_store, files, monkeypatch
+):
+    opens, started = threading.Event(), threading.Event()
+
+    def check():
+        opens.set()
+        assert started.wait(10)
+
+    @contextmanager
+    def opened(file, **_):
+        if file.path.endswith("1.log"):
+            assert opens.wait(10)
+        start = lambda: bool(started.set()) or True  # noqa: E731
+        yield OpenSegment(lambda *_: 0, 0, check, start=start)
+
+    monkeypatch.setattr(in_turn, "open_segment", opened)
+    places = [place("s3://late/0.log"), place("s3://late/1.log")]
+    files.announce(places)
+
+    with files.open(places[0]) as first:
+        assert not started.is_set()
+        first.check_unchanged()
+
+    assert started.is_set()
 
 
 def test_files_that_are_passed_over_or_not_announced_are_no_matter(put, files):

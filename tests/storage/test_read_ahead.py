@@ -118,19 +118,74 @@ def test_a_range_that_takes_long_holds_up_no_others_while_there_is_room(buffers)
     go_on = threading.Event()
     file = Recorded(400, lambda position: go_on.wait(10) and None if position == 40 * MIB else None)
     ahead = ReadAhead(file.read_into, file.size_bytes, pace_of_most())
-    reading = threading.Thread(target=read_all, args=(file, ahead))
-
-    reading.start()
     pieces = 40 * MIB // LARGEST_READ_BYTES - 2 + MOST_BYTES // LARGEST_READ_BYTES
+
+    assert asked_meanwhile(file, ahead, pieces, go_on) == pieces
+
+
+def asked_meanwhile(file, ahead, pieces, go_on):
+    """Read all in a thread; give how many ranges are asked for until ``go_on``, which is set."""
+    reading = threading.Thread(target=read_all, args=(file, ahead))
+    reading.start()
     until = time.monotonic() + 5
     while (len(file.asked) < pieces or file.at_once > 1) and time.monotonic() < until:
         time.sleep(0.01)
-    found = (len(file.asked), file.at_once)
+    found = len(file.asked)
     go_on.set()
     reading.join()
     ahead.close()
+    return found
 
-    assert found == (pieces, 1)
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_threads_that_fetch_go_on_by_themselves(buffers, slow):
+    go_on = threading.Event()
+    file = Recorded(
+        400, lambda at: None if at != slow * LARGEST_READ_BYTES else go_on.wait(10) and None
+    )
+    ahead = ReadAhead(file.read_into, file.size_bytes, Pace())
+    most = MOST_BYTES // LARGEST_READ_BYTES
+
+    assert asked_meanwhile(file, ahead, most, go_on) == most
+
+
+def test_a_jump_waits_for_buffers_that_are_written_to(buffers):
+    go_on = threading.Event()
+    file = Recorded(400, lambda at: go_on.wait(10) and None if 0 < at < 300 * MIB else None)
+    ahead = ReadAhead(file.read_into, file.size_bytes, Pace())
+    view = memoryview(bytearray(MIB))
+    ahead.read_into(0, view)
+
+    jumping = threading.Thread(target=ahead.read_into, args=(350 * MIB, view))
+    jumping.start()
+    time.sleep(0.05)
+    assert jumping.is_alive()
+    assert buffers.out == 9
+    go_on.set()
+    jumping.join()
+    ahead.close()
+
+
+def test_a_reader_that_is_closed_starts_nothing(buffers):
+    file = Recorded(100)
+    ahead = ReadAhead(file.read_into, file.size_bytes, Pace())
+    ahead.close()
+
+    assert ahead.start()
+    assert file.asked == []
+
+
+def test_the_time_of_a_short_range_says_nothing(buffers, monkeypatch):
+    pace = Pace()
+    times = []
+    monkeypatch.setattr(pace, "took", lambda seconds, at_once: times.append(at_once))
+    file = Recorded(9)
+    ahead = ReadAhead(file.read_into, file.size_bytes, pace)
+
+    read_all(file, ahead)
+    ahead.close()
+
+    assert len(times) == 2
 
 
 def test_a_range_that_fails_fails_the_read_that_needs_it_alone(buffers):

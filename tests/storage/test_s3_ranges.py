@@ -5,9 +5,11 @@ import random
 import re
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -48,7 +50,6 @@ class Handler(BaseHTTPRequestHandler):
         asked = self.headers["Range"]
         self.server.asked.append((self.path.partition("?")[0], asked))
         self.server.peers.add(self.client_address)
-        self.server.kept.add(self.connection)
         answer = next(self.server.script, None) or Answer()
         first, last = map(int, re.findall("[0-9]+", asked))
         data = DATA[first : last + 1] if answer.status in (200, 206) else answer.body
@@ -72,6 +73,10 @@ class Server(ThreadingHTTPServer):
     def __init__(self, *given):
         super().__init__(*given)
         self.asked, self.peers, self.kept, self.script = [], set(), set(), iter(())
+
+    def process_request(self, request, client_address):
+        self.kept.add(request)
+        super().process_request(request, client_address)
 
     def handle_error(self, *_):
         pass
@@ -107,6 +112,7 @@ def read(server, monkeypatch):
         length = found.read_into(100, memoryview(view))
         return bytes(view[:length])
 
+    read.bucket = bucket
     yield read
     bucket.close()
 
@@ -129,7 +135,9 @@ def test_what_is_broken_off_goes_on_from_there(read, server):
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_a_refusal_that_may_pass_is_tried_five_times(read, server, status):
+def test_a_refusal_that_may_pass_is_tried_five_times(read, server, monkeypatch, status):
+    pauses = []
+    monkeypatch.setattr(s3_ranges.time, "sleep", pauses.append)
     busy = Answer(status=status, body=b"<Error><Code>Busy</Code></Error>")
 
     assert read(*[busy] * 4) == DATA[100:200_100]
@@ -137,14 +145,20 @@ def test_a_refusal_that_may_pass_is_tried_five_times(read, server, status):
         read(*[busy] * 5)
 
     assert len(server.asked) == 10
+    assert pauses == [0.001, 0.002, 0.004, 0.008] * 2
 
 
 def test_connections_that_the_server_closed_meanwhile_are_no_matter(read, server):
     read()
+    url = urlsplit(f"http://127.0.0.1:{server.server_port}/")
+    for kept in [read.bucket.connection(url) for _ in range(8)]:
+        read.bucket.keep(kept)
+    while len(server.kept) < 8:
+        time.sleep(0.01)
     server.close_kept()
 
     assert read() == DATA[100:200_100]
-    assert len(server.peers) == 2
+    assert len(server.asked) == 2
 
 
 def test_a_server_that_keeps_no_connection_gets_new_ones(read, server, monkeypatch):
@@ -154,12 +168,15 @@ def test_a_server_that_keeps_no_connection_gets_new_ones(read, server, monkeypat
         assert read(Answer(status=503)) == DATA[100:200_100]
 
     assert len(server.peers) == 6
+    with pytest.raises(FileReplacedError):
+        read(Answer(etag='"2"'))
     gc.collect()  # what was not closed is said by a warning, which fails
 
 
-def test_an_answer_longer_than_asked_spoils_no_other(read):
+def test_an_answer_longer_than_asked_spoils_no_other(read, server):
     assert read(Answer(more=b"more")) == DATA[100:200_100]
     assert read() == DATA[100:200_100]
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize(

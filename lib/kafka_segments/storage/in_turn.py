@@ -56,7 +56,6 @@ class FilesInTurn:
 
     def close(self) -> None:
         """Close what was opened for nothing."""
-        self._announced.clear()
         while self._opening:
             self._drop()
         if self._pool is not None:

@@ -57,8 +57,6 @@ class Pace:
     def _try_more(self, seconds: float) -> None:
         self._before, self._seconds_before = self.at_once, seconds
         self.at_once = min(2 * self.at_once, MOST_AT_ONCE)
-        if self.at_once == self._before:
-            self._held = _HELD
 
 
 @lru_cache(maxsize=64)

@@ -166,7 +166,7 @@ class S3Object:
                 if not read:
                     break
                 filled += read
-            is_whole = filled == len(view) and answer.isclosed() and connection.sock is not None
+            is_whole = filled == len(view) and answer.isclosed()
         except (OSError, HTTPException) as error:
             self._bucket.close()  # a server that closed this one may have closed those, too
             problem = None if filled else _PassingError(str(error) or type(error).__name__)
