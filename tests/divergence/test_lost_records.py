@@ -144,14 +144,16 @@ def test_elections_lose_what_was_foretold(
             ),
             "all have leaders and followers",
         )
-        leaders = {name_of(found): found["leader"] for found in lost.cluster.client.partitions()}
+        partitions = {name_of(found): found for found in lost.cluster.client.partitions()}
         served = lost.clients.served(lost.life.assignments)
     finally:
         for node in nodes:
             lost.cluster.nodes[node].kill()
 
     for partition in lost.life.assignments:
-        leader = leaders[partition]
+        leader = partitions[partition]["leader"]
+        if is_whole:
+            assert set(partitions[partition]["replicas"]) == set(lost.life.assignments[partition])
         foretold = weighed[partition, leader]
         best = next(
             row for (name, _), row in weighed.items() if name == partition and row["rank"] == 1
@@ -167,6 +169,12 @@ def test_elections_lose_what_was_foretold(
             for row in (foretold, best)
         ]
         assert costs[0] == costs[1], (partition, leader, best, said)
+
+
+def give_back(script: str, tools: KafkaTools) -> str:
+    """Run the commands for when all brokers run, which the script has as comments."""
+    later = [line.lstrip("# ") for line in script.splitlines() if line.startswith("#    kafka-")]
+    return tools.run("\n".join(later)) if later else ""
 
 
 def follow(script: str, cluster: KraftCluster, tools: KafkaTools) -> str:
