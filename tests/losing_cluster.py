@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,22 +21,17 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 import kafka_clients
 from kafka_referee import Answer
-from kraft_cluster import NODES, KraftCluster, copy_disks
+from kraft_cluster import DIRECTORIES, NODES, KraftCluster, copy_disks
 from plain_decoder import plain_records
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ONE, ALL = 1, -1
 STOPPED_SECONDS = 1.0  # less than a broker's session and a replica's lag may last
-TOPICS = {
-    "pair": ((*permutations(NODES, 2),), {}),
-    "bold": ((*permutations(NODES, 2),), {"unclean.leader.election.enable": "true"}),
-    "trio": ((*permutations(NODES),), {}),
-    "careful": (((1, 2, 3), (2, 3, 1), (3, 1, 2)), {"min.insync.replicas": "2"}),
-}
-ASSIGNMENTS = {
-    f"{topic}-{number}": replicas
-    for topic, (assignments, _) in TOPICS.items()
-    for number, replicas in enumerate(assignments)
+TOPICS: dict[str, dict[str, str]] = {
+    "pair": {},
+    "bold": {"unclean.leader.election.enable": "true"},
+    "trio": {},
+    "careful": {"min.insync.replicas": "2"},
 }
 
 
@@ -146,6 +142,7 @@ class LosingCluster:
         late: the node that is down while clients write.
         stopped: the one that stops for a moment.
         lost: the one that is killed and does not come back.
+        assignments: the replicas of each partition of the clients' topics.
         served_first: what leaders served before the first end. served_last: before the last one.
     """
 
@@ -153,6 +150,17 @@ class LosingCluster:
         self._cluster = cluster
         self._rng = rng
         self.late, self.stopped, self.lost = rng.sample(NODES, 3)
+        replicas: dict[str, list[tuple[int, ...]]] = {
+            "pair": [*permutations(NODES, 2)],
+            "bold": [(self.lost, self.late), (self.late, self.lost)],
+            "trio": [*permutations(NODES)],
+            "careful": [(1, 2, 3), (2, 3, 1), (3, 1, 2)],
+        }
+        self.assignments = {
+            f"{topic}-{number}": one
+            for topic, found in replicas.items()
+            for number, one in enumerate(found)
+        }
         self.served_first: Records = {}
         self.served_last: Records = {}
         self.clients = Clients(cluster.bootstrap, rng)
@@ -163,14 +171,14 @@ class LosingCluster:
         both = {self.late, self.lost}
         return {
             name
-            for name, replicas in ASSIGNMENTS.items()
+            for name, replicas in self.assignments.items()
             if set(replicas) == both and not name.startswith("bold")
         }
 
     @property
     def online(self) -> list[str]:
         """The partitions that others lead then."""
-        return sorted(ASSIGNMENTS.keys() - self.offline)
+        return sorted(self.assignments.keys() - self.offline)
 
     def live(self, disks: Path) -> None:
         """Live until all nodes are killed; their disks are copied to folders of ``disks``.
@@ -179,11 +187,12 @@ class LosingCluster:
         more was written.
         """
         cluster, rng, clients = self._cluster, self._rng, self.clients
-        for topic, (assignments, configs) in TOPICS.items():
-            cluster.client.change("create", topic=topic, assignments=assignments, configs=configs)
+        for topic, configs in TOPICS.items():
+            found = [one for name, one in self.assignments.items() if name.startswith(topic)]
+            cluster.client.change("create", topic=topic, assignments=found, configs=configs)
         cluster.wait_until_in_sync()
-        clients.send(ASSIGNMENTS, ONE)
-        clients.send(ASSIGNMENTS, ALL)
+        clients.send(self.assignments, ONE)
+        clients.send(self.assignments, ALL)
         clients.wait()
 
         cluster.nodes[self.late].kill()
@@ -192,12 +201,12 @@ class LosingCluster:
             f"{found['topic']}-{found['partition']}": found["leader"]
             for found in cluster.client.partitions()
         }
-        clients.send(ASSIGNMENTS, ONE)
-        clients.send([name for name in ASSIGNMENTS if not name.startswith("careful")], ALL)
+        clients.send(self.assignments, ONE)
+        clients.send([name for name in self.assignments if not name.startswith("careful")], ALL)
         clients.wait()
 
-        led = [name for name in ASSIGNMENTS if leaders[name] == self.lost]
-        followed = [name for name in led if self.stopped in ASSIGNMENTS[name]]
+        led = [name for name in self.assignments if leaders[name] == self.lost]
+        followed = [name for name in led if self.stopped in self.assignments[name]]
         cluster.nodes[self.stopped].pause()
         clients.send(led, ONE, most=3)  # a fetch that waits may take these
         clients.send(led, ONE)
@@ -214,10 +223,11 @@ class LosingCluster:
             others = (self.late, self.stopped)
             list(threads.map(lambda node: cluster.nodes[node].start_node(), others))
         cluster.wait_until(self._is_settled, "the others are back")
-        clients.send(self.online, ONE)
-        clients.send(self.online, ALL)
+        written = [name for name in self.online if not name.startswith("bold")]
+        clients.send(written, ONE)
+        clients.send(written, ALL)
         clients.wait()
-        tails = rng.sample(self.online, len(self.online) // 2)
+        tails = rng.sample(written, len(written) // 2)
         self.served_last = self._end(disks / "last", tails)
 
     def _end(self, disks: Path, tails: Iterable[str] = ()) -> Records:
@@ -244,11 +254,20 @@ class LosingCluster:
         return set(found["isr"]) == set(found["replicas"]) - {self.lost}
 
 
+def put_disks(cluster: KraftCluster, disks: Path) -> None:
+    """Put the disks of nodes that are down back to what ``copy_disks`` kept."""
+    for node in NODES:
+        for name in DIRECTORIES:
+            folder = cluster.node_folder(node) / name
+            shutil.rmtree(folder)
+            shutil.copytree(disks / f"node-{node}" / name, folder)
+
+
 def records_on(disks: Path, node: int) -> Records:
     """Read what a node's log directories hold of the clients' topics."""
-    found: Records = {name: set() for name in ASSIGNMENTS}
+    found: Records = defaultdict(set)
     for log in sorted((disks / f"node-{node}").glob("*/*/*.log")):
-        if log.parent.name in found:
+        if log.parent.name.rpartition("-")[0] in TOPICS:
             found[log.parent.name] |= {
                 Told(record.offset, record.timestamp, digest_of(record.value))
                 for record in plain_records(log.read_bytes())

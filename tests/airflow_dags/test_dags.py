@@ -29,14 +29,18 @@ DAYS = {
 }
 _POOL = {"name": "kafka_segments", "slots": 3, "description": "", "include_deferred": False}
 _REBUILDS = ["build_indexes.py", "validate_tables.py"]
-REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK, RECOVERY = (
+REBUILD, RETENTION, UPKEEP, MIGRATION, ROLLBACK, RECOVERY, BACKUPS = (
     f"kafka_segments_{name}"
-    for name in ("rebuild", "retention", "upkeep", "migration", "migration_rollback", "recovery")
+    for name in (
+        *("rebuild", "retention", "upkeep", "migration", "migration_rollback", "recovery"),
+        "backups",
+    )
 )
 
 
 # In place of spark-submit: notes what is submitted, and hands it on where the warehouse's name is
-# real. A log of two is refused, a gate is shut and a driver killed where the names say so.
+# real. A log of two is refused, a gate is shut, a driver killed and a backup short where the names
+# say so.
 _STAND_IN = f"""#!{sys.executable}
 import json, os, signal, sys, time
 
@@ -55,6 +59,9 @@ if warehouse == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if (warehouse, job) == ("shut", "validate_tables.py"):
     sys.exit("findings: fatal segments offsets_do_not_overlap: 3 of 24 rows")
+
+if job == "check_backup.py" and any("/short/" in argument for argument in given):
+    sys.exit("findings: 1 of 2 logs is incomplete")
 
 def say(log, status, message=""):
     print(json.dumps(dict(log=log, status=status, segments=2, bytes=300, message=message)))
@@ -131,8 +138,23 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             {"sources": ["/logs/1", "/logs/2"], "warehouse": str(folder / "migrated")},
         ),
         "recovery": (RECOVERY, {"sources": ["/logs/1", "/logs/2"], "kits": str(folder / "kits")}),
+        "backups": (
+            BACKUPS,
+            {
+                "warehouse": str(folder / "backed-up"),
+                "backups": [
+                    {
+                        "name": name,
+                        "backup": [f"/backups/{name}/{{date}}"],
+                        "against": ["n1=/logs/1", "n2=/logs/2"],
+                        "moment": "{date}T01:00:00Z",
+                    }
+                    for name in ("short", "whole")
+                ],
+            },
+        ),
     }
-    with airflow.started(RETENTION, MIGRATION, ROLLBACK, RECOVERY) as api:
+    with airflow.started(RETENTION, MIGRATION, ROLLBACK, RECOVERY, BACKUPS) as api:
         api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL)
         api.pause(REBUILD, paused=True)
         days = [f"{day}T00:00:00Z" for day in DAYS]
@@ -254,6 +276,34 @@ def test_a_recovery_kit_is_applied_once_a_person_approves(scheduled: Scheduled) 
     assert asked["subject"] == "Apply the recovery kit of /logs/1, /logs/2?"
     assert "- `a-0`: 700 bytes, whose headers name 12 records\n" in asked["body"]
     assert f"`kafka-segments recovery rollback {out} --execute`" in asked["body"]
+
+
+def test_a_backup_that_misses_something_fails_its_task_alone_and_is_not_tried_again(
+    scheduled: Scheduled,
+) -> None:
+    api, run = scheduled.api, scheduled.runs["backups"]
+    assert api.wait_ended(run) == "failed"
+
+    date = api.call("GET", run)["run_after"][:10]
+    jobs = {job[job.index("--backup") + 1]: job for job in scheduled.submitted("backed-up")}
+    assert len(scheduled.submitted("backed-up")) == 2
+    assert sorted(jobs) == [f"/backups/{name}/{date}" for name in ("short", "whole")]
+    for job in jobs.values():
+        assert job[:2] == ["check_backup.py", "verify"]
+        assert [job[at + 1] for at, word in enumerate(job) if word == "--against"] == [
+            "n1=/logs/1",
+            "n2=/logs/2",
+        ]
+        assert job[job.index("--moment") + 1] == f"{date}T01:00:00Z"
+        assert job[job.index("--digests") + 1] == job[job.index("--warehouse") + 1]
+    tries = api.call("GET", f"{run}/taskInstances")["task_instances"]
+    assert {
+        one["rendered_map_index"]: (one["state"], one["try_number"])
+        for one in tries
+        if one["task_id"] == "verify"
+    } == {"short": ("failed", 1), "whole": ("success", 1)}
+    said = scheduled.airflow.task_log(BACKUPS, run, "verify")
+    assert "verify failed: findings: 1 of 2 logs is incomplete" in said
 
 
 def test_the_gate_says_which_expectation_failed_how_often_and_holds_retention_off(

@@ -142,6 +142,8 @@ def test_where_unclean_elections_are_enabled_whoever_would_be_first_is_held_back
     advice = advised(registered, copies)
 
     assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (2,), ())
+    advice = advised(Registration((2, 3), (3,), elects_any=True), copies)
+    assert (advice.way, advice.hold_back) == (Way.UNCLEAN, (2,))  # it may run before the ISR does
 
 
 def test_the_last_of_the_isr_that_comes_back_empty_is_held_back(rng, log) -> None:

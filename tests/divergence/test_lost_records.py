@@ -1,9 +1,11 @@
-"""A real cluster that loses what it has acknowledged: each loss is found, and nothing else."""
+"""A real cluster that loses what it has acknowledged: each loss is found, and each was foretold."""
 
 import json
 import os
 import random
+import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,18 +14,20 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_tools import KafkaTools
 from kraft_cluster import DIRECTORIES, NODES, KraftCluster
 from losing_cluster import (
     ALL,
-    ASSIGNMENTS,
     ONE,
     Clients,
     LosingCluster,
     Told,
+    put_disks,
     records_on,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+_STARTS = re.compile(r"^# \d\. Start brokers ([0-9]+(?:, [0-9]+)*)")
 Rows = list[dict]
 
 
@@ -73,13 +77,14 @@ def name_of(row: dict) -> str:
 def test_every_loss_that_clients_noted_is_found_and_nothing_else(
     spark: SparkSession, lost: Lost, moment: str
 ) -> None:
-    """Before anything was written after the elections, what is lost lies ahead, then beside."""
+    """What is lost lies ahead, and beside what was written after the elections."""
     life, disks = lost.life, lost.disks / moment
-    kind, served = ("ahead", life.served_first) if moment == "first" else ("fork", life.served_last)
+    is_first = moment == "first"
+    served = life.served_first if is_first else life.served_last
     held = {node: records_on(disks, node) for node in NODES}
     rows = told("divergence", *copies_of(disks, NODES))
     noted = {ONE: 0, ALL: 0}
-    for partition in ASSIGNMENTS:
+    for partition in lost.life.assignments:
         own = held[life.lost][partition]
         gone = set() if partition in life.offline else own - served[partition]
         for acks in noted:
@@ -88,6 +93,7 @@ def test_every_loss_that_clients_noted_is_found_and_nothing_else(
         assert {one.digest for one in gone} - acknowledged <= lost.clients.unanswered
         found = [row for row in rows if name_of(row) == partition]
         apart = [row for row in found if row["kind"] not in ("equal", "behind")]
+        kind = "ahead" if is_first or partition.startswith("bold") else "fork"
         assert {(row["kind"], *row["copies"]) for row in apart} <= {(kind, f"n{life.lost}")}
         covered = {
             one
@@ -106,3 +112,84 @@ def test_every_loss_that_clients_noted_is_found_and_nothing_else(
 
 def end_of(records: Iterable[Told]) -> int:
     return max((one.offset + 1 for one in records), default=0)
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["all disks", "one burnt"])
+def test_elections_lose_what_was_foretold(
+    spark: SparkSession,
+    lost: Lost,
+    tmp_path: Path,
+    *,
+    is_whole: bool,
+) -> None:
+    """With the disks of all, and without those of one broker, which does not come back."""
+    burnt = None if is_whole else lost.life.late
+    nodes = [node for node in NODES if node != burnt]
+    disks = lost.disks / "last"
+    copies = copies_of(disks, nodes)
+    weighed = {
+        (name_of(row), row["broker_id"]): row for row in told("divergence", "elect", *copies)
+    }
+    script = CliRunner().invoke(cli, ["divergence", "elect", *copies, "--output", "commands"])
+    put_disks(lost.cluster, disks)
+    held = [records_on(disks, node) for node in nodes]
+
+    try:
+        said = follow(script.stdout, lost.cluster, KafkaTools(tmp_path, lost.cluster.bootstrap))
+        print(said)
+        lost.cluster.wait_until(
+            lambda found: (
+                found["leader"] > 0
+                and set(found["isr"]) == set(found["replicas"]).intersection(nodes)
+            ),
+            "all have leaders and followers",
+        )
+        partitions = {name_of(found): found for found in lost.cluster.client.partitions()}
+        served = lost.clients.served(lost.life.assignments)
+    finally:
+        for node in nodes:
+            lost.cluster.nodes[node].kill()
+
+    for partition in lost.life.assignments:
+        leader = partitions[partition]["leader"]
+        if is_whole:
+            assert set(partitions[partition]["replicas"]) == set(lost.life.assignments[partition])
+        foretold = weighed[partition, leader]
+        best = next(
+            row for (name, _), row in weighed.items() if name == partition and row["rank"] == 1
+        )
+        gone = set().union(*(records[partition] for records in held)) - served[partition]
+        assert foretold["lost_records"] == len(gone), (partition, leader, said)
+        first = min((one.offset for one in gone), default=None)
+        assert foretold["first_lost_offset"] == first
+        told_all = len(lost.clients.acknowledged[ALL][partition] & gone)
+        assert told_all <= foretold["lost_acks_all_records"], (partition, leader)
+        costs = [
+            [row[f"lost_{kind}records"] for kind in ("committed_", "acks_all_", "")]
+            for row in (foretold, best)
+        ]
+        assert costs[0] == costs[1], (partition, leader, best, said)
+
+
+def give_back(script: str, tools: KafkaTools) -> str:
+    """Run the commands for when all brokers run, which the script has as comments."""
+    later = [line.lstrip("# ") for line in script.splitlines() if line.startswith("#    kafka-")]
+    return tools.run("\n".join(later)) if later else ""
+
+
+def follow(script: str, cluster: KraftCluster, tools: KafkaTools) -> str:
+    """Do what a script of ``elect`` says: start brokers, run the commands, start the others."""
+    parts: list[tuple[list[int], list[str]]] = []
+    for line in script.splitlines():
+        starts = _STARTS.match(line)
+        if starts:
+            parts.append(([int(node) for node in starts[1].split(",")], []))
+        elif parts:
+            parts[-1][1].append(line)
+    said = script
+    for nodes, lines in parts:
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda node: cluster.nodes[node].start_node(), nodes))
+        if any(not line.startswith("#") for line in lines):
+            said += tools.run("\n".join(lines))
+    return said

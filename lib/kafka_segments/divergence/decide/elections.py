@@ -165,17 +165,16 @@ def advise(
     absent = tuple(broker for broker in registered.replicas if broker not in found.copies)
     members = {*registered.isr, *registered.elr}
     best = candidates[0]
-    eligible = [one for one in candidates if one.is_in_isr or one.is_in_elr]
+    eligible = [
+        one for one in candidates if registered.elects_any or one.is_in_isr or one.is_in_elr
+    ]
     worse = [one for one in eligible if best not in eligible or one.cost > best.cost]
     if not worse and best in eligible and members <= found.copies.keys():
         return Advice(Way.BY_ITSELF, tuple(candidates), absent=absent)
     late = {one.broker_id for one in worse}
     ahead = {one for one in found.copies if order[one] < order[best.broker_id]} - late
-    if registered.elects_any:  # nobody has time to give them an order
-        late |= ahead
-        ahead = set()
     others = (broker for broker in registered.replicas if broker != best.broker_id)
-    replicas = (best.broker_id, *others) if ahead else ()
+    replicas = (best.broker_id, *others) if ahead and not registered.elects_any else ()
     return Advice(Way.UNCLEAN, tuple(candidates), tuple(sorted(late)), replicas, absent)
 
 

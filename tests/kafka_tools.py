@@ -1,0 +1,43 @@
+"""Kafka's own command line tools, by the names that they have in a distribution."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from kafka_referee import KAFKA_JARS, QUIET
+
+_TOOLS = {
+    "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+}
+
+
+class KafkaTools:
+    """Runs parts of a shell script that call the tools; its files lie in ``folder``."""
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        programs = folder / "bin"
+        programs.mkdir(parents=True)
+        java = " ".join(("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", *QUIET))
+        for name, main in _TOOLS.items():
+            program = programs / name
+            program.write_text(f"#!/bin/sh\nexec {java} -cp '{KAFKA_JARS}/*' {main} \"$@\"\n")
+            program.chmod(0o755)
+        self._folder = folder
+        path = f"{programs}:{os.environ['PATH']}"
+        self._environment = os.environ | {"PATH": path, "BOOTSTRAP": bootstrap}
+
+    def run(self, script: str) -> str:
+        """Run lines of a shell script; gives what they print, fails where they fail."""
+        done = subprocess.run(
+            ["sh", "-e"],
+            input=script,
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout}"
+        return done.stdout
