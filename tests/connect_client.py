@@ -1,4 +1,4 @@
-"""A client process: verbs one after another in one session of SPARK_REMOTE, told as JSON lines."""
+"""Verbs run in one session; as a process, in that of SPARK_REMOTE, told as JSON lines."""
 
 import contextlib
 import io
@@ -15,21 +15,26 @@ class Done(NamedTuple):
     status: int
     out: str
     err: str
-    seconds: float
+    seconds: float = 0.0
 
 
 def run_verb(arguments: list[str]) -> Done:
     """Run one verb in the session that is active."""
+    out, err, begin = io.StringIO(), io.StringIO(), time.monotonic()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = status_of(arguments)
+    return Done(status, out.getvalue(), err.getvalue(), time.monotonic() - begin)
+
+
+def status_of(arguments: list[str]) -> int:
+    """Run one verb in the session that is active; return its exit status."""
     from kafka_segments.cli import cli
 
-    out, err, begin = io.StringIO(), io.StringIO(), time.monotonic()
-    status = 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            cli(arguments)
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-    return Done(status, out.getvalue(), err.getvalue(), time.monotonic() - begin)
+    try:
+        cli(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
 
 
 def main() -> None:

@@ -1,17 +1,15 @@
 """Every verb with a call that it answers: disks of a cluster, its tables, plans and a kit."""
 
-import io
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 from pyspark.sql import SparkSession
 
+from connect_client import run_verb
 from kafka_segments.cli import cli
 from kafka_segments.tables.catalog import RETENTION_PLANS
 from stored_builds import rows_few
@@ -60,14 +58,6 @@ CALLS = {
 """What is typed behind a verb's name; none has to be called after another."""
 
 
-class Done(NamedTuple):
-    """What became of a verb."""
-
-    status: int
-    out: str
-    err: str
-
-
 class World:
     """Where the calls find what they name; each takes a folder of its own for what is new."""
 
@@ -114,20 +104,3 @@ def every_verb() -> Iterator[str]:
             yield " ".join(words)
 
     yield from walk(cli, ())
-
-
-def run_verb(words: list[str]) -> Done:
-    """Run a verb in the session that is active, with pipes for stdout and stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = status_of(words)
-    return Done(status, out.getvalue(), err.getvalue())
-
-
-def status_of(words: list[str]) -> int:
-    """Run a verb; return its exit status."""
-    try:
-        cli.main(words)
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from connect_client import Done, run_verb
 from connect_server import ConnectServer
+from every_verb import CALLS, World
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
@@ -151,6 +152,28 @@ def test_the_index_files_are_those_of_a_build_here(
 
 def test_an_unchanged_build_reads_no_segment(remote: dict[str, Done]) -> None:
     assert "read 0 of 24 segments (0 bytes), 24 unchanged" in remote["build again"].err
+
+
+def test_every_verb_runs_there_and_gives_as_many_rows_as_here(
+    spark: SparkSession, server: ConnectServer, cluster: Path, synthetic: Path, tmp_path: Path
+) -> None:
+    worlds = [World(spark, cluster, synthetic, tmp_path / name) for name in ("there", "here")]
+    there, here = (
+        [[*world.call(verb), "--output", "json", "--quiet"] for verb in CALLS] for world in worlds
+    )
+
+    remote = dict(zip(CALLS, server.run_all(there), strict=True))
+    local = {verb: run_verb(words) for verb, words in zip(CALLS, here, strict=True)}
+
+    assert {verb: _ended(done) for verb, done in remote.items()} == {
+        verb: _ended(done) for verb, done in local.items()
+    }
+    assert {done.status for done in local.values()} <= {0, 1}
+
+
+def _ended(done: Done) -> tuple[int, str, int]:
+    """Give what two runs of a verb on equal folders have in common: status, errors, rows."""
+    return done.status, done.err[-2000:], done.out.count("\n")
 
 
 def test_a_command_is_a_client_by_the_variable_alone(

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from every_verb import CALLS, Done, World, every_verb, run_verb, status_of
+from connect_client import Done, run_verb, status_of
+from every_verb import CALLS, World, every_verb
 
 VERBS = [verb for verb in every_verb() if verb != "shell"]
 NOTHING_TO_SAY = {"latency"}
