@@ -21,6 +21,7 @@ CALLS = {
     "compact": "--source {node} {tables} --index-dir {folder}/indexes --dry-run",
     "divergence compare": "--copy n1={node} --copy n2={other} {tables}",
     "divergence elect": "--copy n1={node} --copy n2={other} --copy n3={third}",
+    "divergence mirror": "--source {node} --mirror {other}",
     "divergence repair": "--copy n1={node} --copy n2={other} --log orders-0 --out {new}",
     "forensics": "--source {node} {tables}",
     "internals changed": "{tables}",

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
+from kafka_segments.spark.local_rows import arrow_rows, frame_of_known, known_rows, local_rows
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
 MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456, dt.UTC)
@@ -43,3 +43,12 @@ def test_rows_that_a_frame_was_made_of_are_found_again_without_a_query(
     assert known_rows(frame.where("n > 1")) is None
     assert [row["n"] for row in frame.collect()] == list(range(100))
     assert frame.rdd.getNumPartitions() == 1
+
+
+def test_rows_of_arrow_of_which_a_filter_left_nothing_are_an_empty_frame(
+    spark: SparkSession,
+) -> None:
+    rows = pa.table({"at": pa.array([MOMENT], pa.timestamp("us", "UTC"))}).filter(pa.array([False]))
+    assert rows["at"].num_chunks == 0
+
+    assert arrow_rows(spark, rows, StructType.fromDDL("at timestamp")).collect() == []

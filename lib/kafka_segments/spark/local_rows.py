@@ -39,6 +39,8 @@ def arrow_schema(columns: StructType) -> pa.Schema:
 
 def arrow_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
     """Return rows of Arrow as a DataFrame; their schema is ``arrow_schema`` of ``columns``."""
+    if not rows.num_rows:
+        rows = rows.schema.empty_table()  # Spark takes no column without a chunk
     return spark.createDataFrame(rows, columns)
 
 
