@@ -7,14 +7,15 @@ takes the file away and suffers it. The file of a change to a segment holds the 
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import daemon
 
-from kafka_segments.build import scanner, tasks
+from kafka_segments.build import tasks
 from kafka_segments.build.entry_files import EntryFiles
+from kafka_segments.storage import in_turn
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 
 FAULTS = Path(os.environ["FAULTS"])
@@ -42,11 +43,11 @@ def _wait_for_the_end() -> None:
 
 
 @contextmanager
-def _open(file: Place) -> Iterator[OpenSegment]:
+def _open(file: Place, *, at_end: Callable[[], None]) -> Iterator[OpenSegment]:
     log = Path(file.path)
     if _is_armed("vanish", file.path):
         log.rename(log.with_suffix(".vanished"))
-    with open_segment(file) as segment:
+    with open_segment(file, at_end=at_end) as segment:
         if _is_armed("truncate", file.path):
             os.truncate(file.path, segment.size_bytes - 10_000)
         if _is_armed("replace", file.path):
@@ -76,6 +77,6 @@ class _EntryFiles(EntryFiles):
 
 
 if __name__ == "__main__":
-    scanner.open_segment = _open
+    in_turn.open_segment = _open
     tasks.EntryFiles = _EntryFiles  # type: ignore[misc]
     daemon.manager()
