@@ -25,6 +25,11 @@ LISTED = "SELECT topic, path FROM logs ORDER BY path"
 OF_THE_RUN = {"run_id", "plan_id", "root", "started_at", "finished_at", "seconds", "steps", "rules"}
 OF_THE_FOLDER = {"fingerprint"}  # it names the index folder
 HERE_UNNEEDED = {"report", "compact", "build full"}
+OF_VERBS_BELOW = {
+    *("build", "retention decide", "roll", "audit", "search offsets", "retention explain", "lag"),
+    *("migrate inventory", "migrate plan", "report", "validate", "compact", "sql"),
+}
+"""Calls of every_verb that ``_verbs`` makes in its own way."""
 WRITTEN = (
     *(table for table in tables.BUILD_TABLES if table is not tables.RUNS),
     tables.RETENTION_DECISIONS,
@@ -154,16 +159,17 @@ def test_an_unchanged_build_reads_no_segment(remote: dict[str, Done]) -> None:
     assert "read 0 of 24 segments (0 bytes), 24 unchanged" in remote["build again"].err
 
 
-def test_every_verb_runs_there_and_gives_as_many_rows_as_here(
+def test_every_other_verb_runs_there_and_gives_as_many_rows_as_here(
     spark: SparkSession, server: ConnectServer, cluster: Path, synthetic: Path, tmp_path: Path
 ) -> None:
+    verbs = [verb for verb in CALLS if verb not in OF_VERBS_BELOW]
     worlds = [World(spark, cluster, synthetic, tmp_path / name) for name in ("there", "here")]
     there, here = (
-        [[*world.call(verb), "--output", "json", "--quiet"] for verb in CALLS] for world in worlds
+        [[*world.call(verb), "--output", "json", "--quiet"] for verb in verbs] for world in worlds
     )
 
-    remote = dict(zip(CALLS, server.run_all(there), strict=True))
-    local = {verb: run_verb(words) for verb, words in zip(CALLS, here, strict=True)}
+    remote = dict(zip(verbs, server.run_all(there), strict=True))
+    local = {verb: run_verb(words) for verb, words in zip(verbs, here, strict=True)}
 
     assert {verb: _ended(done) for verb, done in remote.items()} == {
         verb: _ended(done) for verb, done in local.items()
