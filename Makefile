@@ -10,6 +10,8 @@ AIRFLOW_DEMO := build/airflow
 S3_SERVER := build/s3-server/versitygw
 # tests/conftest.py puts long files first
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# Slow tests wait for brokers and schedulers for half of their time.
+IN_THREE := -n 3 --dist loadfile --no-loadscope-reorder
 # Tests start dozens of processes: each would compile all of the package's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -67,7 +69,7 @@ test-fast: setup ## run the tests that start no JVM and no Airflow
 	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not spark and not referee and not hdfs and not airflow"
 
 test-slow: setup jars-s3 jars-test airflow-setup s3-server ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
-	@$(BIN)/python -m pytest $(IN_TWO) -m slow
+	@$(BIN)/python -m pytest $(IN_THREE) -m slow
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \

@@ -62,6 +62,11 @@ SLOW = (
     "test_migrated_broker",
     "test_faults",
 )
+LONG = (
+    *("test_connect", "test_every_verb", "test_leftovers", "test_lived_cluster", "test_few_rows"),
+    *("test_lost_records", "test_kit_broker", "test_forecast_broker", "test_quiet_cluster"),
+)
+"""Other files with slow tests of a minute or more."""
 COMPILE_MOST = ("test_conversion", "test_record_form")
 JVM = {"spark", "hdfs", "referee"}
 
@@ -121,7 +126,7 @@ def _put_long_files_first(items: list[pytest.Item]) -> None:
     Before all others they have most functions compiled, each its own.
     """
     with_jvm = {item.path for item in items if any(map(item.get_closest_marker, JVM))}
-    first = (*COMPILE_MOST, *SLOW)
+    first = (*COMPILE_MOST, *SLOW, *LONG)
 
     def turn(item: pytest.Item) -> tuple[int, bool]:
         stem = item.path.stem
