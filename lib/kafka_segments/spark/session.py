@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -150,7 +151,7 @@ def spark_session(
             Spark.
         SparkEndedError: Spark's JVM did not start, or it or the server ended while in use.
     """
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None:
         yield running
         return
@@ -175,6 +176,17 @@ def spark_session(
             yield spark
     if not submitted and dump_classes is None:
         make_archive_later(root, jars_of(root))
+
+
+def _running() -> SparkSession | None:
+    """Return this process's session, also to a thread that has not used it yet.
+
+    Each thread of the JVM knows an active session; after Ctrl-C a new one serves this thread.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None or connects() or SparkContext._active_spark_context is None:
+        return active
+    return SparkSession.builder.getOrCreate()
 
 
 def _own_settings(
