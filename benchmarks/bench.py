@@ -29,7 +29,7 @@ from model import cost_model
 from plots import plot_growth, plot_throughput
 from queries import bench_queries
 from rolls import bench_rolls
-from sections import ROOT, SCRATCH, Section, machine
+from sections import ROOT, SCRATCH, Section, machine, usable_cores
 from stores import bench_stores
 from whole_job import bench_cores, bench_job
 
@@ -101,7 +101,7 @@ def report(folder: Path, images: Path) -> list[str]:
 
 def _measured(section: dict[str, Any]) -> str:
     text = f"Measured {section['day']} on {section['machine']}"
-    if section["load"] > _MUCH_LOAD * (os.cpu_count() or 1):
+    if section["load"] > _MUCH_LOAD * usable_cores():
         text += f", after a minute of load {section['load']}, the section before it included"
     return f"{text}."
 

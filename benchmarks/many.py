@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from sections import SCRATCH, Section, job
+from sections import SCRATCH, Section, job, usable_cores
 
 from kafka_referee import Referee
 from segments import write_segment
@@ -42,7 +42,7 @@ def _built(title: str, counts: Sequence[int]) -> Section:
             files = _write(SCRATCH / "many", count)
             kafka = "-"
             if count <= _MOST_FOR_KAFKA:
-                threads = os.cpu_count() or 2
+                threads = usable_cores()
                 timed = referee.time_recover(files, threads=threads, warmup=1, rounds=2)
                 kafka = f"{min(timed['seconds']):.2f}"
             ran = job(SCRATCH / "many", "--once")

@@ -107,6 +107,11 @@ def job(source: Path, *options: str) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def machine() -> str:
     """Say what this machine is."""
     model = next(
@@ -118,4 +123,4 @@ def machine() -> str:
         platform.processor(),
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {platform.platform()}"
+    return f"{usable_cores()} cores ({model}), {memory:.0f} GiB, {platform.platform()}"

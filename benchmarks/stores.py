@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyarrow import fs
-from sections import ROOT, SCRATCH, Section
+from sections import ROOT, SCRATCH, Section, usable_cores
 from store_reads import RANGES, WARM, Rounds, compare
 from store_reads import measured as measured_reads
 
@@ -176,7 +176,7 @@ def _reads(section: Section, root: Path, *, rounds: int) -> None:
     """Measure tasks that recover segments, beside plain GETs of the same server."""
     few, source = root / "here" / BUCKET / "few", f"s3://{BUCKET}/few"
     each = next(few.rglob("*.log")).stat().st_size / 2**20
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     section.lines.append("")
     section.say(
         f"Recovering {SEGMENTS} segments of {each:.0f} MiB in each task, one task and one for each"

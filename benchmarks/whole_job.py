@@ -1,6 +1,5 @@
 """The whole Spark job beside Kafka's recovery on as many threads; and on one core and two."""
 
-import os
 from pathlib import Path
 
 from sections import (
@@ -13,6 +12,7 @@ from sections import (
     job,
     log_directory,
     read_only,
+    usable_cores,
 )
 
 from kafka_referee import Referee
@@ -23,7 +23,7 @@ _FILES = 8
 def bench_job(*, quick: bool) -> Section:
     """Build 8 segments with index files and tables."""
     size = (256 << 20) if quick else (8 << 30)
-    threads = os.cpu_count() or 2
+    threads = usable_cores()
     section = Section("The whole Spark job against `LogSegment.recover()` alone")
     section.lines += [
         f"{_FILES} segments, {size / GB:.2f} GB in all, in the page cache; {threads} threads of a"

@@ -1,4 +1,4 @@
-"""Every verb on a pipe and on a terminal: what it prints is the result, and nothing else."""
+"""Every verb on a pipe and on a terminal, and at Ctrl-C: what it prints, and nothing else."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -20,6 +21,9 @@ from every_verb import CALLS, World, every_verb
 VERBS = [verb for verb in every_verb() if verb != "shell"]
 NOTHING_TO_SAY = {"latency"}
 """Verbs that have no rows for their call. What ``compact`` finds depends on earlier ones."""
+INTERRUPTED = "kafka-segments: interrupted; what was done is kept, run it again\n"
+SHARES = (0.7, 0.5, 0.35, 0.2, 0.1)
+"""When Ctrl-C comes, in shares of what a verb takes: sooner, where the verb was quicker."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 OF_A_JVM = re.compile(r"WARN|ERROR|INFO|Exception|Traceback|\bat (org|java|scala)\.|:: loading")
 
@@ -76,6 +80,38 @@ def test_on_a_terminal_the_bar_goes_before_the_result(world: World, verb: str) -
     said = "\n".join(line for line in lines if "━" not in line)
     assert said.strip()
     assert not OF_A_JVM.search(said), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_ctrl_c_ends_a_verb_that_works_and_leaves_the_session_sound(
+    spark: SparkSession, world: World, verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = run_verb(world.call(verb))
+
+    done = next(
+        done
+        for done in (_interrupted(world.call(verb), share * before.seconds) for share in SHARES)
+        if done.status == 130
+    )
+    after = run_verb(world.call(verb))
+
+    assert done.err.endswith(INTERRUPTED)
+    assert "Traceback" not in done.err
+    assert after.status == before.status, after.err
+    assert spark.range(3).count() == 3
+    assert capfd.readouterr() == ("", "")
+
+
+def _interrupted(words: list[str], after_seconds: float) -> Done:
+    """Run a verb, and let Ctrl-C come after a while, if it has not ended by then."""
+    signals = threading.Timer(after_seconds, os.kill, (os.getpid(), signal.SIGINT))
+    signals.start()
+    try:
+        return run_verb(words)
+    finally:
+        signals.cancel()
+        signals.join()
 
 
 def _on_a_terminal(words: list[str]) -> Done:
