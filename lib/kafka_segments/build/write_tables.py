@@ -16,6 +16,7 @@ from kafka_segments.build.planning import BuildWork
 from kafka_segments.build.tasks_removal import remove_index_files
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.sources import kinds
+from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.held import in_one_task
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
@@ -187,7 +188,7 @@ class BuildTables:
             self._warehouse.fill(table, found, where=self._scope(scope_column))
             return
         changed = found.transform(rows.newly_found(self._warehouse.read(table)))
-        if not changed.isEmpty():
+        if has_few_rows(changed.sparkSession) or not changed.isEmpty():
             self._warehouse.merge(table, changed)
 
     def _write_unrecognized(self) -> None:

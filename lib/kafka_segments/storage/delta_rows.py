@@ -24,8 +24,9 @@ _UNIT = "us"
 
 
 class _Log(NamedTuple):
-    """The names in a table's log that give its last version."""
+    """The last version of a table, and the names in its log that give it."""
 
+    version: int
     checkpoint: str | None
     commits: list[str]
 
@@ -33,14 +34,20 @@ class _Log(NamedTuple):
 class _Snapshot(NamedTuple):
     """What the log says of the last version: its files, as ``add`` actions, and its schema."""
 
+    version: int
     added: list[dict[str, Any]]
     schema: str
 
 
 class SmallTable(NamedTuple):
-    """A version of a small table: its schema as JSON, and what each file holds of the columns."""
+    """A version of a small table: its schema as JSON, and what each file holds of the columns.
 
+    ``added`` are the ``add`` actions of the files.
+    """
+
+    version: int
     schema: str
+    added: list[dict[str, Any]]
     files: list[pa.Table]
 
 
@@ -60,7 +67,7 @@ def read_small_files(
         files = [_rows_of(table.child(unquote(add["path"])), columns) for add in found.added]
     except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
         return None
-    return SmallTable(found.schema, files)
+    return SmallTable(found.version, found.schema, found.added, files)
 
 
 def file_totals(uri: str) -> tuple[int, int] | None:
@@ -146,7 +153,7 @@ def _snapshot(log: Place, *, most_log_bytes: int) -> _Snapshot | None:
             return None
         elif kind == "metaData":
             schema = action["schemaString"]
-    return None if schema is None else _Snapshot(list(added.values()), schema)
+    return None if schema is None else _Snapshot(names.version, list(added.values()), schema)
 
 
 def _last_version(log: Place, most_bytes: int) -> _Log | None:
@@ -167,7 +174,7 @@ def _last_version(log: Place, most_bytes: int) -> _Log | None:
         return None
     sizes = {entry.name: entry.size_bytes for entry in entries}
     checkpoint = f"{first - 1:020d}.checkpoint.parquet" if first else None
-    names = _Log(checkpoint, [f"{version:020d}.json" for version in after])
+    names = _Log(commits[-1], checkpoint, [f"{version:020d}.json" for version in after])
     read_bytes = sum(sizes[name] for name in (*names.commits, checkpoint) if name)
     return names if read_bytes <= most_bytes else None
 
