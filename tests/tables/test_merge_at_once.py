@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from pathlib import Path
@@ -31,8 +32,9 @@ from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_metadata import change_metadata, publish_commit, read_metadata
 from kafka_segments.tables import at_once
 from kafka_segments.tables.at_once import is_small, merge_at_once
-from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS, Table
+from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.upgrades import with_new_columns
 from ready_builds import ReadyBuild
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -54,10 +56,12 @@ def _rows(*rows: Row) -> pa.Table:
     return pa.Table.from_pylist([{"gone": False, **row} for row in rows], schema=schema)
 
 
-def _made(folder: Path, properties: dict[str, str] = FEED) -> str:
+def _made(
+    folder: Path, properties: dict[str, str] = FEED, *, clustered_by: Sequence[str] = ("id",)
+) -> str:
     """Make a table of two files with the rows 1 and 2, and 3."""
     uri = str(folder / "table")
-    create_table(uri, schema=COLUMNS.json(), properties=properties, clustered_by=["id"])
+    create_table(uri, schema=COLUMNS.json(), properties=properties, clustered_by=clustered_by)
     for ids in ((1, 2), (3,)):
         rows = _rows(*({"id": number, "name": "a", "list": [number, None]} for number in ids))
         assert append_rows(uri, rows.drop_columns(["gone"]).cast(arrow_schema(COLUMNS)))
@@ -142,6 +146,17 @@ def test_what_changes_nothing_makes_no_commit(tmp_path: Path) -> None:
     assert _merge(uri, {"id": 4, "gone": True})
 
     assert _files(uri) == before
+
+
+def test_files_that_a_checkpoint_tells_of_are_removed(tmp_path: Path) -> None:
+    uri = _made(tmp_path, {}, clustered_by=())
+    DeltaTable(uri).create_checkpoint()
+    for commit in Path(uri, "_delta_log").glob("*0.json"):
+        commit.unlink()
+
+    assert _merge(uri, {"id": 2, "name": "b"})
+
+    assert _names(uri) == {1: "a", 2: "b", 3: "a"}
 
 
 @pytest.mark.parametrize("properties", [FEED, {}])
@@ -353,3 +368,23 @@ def test_constraints_and_several_rows_of_a_key_are_refused_by_delta(
             tables.merge(SEGMENTS, one.union(one))
 
     assert tables.version(SEGMENTS) == version
+
+
+@pytest.mark.parametrize("are_there", [False, True])
+def test_rows_fill_a_small_table_that_has_none_of_their_kind_by_an_append(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_there: bool
+) -> None:
+    tables, asked = Warehouse(spark, str(tmp_path)), []
+    monkeypatch.setattr(tables, "replace", lambda *given, where: asked.append((given, where)))
+    tables.create(UNRECOGNIZED_FILES)
+    values = "'/a' AS log_dir, 'c' AS cluster, 1 AS broker_id, 'r' AS run_id"
+    rows = spark.sql(f"SELECT {values}, '/a/x' AS path")
+    rows = rows.transform(with_new_columns(UNRECOGNIZED_FILES)).na.fill("").na.fill(0)
+    with few_rows(spark):
+        tables.fill(UNRECOGNIZED_FILES, rows, where="path = '/a/x'")
+        path = "/a/x" if are_there else "/a/y"
+        other = rows.withColumn("path", F.lit(path))
+        tables.fill(UNRECOGNIZED_FILES, other, where=f"path = '{path}'")
+
+    assert len(asked) == are_there
+    assert tables.version(UNRECOGNIZED_FILES) == (1 if are_there else 2)

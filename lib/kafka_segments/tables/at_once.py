@@ -43,14 +43,14 @@ def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> 
         asked = (fields[name] for name in columns if name in fields)
         schema = StructType([StructField(of.name, of.dataType, of.nullable) for of in asked])
     rows = _joined(found, arrow_schema(schema))
-    if rows is None or len(rows) > MOST_ROWS or rows.nbytes > MOST_BYTES_READ:
+    if rows is None or rows.nbytes > MOST_BYTES_READ:
         return None
     return frame_of_known(spark, rows, schema)
 
 
 def is_small(uri: str) -> bool:
     """Tell whether a table on this machine has few bytes in few files, by its log."""
-    found = file_totals(uri) if store_of(uri).is_local else None
+    found = file_totals(uri, most_log_bytes=MOST_BYTES) if store_of(uri).is_local else None
     return found is not None and found[0] <= MOST_FILES and found[1] <= MOST_BYTES
 
 
@@ -138,7 +138,9 @@ def _is_exact(kind: pa.DataType) -> bool:
 def _read_small(uri: str, columns: Sequence[str] = ()) -> SmallTable | None:
     if not store_of(uri).is_local:
         return None
-    return read_small_files(uri, columns, most_bytes=MOST_BYTES, most_files=MOST_FILES)
+    return read_small_files(
+        uri, columns, most_bytes=MOST_BYTES, most_files=MOST_FILES, most_rows=MOST_ROWS
+    )
 
 
 def _joined(table: SmallTable, schema: pa.Schema) -> pa.Table | None:

@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
 from kafka_segments.storage.delta_append import append_files
 from kafka_segments.storage.delta_create import create_table
@@ -193,14 +192,23 @@ class Warehouse:
     def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace the rows that meet the condition ``where``; all ``rows`` meet it too.
 
-        Rows are appended to a table that has none yet, which is quicker. If the commit of
-        another run came first, ours has appended rows twice, and they are replaced once more.
+        Rows are appended to a table that has none yet, which is quicker, and where a verb works on
+        few rows to a small one that has no such rows. If the commit of another run came first, ours
+        has appended rows twice, and they are replaced once more.
         """
-        if self.version(table) == 0:
+        version = self.version(table)
+        if version == 0 or self._is_known_without(table, where):
             self.append(table, rows)
-            if self.version(table) in (0, 1):  # 0: there were no rows, so no commit was made
+            if self.version(table) in (version, (version or 0) + 1):  # no rows make no commit
                 return
         self.replace(table, rows, where=where)
+
+    def _is_known_without(self, table: Table, where: str) -> bool:
+        """Tell whether a small table, read as one of few rows, has none that meets ``where``."""
+        if not has_few_rows(self.spark):
+            return False
+        rows = self.read(table)
+        return known_rows(rows) is not None and rows.where(where).isEmpty()
 
     def fill_with_files(self, table: Table, files: Sequence[str]) -> bool:
         """Make Parquet files of ours on this machine the rows of a table that has none yet.
@@ -299,12 +307,12 @@ def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, s
     Constraints are by name. They cost no query of their own where the rows are still to be
     computed.
     """
-    if not table.constraints:
-        return held_if_few(rows), {}
     holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
-    hold_all = reduce(and_, holds)
+    hold_all = reduce(and_, holds, F.lit(True))
     if known_rows(rows) is not None:
-        return rows, dict(table.constraints) if rows.where(~hold_all).isEmpty() else {}
+        is_met = not table.constraints or rows.where(~hold_all).isEmpty()
+        return rows, dict(table.constraints) if is_met else {}
+    # Another thread may have met a large table by now: these rows are few all the same.
     found = rows.withColumn(_MEETS, hold_all).toArrow()
     held = frame_of_known(rows.sparkSession, found.drop_columns([_MEETS]), rows.schema)
     is_met = pc.all(found[_MEETS], min_count=0).as_py()
