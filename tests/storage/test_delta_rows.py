@@ -74,7 +74,7 @@ def test_whole_files_are_read_as_they_are_beside_the_schema_of_the_table(
         DeltaTable(table).create_checkpoint()
         Path(table, "_delta_log", f"{0:020d}.json").unlink()
 
-    found = read_small_files(table, most_bytes=LARGE, most_files=3)
+    found = read_small_files(table, most_bytes=LARGE, most_files=3, most_rows=LARGE)
 
     assert found is not None
     fields = json.loads(found.schema)["fields"]
@@ -87,12 +87,19 @@ def test_whole_files_are_read_as_they_are_beside_the_schema_of_the_table(
     assert sorted(ids) == [row["id"] for row in _rows(table) or []]
 
 
-def test_a_table_of_many_files_or_with_a_long_log_is_left_to_spark(table: str) -> None:
+def test_a_table_of_many_files_or_rows_or_with_a_long_log_is_left_to_spark(table: str) -> None:
     log_bytes = sum(file.stat().st_size for file in Path(table, "_delta_log").iterdir())
 
-    assert read_small_files(table, most_bytes=LARGE, most_files=2) is None
-    assert read_small_files(table, most_bytes=log_bytes, most_files=3) is not None
-    assert read_small_files(table, most_bytes=log_bytes - 1, most_files=3) is None
+    def is_read(most_bytes: int, most_files: int, most_rows: int) -> bool:
+        limits = {"most_bytes": most_bytes, "most_files": most_files, "most_rows": most_rows}
+        return read_small_files(table, **limits) is not None
+
+    rows = len(_rows(table) or [])
+    assert rows > 3
+    assert is_read(log_bytes, 3, rows)
+    assert not is_read(LARGE, 2, rows)
+    assert not is_read(log_bytes - 1, 3, rows)
+    assert not is_read(log_bytes, 3, rows - 1)
 
 
 def test_no_table_a_gap_and_a_large_table_are_left_to_spark(table: str, tmp_path: Path) -> None:

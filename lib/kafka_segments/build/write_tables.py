@@ -3,6 +3,7 @@
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from kafka_segments.build.decide import entries as decide_entries
@@ -16,7 +17,9 @@ from kafka_segments.build.planning import BuildWork
 from kafka_segments.build.tasks_removal import remove_index_files
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.sources import kinds
+from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.held import in_one_task
+from kafka_segments.spark.local_rows import known_rows
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
@@ -187,7 +190,7 @@ class BuildTables:
             self._warehouse.fill(table, found, where=self._scope(scope_column))
             return
         changed = found.transform(rows.newly_found(self._warehouse.read(table)))
-        if not changed.isEmpty():
+        if has_few_rows(changed.sparkSession) or not changed.isEmpty():
             self._warehouse.merge(table, changed)
 
     def _write_unrecognized(self) -> None:
@@ -220,9 +223,16 @@ class BuildTables:
         """Return a condition on ``t`` that all segments to scan meet, for merges to skip files."""
         if self._work.known is None:
             return None
-        to_scan = self._work.planned.where(F.col("plan") == SCAN)
-        topics = [row["topic"] for row in to_scan.select("topic").distinct().take(_MOST_TOPICS + 1)]
-        least = to_scan.agg(F.min("base_offset")).collect()[0][0]
+        planned = known_rows(self._work.planned)
+        if planned is not None:
+            known = planned.filter(pc.equal(planned["plan"], SCAN))
+            topics = known["topic"].unique().to_pylist()
+            least = pc.min(known["base_offset"]).as_py()
+        else:
+            to_scan = self._work.planned.where(F.col("plan") == SCAN)
+            found = to_scan.select("topic").distinct().take(_MOST_TOPICS + 1)
+            topics = [row["topic"] for row in found]
+            least = to_scan.agg(F.min("base_offset")).collect()[0][0]
         condition = f"t.base_offset >= {int(least)}"
         if len(topics) <= _MOST_TOPICS:
             condition += f" AND {in_any('t.topic', topics)}"

@@ -52,22 +52,26 @@ def append_rows(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _N
     Raises:
         OSError: the disk refused; the table is as it was.
     """
-    before = _appendable(uri, constraints)
+    before = writable_table(uri, constraints)
     if before is None:
         return False
     if not len(rows):
         return True
-    name = _new_name()
-    file = Path(place(uri).child(name).path)
-    data = _as_parquet(rows)
-    write_durably(str(file), data, is_synced=True)
     # What ends this otherwise may come after the commit: then the file stays, and VACUUM takes it
     # if there was none.
-    stats = _statistics(rows, _measured(before))
-    is_written = _commit(uri, before, [_add(name, len(data), stats)])
+    add = write_rows(uri, before, rows)
+    is_written = _commit(uri, before, [add])
     if not is_written:
-        file.unlink()
+        Path(place(uri).child(add["path"]).path).unlink()
     return is_written
+
+
+def write_rows(uri: str, table: TableMetadata, rows: pa.Table) -> dict[str, Any]:
+    """Write rows to a new file of a table, and wait for the disk; return its ``add`` action."""
+    name = _new_name()
+    data = as_parquet(rows)
+    write_durably(place(uri).child(name).path, data, is_synced=True)
+    return _add(name, len(data), _statistics(rows, _measured(table)))
 
 
 def append_files(uri: str, files: Sequence[str], *, constraints: Mapping[str, str] = _NONE) -> bool:
@@ -83,7 +87,7 @@ def append_files(uri: str, files: Sequence[str], *, constraints: Mapping[str, st
     """
     read = {file: parquet.read_metadata(file) for file in files}
     are_marked = all(MEETS_CONSTRAINTS in (found.metadata or {}) for found in read.values())
-    before = _appendable(uri, constraints if are_marked else _NONE)
+    before = writable_table(uri, constraints if are_marked else _NONE)
     if before is None:
         return False
     full = {file: found for file, found in read.items() if found.num_rows}
@@ -116,8 +120,12 @@ def _new_name(number: int = 0) -> str:
     return f"part-{number:05d}-{uuid.uuid4()}-c000.snappy.parquet"
 
 
-def _appendable(uri: str, constraints: Mapping[str, str]) -> TableMetadata | None:
-    """Return what the log of a table says; None: Delta is to append."""
+def writable_table(uri: str, constraints: Mapping[str, str]) -> TableMetadata | None:
+    """Return what the log of a table says that takes any rows which meet the constraints.
+
+    None: Delta is to write. The table asks more of its writers, or the next commit is one after
+    which Delta writes a checkpoint.
+    """
     before = read_metadata(uri)
     if before is None or not _is_plain(before, constraints):
         return None
@@ -143,7 +151,8 @@ def _is_plain(table: TableMetadata, constraints: Mapping[str, str]) -> bool:
     )
 
 
-def _as_parquet(rows: pa.Table) -> bytes:
+def as_parquet(rows: pa.Table) -> bytes:
+    """Return rows as a Parquet file that any engine reads."""
     data = io.BytesIO()
     parquet.write_table(rows, data, compression="snappy", store_schema=False)
     return data.getvalue()

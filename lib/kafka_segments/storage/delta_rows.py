@@ -24,8 +24,9 @@ _UNIT = "us"
 
 
 class _Log(NamedTuple):
-    """The names in a table's log that give its last version."""
+    """The last version of a table, and the names in its log that give it."""
 
+    version: int
     checkpoint: str | None
     commits: list[str]
 
@@ -33,43 +34,55 @@ class _Log(NamedTuple):
 class _Snapshot(NamedTuple):
     """What the log says of the last version: its files, as ``add`` actions, and its schema."""
 
+    version: int
     added: list[dict[str, Any]]
     schema: str
 
 
 class SmallTable(NamedTuple):
-    """A version of a small table: its schema as JSON, and what each file holds of the columns."""
+    """A version of a small table: its schema as JSON, and what each file holds of the columns.
 
+    ``added`` are the ``add`` actions of the files.
+    """
+
+    version: int
     schema: str
+    added: list[dict[str, Any]]
     files: list[pa.Table]
 
 
 def read_small_files(
-    uri: str, columns: Sequence[str] = (), *, most_bytes: int, most_files: int
+    uri: str, columns: Sequence[str] = (), *, most_bytes: int, most_files: int, most_rows: int
 ) -> SmallTable | None:
     """Read columns of the last version of the table at a URI; all of them where none is named.
 
-    None: there is no table, it has more files or bytes, its log has more bytes, or only Spark can
-    tell.
+    None: there is no table, it has more files, bytes or rows, its log has more bytes, or only Spark
+    can tell.
     """
     table = place(uri)
     try:
         found = _snapshot(table.child("_delta_log"), most_log_bytes=most_bytes)
         if found is None or not _is_small(found, most_bytes) or len(found.added) > most_files:
             return None
-        files = [_rows_of(table.child(unquote(add["path"])), columns) for add in found.added]
+        files = []
+        for add in found.added:
+            file = _rows_of(table.child(unquote(add["path"])), columns, most_rows=most_rows)
+            if file is None:
+                return None
+            most_rows -= len(file)
+            files.append(file)
     except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
         return None
-    return SmallTable(found.schema, files)
+    return SmallTable(found.version, found.schema, found.added, files)
 
 
-def file_totals(uri: str) -> tuple[int, int] | None:
+def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int, int] | None:
     """Return the number of files of the last version of the table at a URI, and their bytes.
 
-    None: there is no table, or only Spark can tell.
+    None: there is no table, its log has more bytes, or only Spark can tell.
     """
     try:
-        found = _snapshot(place(uri).child("_delta_log"), most_log_bytes=_MOST_LOG_BYTES)
+        found = _snapshot(place(uri).child("_delta_log"), most_log_bytes=most_log_bytes)
     except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
         return None
     return None if found is None else (len(found.added), sum(add["size"] for add in found.added))
@@ -80,9 +93,12 @@ def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
     return size_bytes <= most_bytes
 
 
-def _rows_of(file: Place, columns: Sequence[str]) -> pa.Table:
+def _rows_of(file: Place, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:
+    """Read a file; None: it has more rows, of which a few bytes can hold many."""
     with file.filesystem.open_input_file(file.path) as stream:
         opened = _opened(stream)
+        if opened.metadata.num_rows > most_rows:
+            return None
         there = set(opened.schema_arrow.names)
         return opened.read([name for name in columns if name in there] if columns else None)
 
@@ -146,7 +162,7 @@ def _snapshot(log: Place, *, most_log_bytes: int) -> _Snapshot | None:
             return None
         elif kind == "metaData":
             schema = action["schemaString"]
-    return None if schema is None else _Snapshot(list(added.values()), schema)
+    return None if schema is None else _Snapshot(names.version, list(added.values()), schema)
 
 
 def _last_version(log: Place, most_bytes: int) -> _Log | None:
@@ -167,7 +183,7 @@ def _last_version(log: Place, most_bytes: int) -> _Log | None:
         return None
     sizes = {entry.name: entry.size_bytes for entry in entries}
     checkpoint = f"{first - 1:020d}.checkpoint.parquet" if first else None
-    names = _Log(checkpoint, [f"{version:020d}.json" for version in after])
+    names = _Log(commits[-1], checkpoint, [f"{version:020d}.json" for version in after])
     read_bytes = sum(sizes[name] for name in (*names.commits, checkpoint) if name)
     return names if read_bytes <= most_bytes else None
 

@@ -7,6 +7,7 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,8 +16,7 @@ from pyspark.sql.types import StructType
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.spark.held import held_if_few
-from kafka_segments.spark.local_rows import known_rows, local_rows
+from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
 from kafka_segments.storage.delta_append import append_files
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
@@ -26,7 +26,7 @@ from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import columns as F
-from kafka_segments.tables.at_once import append_at_once, read_at_once
+from kafka_segments.tables.at_once import append_at_once, is_small, merge_at_once, read_at_once
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.missing import missing_table
@@ -35,6 +35,7 @@ from kafka_segments.tables.upgrades import bring_up_to_date, made_schema
 
 _LOG = logging.getLogger(__name__)
 _MOST_TRIES = 5
+_MEETS = "_meets_constraints"
 _CONFLICTS = (
     "ConcurrentAppendException",
     "ConcurrentDeleteReadException",
@@ -146,24 +147,20 @@ class Warehouse:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
-        if not has_few_rows(self.spark):
-            self._append_by_delta(table, rows)
-        elif known_rows(rows) is not None:
-            self._append_known(table, rows)
-        else:
+        if has_few_rows(self.spark):
             self._append_few(table, rows)
+        else:
+            self._append_by_delta(table, rows)
 
     def _append_few(self, table: Table, rows: DataFrame) -> DataFrame:
         """Append few rows; return the table's columns of them, as they were computed."""
-        held = held_if_few(rows.select(*table.schema.fieldNames()))
-        self._append_known(table, held)
+        if known_rows(rows) is None:
+            rows = rows.select(*table.schema.fieldNames())
+        held, met = _held_and_met(table, rows)
+        found, uri = known_rows(held), join_uri(self.root, table.name)
+        if not append_at_once(uri, found, constraints=met):
+            self._append_by_delta(table, held)
         return held
-
-    def _append_known(self, table: Table, rows: DataFrame) -> None:
-        """Append rows that the driver has, without asking Spark for them."""
-        found, uri = known_rows(rows), join_uri(self.root, table.name)
-        if not append_at_once(uri, found, constraints=_met(table, rows)):
-            self._append_by_delta(table, rows)
 
     def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
         chosen = rows.select(*table.schema.fieldNames())
@@ -195,14 +192,23 @@ class Warehouse:
     def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace the rows that meet the condition ``where``; all ``rows`` meet it too.
 
-        Rows are appended to a table that has none yet, which is quicker. If the commit of
-        another run came first, ours has appended rows twice, and they are replaced once more.
+        Rows are appended to a table that has none yet, which is quicker, and where a verb works on
+        few rows to a small one that has no such rows. If the commit of another run came first, ours
+        has appended rows twice, and they are replaced once more.
         """
-        if self.version(table) == 0:
+        version = self.version(table)
+        if version == 0 or self._is_known_without(table, where):
             self.append(table, rows)
-            if self.version(table) in (0, 1):  # 0: there were no rows, so no commit was made
+            if self.version(table) in (version, (version or 0) + 1):  # no rows make no commit
                 return
         self.replace(table, rows, where=where)
+
+    def _is_known_without(self, table: Table, where: str) -> bool:
+        """Tell whether a small table, read as one of few rows, has none that meets ``where``."""
+        if not has_few_rows(self.spark):
+            return False
+        rows = self.read(table)
+        return known_rows(rows) is not None and rows.where(where).isEmpty()
 
     def fill_with_files(self, table: Table, files: Sequence[str]) -> bool:
         """Make Parquet files of ours on this machine the rows of a table that has none yet.
@@ -235,7 +241,14 @@ class Warehouse:
         ``only_in`` is a condition on the table ``t`` that all ``rows`` meet: files whose rows
         cannot meet it are not read. ``deleted`` names a boolean column of ``rows``; where it is
         true the row is deleted.
+
+        Where a verb works on few rows Arrow merges them into a small table, of whose files it reads
+        all; without a change data feed rows that are there as they are make no commit then.
         """
+        if has_few_rows(self.spark) and is_small(join_uri(self.root, table.name)):
+            rows, is_done = self._merge_few(table, rows, deleted)
+            if is_done:
+                return
         source = f"_rows_of_{table.name}_{uuid.uuid4().hex}"
         statement = merge_statement(
             table, self.uri(table), source, only_in=only_in, deleted=deleted
@@ -245,6 +258,17 @@ class Warehouse:
             self.retried(table, lambda: self.spark.sql(statement))
         finally:
             self.spark.catalog.dropTempView(source)
+
+    def _merge_few(
+        self, table: Table, rows: DataFrame, deleted: str | None
+    ) -> tuple[DataFrame, bool]:
+        """Merge few rows at once; return them as they were computed, and whether it is done."""
+        if known_rows(rows) is None:
+            named = [] if deleted is None else [deleted]
+            rows = rows.select(*table.schema.fieldNames(), *named)
+        held, met = _held_and_met(table, rows)
+        found, uri = known_rows(held), join_uri(self.root, table.name)
+        return held, merge_at_once(uri, found, keys=table.keys, deleted=deleted, constraints=met)
 
     def file_totals(self, table: Table) -> tuple[int, int]:
         """Return the number of files of a table, and their bytes; its log tells, or Spark."""
@@ -277,13 +301,22 @@ class Warehouse:
                 return
 
 
-def _met(table: Table, rows: DataFrame) -> dict[str, str]:
-    """Return the constraints of a table, by name, if all rows meet all of them; else none."""
+def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, str]]:
+    """Collect few rows; return them, and the table's constraints if they meet all, else none.
+
+    Constraints are by name. They cost no query of their own where the rows are still to be
+    computed.
+    """
     holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
     hold_all = reduce(and_, holds, F.lit(True))
-    if not table.constraints or not rows.where(~hold_all).isEmpty():
-        return {}
-    return dict(table.constraints)
+    if known_rows(rows) is not None:
+        is_met = not table.constraints or rows.where(~hold_all).isEmpty()
+        return rows, dict(table.constraints) if is_met else {}
+    # Another thread may have met a large table by now: these rows are few all the same.
+    found = rows.withColumn(_MEETS, hold_all).toArrow()
+    held = frame_of_known(rows.sparkSession, found.drop_columns([_MEETS]), rows.schema)
+    is_met = pc.all(found[_MEETS], min_count=0).as_py()
+    return held, dict(table.constraints) if is_met else {}
 
 
 def _is_conflict(error: Exception) -> bool:
