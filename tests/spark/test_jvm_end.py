@@ -50,6 +50,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]) -> F
     builder.appName = builder.config = lambda *_, **__: builder
     found = SimpleNamespace(getActiveSession=lambda: None, builder=builder)
     monkeypatch.setattr(sessions, "SparkSession", found)
+    monkeypatch.setattr(sessions, "SparkContext", SimpleNamespace(_active_spark_context=None))
     monkeypatch.setattr(sessions, "ready_jars", lambda root: [])  # else they were fetched
     for name in ("know_classes", "let_jvm_remove"):  # of a JVM there is none
         monkeypatch.setattr(sessions, name, lambda *_: None)
