@@ -315,9 +315,8 @@ def _sorted(rows: DataFrame) -> list[str]:
     return sorted(map(repr, rows.collect()))
 
 
-@pytest.mark.parametrize(
-    "table", [SEGMENTS, pytest.param(OFFSET_INDEX, marks=pytest.mark.slow)], ids=attrgetter("name")
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [SEGMENTS, OFFSET_INDEX], ids=attrgetter("name"))
 def test_delta_merges_to_the_same_rows_and_the_same_feed_and_goes_on_from_there(
     spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path, table: Table
 ) -> None:
