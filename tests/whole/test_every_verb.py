@@ -6,10 +6,9 @@ import json
 import os
 import pty
 import re
-import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,12 @@ from pyspark.sql import SparkSession
 
 from connect_client import Done, run_verb, status_of
 from every_verb import CALLS, World, every_verb
+from interrupted_verbs import InterruptedVerbs
 
 VERBS = [verb for verb in every_verb() if verb != "shell"]
 NOTHING_TO_SAY = {"latency"}
 """Verbs that have no rows for their call. What ``compact`` finds depends on earlier ones."""
 INTERRUPTED = "kafka-segments: interrupted; what was done is kept, run it again\n"
-SHARES = (0.7, 0.5, 0.35, 0.2, 0.1, 0.5, 0.3, 0.15)
-"""When Ctrl-C comes, in shares of what a verb takes: sooner, where the verb was quicker."""
 DONE_AT_ONCE = {"migrate status", "recovery apply", "recovery kit", "recovery rollback"}
 """Verbs that end before anybody could interrupt their call."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -84,40 +82,25 @@ def test_on_a_terminal_the_bar_goes_before_the_result(world: World, verb: str) -
     assert not OF_A_JVM.search(said), said
 
 
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InterruptedVerbs]:
+    started = InterruptedVerbs(tmp_path_factory.mktemp("interrupted"))
+    yield started
+    started.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in DONE_AT_ONCE])
 def test_ctrl_c_ends_a_verb_that_works_and_leaves_the_session_sound(
-    spark: SparkSession, world: World, verb: str, capfd: pytest.CaptureFixture[str]
+    world: World, interrupted: InterruptedVerbs, verb: str
 ) -> None:
-    before = done = run_verb(world.call(verb))
+    before, at, after, counted = interrupted.run(lambda: world.call(verb))
 
-    seconds = before.seconds
-    for share in SHARES:
-        done = _interrupted(world.call(verb), share * seconds)
-        if done.status == 130:
-            break
-        seconds = min(seconds, done.seconds)
-    after = run_verb(world.call(verb))
-
-    assert (done.status, done.err[-len(INTERRUPTED) :]) == (130, INTERRUPTED)
-    assert "Traceback" not in done.err
+    assert (at.status, at.err[-len(INTERRUPTED) :]) == (130, INTERRUPTED)
+    assert "Traceback" not in at.err
     assert after.status == before.status, after.err
-    assert spark.range(3).count() == 3
-    assert capfd.readouterr() == ("", "")
-
-
-def _interrupted(words: list[str], after_seconds: float) -> Done:
-    """Run a verb, and let Ctrl-C come after a while, if it has not ended by then."""
-    done = Done(0, "", "", after_seconds)
-    signals = threading.Timer(after_seconds, os.kill, (os.getpid(), signal.SIGINT))
-    signals.start()
-    with suppress(KeyboardInterrupt):  # where it came after the verb's end
-        try:
-            done = run_verb(words)
-        finally:
-            signals.cancel()
-            signals.join()
-    return done
+    assert counted == 3
+    assert interrupted.said() == ""  # past Python's own streams
 
 
 def _on_a_terminal(words: list[str]) -> Done:
