@@ -95,6 +95,7 @@ def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_fil
 
     assert summary.segments_scanned == segments
     assert table("segments").count() == segments
+    assert len(table("segments").inputFiles()) == 1  # however many tasks have read them
     assert _index_files(tmp_path / "indexes") == expected
 
 

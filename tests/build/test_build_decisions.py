@@ -19,14 +19,16 @@ from kafka_segments.build.decide.plan import (
     SAME,
     SCAN,
     count_work,
+    gone,
     plan_scan,
+    vanished,
 )
 from kafka_segments.build.decide.plan import (
     KNOWN as KNOWN_ROWS,
 )
 from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.tables.keys import SEGMENT_KEYS
-from rows_of import frame
+from rows_of import frame, rows_of
 
 FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"
 KNOWN = (
@@ -276,10 +278,40 @@ def test_work_is_counted_by_what_is_done_with_a_segment(spark: SparkSession) -> 
         {"plan": SCAN, "size_bytes": 4, "is_known": False},
         {"plan": SAME, "size_bytes": 5, "is_known": True},
     )
-    known = frame(spark, "size_bytes long", {"size_bytes": 3}, {"size_bytes": None})
+    known = frame(spark, "base_offset long", {"base_offset": 3}, {"base_offset": 5})
 
     rows = count_work(planned, known.limit(1), known).collect()
+    of_none = count_work(planned.limit(0), known.limit(0), known.limit(0)).collect()
 
     assert {row["plan"]: tuple(row)[1:] for row in rows} == {
-        SCAN: (2, 7, 1), SAME: (1, 5, 1), GONE: (1, 3, 1), KNOWN_ROWS: (2, 3, 2),
+        SCAN: (2, 7, 1), SAME: (1, 5, 1), GONE: (1, 0, 1), KNOWN_ROWS: (1, 0, 1),
     }  # fmt: skip
+    assert of_none == []
+
+
+def test_what_is_gone_is_what_was_looked_for_and_not_found(spark: SparkSession) -> None:
+    segments = (
+        "base_offset long, path string, is_active boolean, vanished_at timestamp, note string"
+    )
+    before, now = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 2, tzinfo=UTC)
+    known = frame(
+        spark,
+        segments,
+        {"base_offset": 1, "path": "/d/t-0/1", "is_active": False, "note": "found"},
+        {"base_offset": 2, "path": "/d/t-0/2", "is_active": True, "note": "gone"},
+        {"base_offset": 3, "path": "/d/t-0/3", "vanished_at": before, "note": "gone before"},
+        {"partition": 1, "base_offset": 1, "path": "/d/t-1/1", "note": "its folder is not listed"},
+        {"partition": 11, "base_offset": 1, "path": "/d/t-11/1", "note": "of another folder"},
+    )
+    found = frame(spark, "base_offset long", {"base_offset": 1})
+    unseen = rows_of(spark, [("/d", "t-1", "")], "source string, relative_path string, name string")
+
+    keys = known.transform(gone(found, unseen))
+    rows = known.transform(vanished(keys, now=F.lit(now))).orderBy("partition").collect()
+
+    assert keys.columns == list(SEGMENT_KEYS)
+    assert [row["note"] for row in rows] == ["gone", "of another folder"]
+    assert {(row["is_active"], row["vanished_at"].replace(tzinfo=UTC)) for row in rows} == {
+        (False, now)
+    }
+    assert rows[0].asDict().keys() == set(known.columns)

@@ -12,9 +12,10 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +37,7 @@ _ENTRY_COLUMNS = {OFFSET_INDEX: ("offset", "position"), TIME_INDEX: ("timestamp_
 INDEX_TABLES = tuple(_ENTRY_COLUMNS)
 _MOST_RELATIVE = 2**31 - 1
 _ROWS_A_GROUP = 500_000
+BaseOffsets: TypeAlias = "npt.NDArray[np.int64]"
 _GLOB_SIGN = re.compile(r"([\\*?,{}\[\]])")
 
 
@@ -144,7 +146,6 @@ class _EntryFile:
         self._meets_all = True
 
     def add(self, keys: tuple[Any, ...], entries: Entries) -> None:
-        self._meets_all &= _MEETS[self._table](keys[-1], entries)
         self._keys.append(keys)
         self._entries.append(entries)
         self._rows += len(entries)
@@ -169,6 +170,8 @@ class _EntryFile:
             for i, name in enumerate(self._columns)
         }
         lengths = list(map(len, self._entries))
+        base_offsets = np.array([key[-1] for key in self._keys], dtype=np.int64)
+        self._meets_all &= _MEETS[self._table](np.repeat(base_offsets, lengths), entries)
         segments = pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
         for i, name in enumerate(SEGMENT_KEYS):
             of_segments = [key[i] for key in self._keys]
@@ -203,20 +206,20 @@ def _with_dictionaries(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _are_offsets_within_reach(base_offset: int, entries: Entries) -> bool:
+def _are_offsets_within_reach(base_offsets: BaseOffsets, entries: Entries) -> bool:
     offsets, positions = entries[:, 0], entries[:, 1]
-    is_above = bool((offsets >= base_offset).all())  # then the difference is no negative number
-    reach = bool((offsets - base_offset <= _MOST_RELATIVE).all())
+    is_above = bool((offsets >= base_offsets).all())  # then the difference is no negative number
+    reach = bool((offsets - base_offsets <= _MOST_RELATIVE).all())
     return is_above and reach and bool((positions >= 0).all())
 
 
-def _are_times_sound(base_offset: int, entries: Entries) -> bool:
-    return bool((entries[:, 0] >= 0).all() and (entries[:, 1] >= base_offset).all())
+def _are_times_sound(base_offsets: BaseOffsets, entries: Entries) -> bool:
+    return bool((entries[:, 0] >= 0).all() and (entries[:, 1] >= base_offsets).all())
 
 
-_MEETS: Mapping[Table, Callable[[int, Entries], bool]] = {
+_MEETS: Mapping[Table, Callable[[BaseOffsets, Entries], bool]] = {
     OFFSET_INDEX: _are_offsets_within_reach,
     TIME_INDEX: _are_times_sound,
 }
-"""Whether the entries of a segment, whose base offset comes first, surely meet all constraints of
-their table. Where offsets wrap some meet them that are not told so."""
+"""Whether entries, each with its segment's base offset, surely meet all constraints of their
+table. Where offsets wrap some meet them that are not told so."""

@@ -1,8 +1,8 @@
 """Take first looks at segments where they lie: ranges of the log and of its index files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack, contextmanager
 from threading import local
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from kafka_segments.index.index_ends import RangedFile
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.storage.files import OpenSegment, Place, first_line, open_segment, place
 from kafka_segments.storage.links import look_at
+from kafka_segments.storage.local_file import LocalFile
 from kafka_segments.storage.read_ahead import read_range
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
 from kafka_segments.wire.segment_manifest import IndexPart, SegmentManifest
@@ -109,29 +110,25 @@ class FirstLooks:
     def _opened(self, file: Place, source: str, files: ExitStack) -> RangedFile | None:
         """Open a file for ranges; None if it does not exist."""
         name = file.path.rpartition("/")[2]
-        odd = look_at(file, source=source)
-        if odd is not None:
-            raise CorruptIndexError(f"{name}: {odd.reason}")
         try:
-            opened: AbstractContextManager[pa.NativeFile] = file.filesystem.open_input_file(
-                file.path
-            )
-            stream = files.enter_context(opened)
+            size_bytes, read_ranges = files.enter_context(_opened_for_ranges(file))
         except FileNotFoundError:
             return None
         except (OSError, pa.ArrowException) as error:
-            raise CorruptIndexError(f"{name} cannot be read: {first_line(error)}") from None
+            odd = look_at(file, source=source)
+            reason = odd.reason if odd is not None else f"cannot be read: {first_line(error)}"
+            raise CorruptIndexError(f"{name}: {reason}") from None
 
         def read(position: int, length: int) -> bytes:
             try:
-                data = read_range(stream, length, position)
+                data = read_ranges(position, length)
             except (OSError, pa.ArrowException) as error:
                 raise CorruptIndexError(f"{name} cannot be read: {first_line(error)}") from None
             if len(data) < length:
                 raise CorruptIndexError(f"{name} became shorter while it was read")
             return data
 
-        return self._counted(stream.size(), read)
+        return self._counted(size_bytes, read)
 
     def _counted(self, size_bytes: int, read: Callable[[int, int], bytes]) -> RangedFile:
         def counted(position: int, length: int) -> bytes:
@@ -170,6 +167,17 @@ class LooksAtOnce:
             return looks.take(row["source"], log, row["base_offset"], is_active=row["is_active"])
         except (OSError, FileChangedError):  # whoever looks again gets it, and says so
             return None
+
+
+@contextmanager
+def _opened_for_ranges(file: Place) -> Iterator[tuple[int, Callable[[int, int], bytes]]]:
+    """Open a file; gives its size, and what returns a range of it by position and length."""
+    if file.store.is_local:
+        with LocalFile(file.path, is_plain=True) as opened:
+            yield opened.size_bytes, opened.read
+        return
+    with file.filesystem.open_input_file(file.path) as stream:
+        yield stream.size(), lambda position, length: read_range(stream, length, position)
 
 
 def _part(whole: RangedFile | None, part: IndexPart | None) -> RangedFile | None:

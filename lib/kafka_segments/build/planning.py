@@ -18,7 +18,7 @@ from kafka_segments.spark.packing import Load
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.upgrades import with_new_columns
 
 _MOST_OF_FEW = Load(10_000, 16 * 1024**3)
@@ -26,6 +26,11 @@ _MOST_OF_FEW = Load(10_000, 16 * 1024**3)
 
 Beyond so many bytes the driver might have to hold much of what they tell of transactions.
 """
+_OF_SEGMENTS = (
+    *("source", "relative_path", "name", "size_bytes", "mtime_ns", "is_active"),
+    "next_base_offset",
+)
+"""What a listing says of a segment beside its key; other columns are of other kinds of rows."""
 
 
 class BuildWork(NamedTuple):
@@ -39,7 +44,7 @@ class BuildWork(NamedTuple):
         load: the segments to be read, and their bytes.
         rescanned: how many of these are known.
         retouched: how many segments became or ceased to be the active one.
-        vanished: the rows of ``segments`` that were not found again; None if none are known.
+        vanished: the rows of ``segments`` that were not found again; None if there are none.
         vanished_count: how many these are.
     """
 
@@ -88,7 +93,7 @@ def plan_build(
     known = _known(warehouse, options)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     listed = held_if_few(listed.transform(identify))
-    found = listed.where(F.col("kind") == kinds.SEGMENT)
+    found = listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
     if known is not None:
         work = _held_against(known, found, listed, options, now=now, caches=caches)
         if work is not None:
@@ -114,8 +119,8 @@ def _held_against(
     """Return what is new, changed or gone since the table's rows; None if it has no rows."""
     unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
     planned = held_if_many(found.transform(_plan_scan(known, options)), caches)
-    vanished = held_if_many(known.transform(decide.vanished(found, unseen, now=now)), caches)
-    counted = {row["plan"]: row for row in decide.count_work(planned, vanished, known).collect()}
+    gone = held_if_many(known.transform(decide.gone(found, unseen)), caches)
+    counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
     if decide.KNOWN not in counted:
         return None
 
@@ -123,7 +128,10 @@ def _held_against(
         return counted[plan][column] or 0 if plan in counted else 0
 
     if decide.SCAN in counted or decide.RETOUCH in counted or decide.GONE in counted:
-        planned, vanished = held_if_few(planned), held_if_few(vanished)
+        planned = held_if_few(planned)
+    vanished = None
+    if decide.GONE in counted:
+        vanished = held_if_few(known.transform(decide.vanished(gone, now=now)))
     return BuildWork(
         listed=listed,
         listed_loads={},

@@ -20,6 +20,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.held import in_one_task
 from kafka_segments.spark.local_rows import known_rows
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
@@ -37,6 +38,16 @@ from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.statements import in_any, sql_text
 
 _MOST_TOPICS = 200
+_ROWS_A_FILE = 50_000
+_LEAST_ROWS_A_FILE = 5_000
+
+
+def count_files(rows: int, *, cores: int) -> int:
+    """Choose how many files new rows of ``segments`` are written to: few are read sooner.
+
+    All cores write where there are rows for them.
+    """
+    return max(1, -(-rows // _ROWS_A_FILE), min(cores, rows // _LEAST_ROWS_A_FILE))
 
 
 class BuildTables:
@@ -119,6 +130,9 @@ class BuildTables:
             return
         segments = in_one_task(reduce(DataFrame.unionByName, changed))
         if self._work.known is None:
+            if not has_few_rows(segments.sparkSession):
+                cores = default_parallelism(segments.sparkSession)
+                segments = segments.coalesce(count_files(self._work.to_scan, cores=cores))
             self._warehouse.fill(SEGMENTS, segments, where=self._scope("path"))
         else:
             self._warehouse.merge(SEGMENTS, segments)

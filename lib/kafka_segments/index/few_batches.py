@@ -1,5 +1,6 @@
 """Single batches of a log, read by ranges where something leads to them. They must be v2."""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from kafka_segments.wire.header_layout import MAGIC_V2
 
 WINDOW_BYTES = 16 * 1024
 """Holds most batches; of a larger one the header alone is read."""
-_FIELDS = (
+_values = itemgetter(
     *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
     wire.MAX_TIMESTAMP,
 )
@@ -42,6 +43,7 @@ class FewBatches:
     def __init__(self, log: RangedFile) -> None:
         self._log = log
         self._header = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
+        self._start = wire.new_walk(size_bytes=log.size_bytes, check_crc=False, needs_body=False)
 
     def bytes(self, position: int, length: int) -> wire.Bytes:
         """Return a range of the log."""
@@ -74,14 +76,13 @@ class FewBatches:
     def _walked(
         self, data: wire.Bytes, position: int, *, check_crc: bool, low_offset: int | None = None
     ) -> tuple[Batch | None, int]:
-        walk = wire.new_walk(size_bytes=self._log.size_bytes, check_crc=check_crc, needs_body=False)
-        walk.next_position = position
+        walk = self._start.copy()
+        walk.checks_crc, walk.next_position = check_crc, position
         if low_offset is not None:
             walk.low_offset = low_offset
         if not wire.walk_batches(data, len(data), position, self._header, 0, walk):
             return None, walk.status
-        header = self._header[:, 0]
+        header = self._header[:, 0].tolist()
         if header[wire.MAGIC] != MAGIC_V2:
             raise CorruptIndexError(f"messages in the format of v{header[wire.MAGIC]}")
-        values = (int(header[field]) for field in _FIELDS)
-        return Batch._make((*values, check_crc)), ends.SOUND
+        return Batch._make((*_values(header), check_crc)), ends.SOUND

@@ -34,8 +34,10 @@ def decode_offset_index(data: bytes, *, base_offset: int) -> Entries:
 
     Zero padding is read as entries, as Kafka reads it.
     """
-    rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // OFFSET_ENTRY_BYTES)
-    return np.column_stack((rows["relative_offset"] + np.int64(base_offset), rows["position"]))
+    count = len(data) // OFFSET_ENTRY_BYTES
+    entries = np.frombuffer(data, dtype=">i4", count=2 * count).astype(np.int64).reshape(count, 2)
+    entries[:, 0] += base_offset
+    return entries
 
 
 def lookup_offset(entries: Entries, target_offset: int, *, base_offset: int) -> OffsetPosition:

@@ -206,7 +206,8 @@ def _recovered(
 ) -> SegmentRecovery:
     kind = None if damage is None else damage.kind
     fails = kind in damages.FAILING or (kind in _UNREADABLE and not is_load)
-    of_the_walk: dict[str, Any] = {name: getattr(walk, name) for name in _OF_THE_WALK}
+    values = walk.named()
+    of_the_walk: dict[str, Any] = {name: values[name] for name in _OF_THE_WALK}
     if walk.uncounted_batch_count:
         of_the_walk["record_count"] = None
     return SegmentRecovery(

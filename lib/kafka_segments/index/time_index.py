@@ -34,7 +34,10 @@ def encode_time_index(entries: Entries, *, base_offset: int) -> bytes:
 def decode_time_index(data: bytes, *, base_offset: int) -> Entries:
     """Read the entries (timestamp, offset) of a ``.timeindex`` file; a partial one is left out."""
     rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TIME_ENTRY_BYTES)
-    return np.column_stack((rows["timestamp"], rows["relative_offset"] + np.int64(base_offset)))
+    entries = np.empty((len(rows), 2), dtype=np.int64)
+    entries[:, 0], entries[:, 1] = rows["timestamp"], rows["relative_offset"]
+    entries[:, 1] += base_offset
+    return entries
 
 
 def check_time_index(data: bytes, *, base_offset: int) -> None:

@@ -10,6 +10,7 @@ OPEN_COST_BYTES = 1024 * 1024
 """What opening a segment and writing its files costs, in bytes read in that time."""
 
 _TASK_BYTES = 1024**3
+_TASK_SEGMENTS = 4096  # small ones; to start a task and to end its files costs as much as dozens
 _TASKS_A_CORE = 4
 _LEAST_TASK_BYTES = 16 * 1024**2  # less than two tasks a core have
 _MOST_TASKS = 20_000
@@ -42,9 +43,12 @@ def tell_nobody(load: Load, tasks: int) -> None:
 
 
 def count_tasks(load: Load, *, cores: int) -> int:
-    """Choose the number of tasks: two to four a core, more where a task would exceed 1 GiB."""
+    """Choose the number of tasks: two to four a core, more where one would have too much.
+
+    That is more than 1 GiB to read, or more than ``_TASK_SEGMENTS`` segments to open.
+    """
     some = min(_TASKS_A_CORE * cores, max(2 * cores, load.weight // _LEAST_TASK_BYTES))
-    wanted = max(some, -(-load.weight // _TASK_BYTES))
+    wanted = max(some, -(-load.bytes // _TASK_BYTES), -(-load.segments // _TASK_SEGMENTS))
     return max(1, min(wanted, load.segments, _MOST_TASKS))
 
 

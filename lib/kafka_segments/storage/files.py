@@ -17,6 +17,7 @@ from kafka_segments.errors import (
     UnreadableObjectError,
     UsageError,
 )
+from kafka_segments.storage.local_file import LocalFile
 from kafka_segments.storage.local_folder import (
     NO_FILE,
     FileEntry,
@@ -278,19 +279,8 @@ def _open_stored(
         with _open_remote(file, reads_ahead, at_end) as remote:
             yield remote
         return
-    with file.filesystem.open_input_file(file.path) as stream:
-
-        def read_into(position: int, view: memoryview) -> int:
-            stream.seek(position)
-            filled = 0
-            while filled < len(view):
-                read = stream.readinto(view[filled:])
-                if not read:
-                    break
-                filled += read
-            return filled
-
-        yield OpenSegment(read_into, stream.size())
+    with LocalFile(file.path) as opened:
+        yield OpenSegment(opened.read_into, opened.size_bytes)
 
 
 @contextmanager

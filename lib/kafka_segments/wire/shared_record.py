@@ -38,6 +38,10 @@ class SharedRecord:
 
     def copy(self) -> Self:
         """Return a record with the same values, which change apart from these."""
-        other = type(self)()
-        other.values[:] = self.values
+        other = type(self).__new__(type(self))
+        other.values = self.values.copy()
         return other
+
+    def named(self) -> dict[str, int]:
+        """Return the values of all fields by name."""
+        return dict(zip(self.dtype.names or (), self.values.tolist(), strict=True))

@@ -127,15 +127,15 @@ def retouched(planned: DataFrame) -> Transform:
     return transform
 
 
-def vanished(found: DataFrame, unseen: DataFrame, *, now: Column) -> Transform:
-    """Give the known rows of the segments that are gone, with ``vanished_at`` set.
+def gone(found: DataFrame, unseen: DataFrame) -> Transform:
+    """Give the keys of the known segments that are gone.
 
     Segments below a folder that could not be listed, or at a link that was not followed, have not
     vanished: nobody looked there.
 
     Needs: rows of ``segments``; ``found``: the segments of the listing; ``unseen``: its rows of
         the kinds ``UNSEEN``.
-    Gives: the columns of ``segments``.
+    Gives: ``SEGMENT_KEYS``.
     """
     hidden = unseen.select(F.concat(file_path(), F.lit("/")).alias("_unseen"))
     is_hidden = F.concat("path", F.lit("/")).startswith(F.col("_unseen"))
@@ -143,27 +143,43 @@ def vanished(found: DataFrame, unseen: DataFrame, *, now: Column) -> Transform:
     def transform(known: DataFrame) -> DataFrame:
         return (
             known.where(F.col("vanished_at").isNull())
+            .select(*SEGMENT_KEYS, "path")
             .join(found.select(*SEGMENT_KEYS), list(SEGMENT_KEYS), how="left_anti")
             .join(F.broadcast(hidden), is_hidden, how="left_anti")
-            .withColumns({"is_active": F.lit(False), "vanished_at": now})
+            .select(*SEGMENT_KEYS)
         )
 
     return transform
 
 
-def count_work(planned: DataFrame, gone: DataFrame, known: DataFrame) -> DataFrame:
+def vanished(keys: DataFrame, *, now: Column) -> Transform:
+    """Give the known rows of the segments that are gone, with ``vanished_at`` set.
+
+    Needs: rows of ``segments``; ``keys``: as of ``gone``.
+    Gives: the columns of ``segments``.
+    """
+
+    def transform(known: DataFrame) -> DataFrame:
+        rows = known.join(keys, list(SEGMENT_KEYS), how="left_semi")
+        return rows.withColumns({"is_active": F.lit(False), "vanished_at": now})
+
+    return transform
+
+
+def count_work(planned: DataFrame, gone_keys: DataFrame, known: DataFrame) -> DataFrame:
     """Count the segments by what a build does with them, in one query.
 
-    Needs: rows of ``plan_scan``, of ``vanished``, and of ``segments``.
-    Gives: ``plan`` (also ``GONE`` and ``KNOWN``), ``segments``, ``bytes``, ``known`` (how many of
-        them are known).
+    Needs: rows of ``plan_scan``, of ``gone``, and of ``segments``.
+    Gives: ``plan`` (also ``GONE``, and ``KNOWN`` where there are rows of ``segments`` at all),
+        ``segments``, ``bytes``, ``known`` (how many of them are known).
     """
     counted = ("plan", "size_bytes", "is_known")
-    of_table = {"is_known": F.lit(True)}
+    of_table = {"size_bytes": F.lit(0).cast("long"), "is_known": F.lit(True)}
+    any_known = known.select("base_offset").limit(1)
     rows = (
         planned.select(*counted)
-        .unionByName(gone.withColumns({**of_table, "plan": F.lit(GONE)}).select(*counted))
-        .unionByName(known.withColumns({**of_table, "plan": F.lit(KNOWN)}).select(*counted))
+        .unionByName(gone_keys.withColumns({**of_table, "plan": F.lit(GONE)}).select(*counted))
+        .unionByName(any_known.withColumns({**of_table, "plan": F.lit(KNOWN)}).select(*counted))
     )
     return rows.groupBy("plan").agg(
         F.count("*").alias("segments"),

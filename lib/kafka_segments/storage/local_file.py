@@ -1,0 +1,60 @@
+"""Read ranges of a file on a local disk: the system's own calls, as segments are many and small."""
+
+import errno
+import os
+import stat
+from types import TracebackType
+from typing import Self
+
+
+class LocalFile:
+    """An open file; use as a context manager.
+
+    Ranges may be read by several threads. ``size_bytes`` is its size when it was opened.
+    """
+
+    def __init__(self, path: str, *, is_plain: bool = False) -> None:
+        """Open a file.
+
+        ``is_plain``: a symbolic link is not followed, and nothing else than a file waited for.
+
+        Raises:
+            OSError: it cannot be opened, or is a folder; with ``is_plain``, is no plain file.
+        """
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK if is_plain else 0
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+        status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode) and (is_plain or stat.S_ISDIR(status.st_mode)):
+            os.close(self._descriptor)
+            code = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
+            raise OSError(code, os.strerror(code), path)
+        self.size_bytes = status.st_size
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return a range of the file, shorter only at its end."""
+        data = os.pread(self._descriptor, length, position)
+        if len(data) in (0, length):
+            return data
+        rest = self.read(position + len(data), length - len(data))
+        return data + rest
+
+    def read_into(self, position: int, view: memoryview) -> int:
+        """Fill the view from a position; return the bytes read, fewer only at the file's end."""
+        filled = 0
+        while filled < len(view):
+            read = os.preadv(self._descriptor, [view[filled:]], position + filled)
+            if not read:
+                break
+            filled += read
+        return filled
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
