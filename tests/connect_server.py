@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ci import OWN_MOUNTS
 from connect_client import Done
 from kafka_segments.spark import session as sessions
 
@@ -17,12 +18,18 @@ BIN = Path(sys.executable).parent
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = "Spark Connect server started at: "
 _PATIENCE_SECONDS = 180
+_MOUNTED = 'mount --bind "$0" "$1" && shift && exec "$@"'
 
 
 class ConnectServer:
-    """A server on this machine, on a port of its own; with Delta unless ``has_delta`` is false."""
+    """A server on this machine, on a port of its own; with Delta unless ``has_delta`` is false.
 
-    def __init__(self, folder: Path, *, has_delta: bool = True) -> None:
+    ``mounts``: a folder, and the one in whose place it sees that one, as a container may.
+    """
+
+    def __init__(
+        self, folder: Path, *, has_delta: bool = True, mounts: tuple[Path, Path] | None = None
+    ) -> None:
         self.folder = folder
         self._log = folder / "server.log"
         settings = {
@@ -36,9 +43,10 @@ class ConnectServer:
             "spark.log.structuredLogging.enabled": "false",
         }
         options = (part for pair in settings.items() for part in ("--conf", "=".join(pair)))
+        within = () if mounts is None else (*OWN_MOUNTS, "sh", "-c", _MOUNTED, *map(str, mounts))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [str(BIN / "spark-submit"), "--class", _SERVER, *options],
+                [*within, str(BIN / "spark-submit"), "--class", _SERVER, *options],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
