@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ci import OWN_MOUNTS
 from connect_client import Done
@@ -84,6 +85,20 @@ class ConnectServer:
         done = [Done(*json.loads(line)) for line in client.stdout.splitlines()]
         assert len(done) == len(verbs), client.stderr[-3000:]
         return done
+
+    def ask(self, script: str) -> Any:
+        """Run a script of the tests as a client; return what it tells as JSON."""
+        client = subprocess.run(
+            [sys.executable, str(ROOT / "tests" / script)],
+            cwd=self.folder,
+            env=_environment(SPARK_REMOTE=self.url),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE_SECONDS,
+        )
+        assert client.returncode == 0, client.stderr[-3000:]
+        return json.loads(client.stdout)
 
     def close(self) -> None:
         """End the server, at once where it does not end by itself."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 
 from kafka_segments.spark import connect
 from kafka_segments.spark.shared_folders import shares_folder
@@ -25,7 +25,7 @@ class FakeClient:
         self.asked.append(path)
         found = Path(path)
         if self.sees is None or not (found.is_relative_to(self.sees) and found.is_dir()):
-            raise AnalysisException("[PATH_NOT_FOUND]")
+            raise PySparkException("[PATH_NOT_FOUND]")
         return SimpleNamespace(schema=["value"])
 
 
@@ -60,6 +60,12 @@ def test_each_folder_and_session_is_asked_for(tmp_path: Path) -> None:
     assert not _shares(_client(None), here)
 
 
+def test_of_a_folder_that_is_to_be_made_the_one_around_it_is_looked_at(tmp_path: Path) -> None:
+    assert _shares(_client(tmp_path), tmp_path / "to" / "be made")
+    assert not _shares(_client(None), tmp_path / "to" / "be made")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_was_not_shared_is_asked_for_again(tmp_path: Path) -> None:
     client = _client(None)
 
@@ -76,11 +82,12 @@ def test_a_server_on_another_machine_is_not_asked(tmp_path: Path) -> None:
     assert client.asked == []
 
 
-@pytest.mark.parametrize("name", ["no such", "two{s}", "s3://bucket/tables"])
+@pytest.mark.parametrize("name", ["two{s}", "a file", "s3://bucket/tables"])
 def test_where_nothing_can_be_made_or_found_by_its_name_nothing_is_shared(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "two{s}").mkdir()
+    (tmp_path / "a file").touch()
     client = _client(tmp_path)
 
     assert not _shares(client, name if ":" in name else tmp_path / name)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kafka_segments.spark.connect import is_connect, is_on_this_machine
@@ -25,7 +25,8 @@ def shares_folder(spark: SparkSession, folder: str) -> bool:
     find at this path what is made here under a name that nobody else knows: where there is a copy,
     another disk or a container's own folder, it does not. The folder and the tables have to belong
     to who runs this: what this process makes is its own, and another user's server could not
-    write it. What is in doubt is not shared. What is shared stays so as long as the session.
+    write it. Of a folder that is to be made the one it will lie in is looked at. What is in doubt
+    is not shared. What is shared stays so as long as the session.
     """
     if not is_connect(spark):
         return True
@@ -39,10 +40,11 @@ def _is_shared(spark: SparkSession, folder: str) -> bool:
     is_plain = store_of(folder).is_local and not _GLOB_SIGN.search(folder)
     if not (is_plain and is_on_this_machine(spark)):
         return False
-    seen = Path(folder, f"_seen-{uuid.uuid4().hex}")
     try:
-        if not _is_own(Path(folder)):
+        there = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
+        if not _is_own(there):
             return False
+        seen = there / f"_seen-{uuid.uuid4().hex}"
         seen.mkdir()
     except OSError:
         return False
@@ -63,5 +65,5 @@ def _finds(spark: SparkSession, folder: str) -> bool:
     """Tell whether a server finds a folder; it looks when it plans to read it."""
     try:
         return bool(spark.read.text(folder).schema)
-    except AnalysisException:
+    except PySparkException:
         return False
