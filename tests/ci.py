@@ -1,10 +1,20 @@
 """What a machine lacks: a test is skipped for it, and fails in CI, where nobody reads of skips."""
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
 _NO = {"", "0", "false"}
+OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
+"""Runs a command that mounts what it alone sees."""
+
+
+def require_own_mounts() -> None:
+    """Skip a test where a command cannot have mounts of its own, as ``skip_but_in_ci`` does."""
+    if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
+        skip_but_in_ci("unshare (apt-get install util-linux) that may mount a disk of its own")
 
 
 def skip_but_in_ci(lacking: str) -> None:

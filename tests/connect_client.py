@@ -6,16 +6,32 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Done(NamedTuple):
-    """A verb that was run: its exit status, what it printed, and how long it took."""
+    """A verb that was run: its exit status, what it printed, and how long it took.
+
+    ``calls``: how often the server was asked to plan or to run something.
+    """
 
     status: int
     out: str
     err: str
     seconds: float = 0.0
+    calls: int = 0
+
+
+class CountedCalls:
+    """What sends a client's calls, which counts those that have the server plan or run."""
+
+    def __init__(self, stub: Any) -> None:
+        self._stub = stub
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls += name in ("AnalyzePlan", "ExecutePlan")
+        return getattr(self._stub, name)
 
 
 def run_verb(arguments: list[str]) -> Done:
@@ -41,9 +57,13 @@ def main() -> None:
     """Run what stdin asks for, a JSON list of arguments a line."""
     from kafka_segments.spark.session import spark_session
 
-    with spark_session("client", root=Path(__file__).resolve().parents[1]):
+    with spark_session("client", root=Path(__file__).resolve().parents[1]) as spark:
+        client: Any = spark.client
+        client._stub = counted = CountedCalls(client._stub)
         for line in sys.stdin:
-            print(json.dumps(run_verb(json.loads(line))), flush=True)
+            before = counted.calls
+            done = run_verb(json.loads(line))
+            print(json.dumps(done._replace(calls=counted.calls - before)), flush=True)
 
 
 if __name__ == "__main__":

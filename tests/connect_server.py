@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ci import OWN_MOUNTS
 from connect_client import Done
 from kafka_segments.spark import session as sessions
 
@@ -17,12 +19,18 @@ BIN = Path(sys.executable).parent
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = "Spark Connect server started at: "
 _PATIENCE_SECONDS = 180
+_MOUNTED = 'mount --bind "$0" "$1" && shift && exec "$@"'
 
 
 class ConnectServer:
-    """A server on this machine, on a port of its own; with Delta unless ``has_delta`` is false."""
+    """A server on this machine, on a port of its own; with Delta unless ``has_delta`` is false.
 
-    def __init__(self, folder: Path, *, has_delta: bool = True) -> None:
+    ``mounts``: a folder, and the one in whose place it sees that one, as a container may.
+    """
+
+    def __init__(
+        self, folder: Path, *, has_delta: bool = True, mounts: tuple[Path, Path] | None = None
+    ) -> None:
         self.folder = folder
         self._log = folder / "server.log"
         settings = {
@@ -36,9 +44,10 @@ class ConnectServer:
             "spark.log.structuredLogging.enabled": "false",
         }
         options = (part for pair in settings.items() for part in ("--conf", "=".join(pair)))
+        within = () if mounts is None else (*OWN_MOUNTS, "sh", "-c", _MOUNTED, *map(str, mounts))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [str(BIN / "spark-submit"), "--class", _SERVER, *options],
+                [*within, str(BIN / "spark-submit"), "--class", _SERVER, *options],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
@@ -76,6 +85,20 @@ class ConnectServer:
         done = [Done(*json.loads(line)) for line in client.stdout.splitlines()]
         assert len(done) == len(verbs), client.stderr[-3000:]
         return done
+
+    def ask(self, script: str) -> Any:
+        """Run a script of the tests as a client; return what it tells as JSON."""
+        client = subprocess.run(
+            [sys.executable, str(ROOT / "tests" / script)],
+            cwd=self.folder,
+            env=_environment(SPARK_REMOTE=self.url),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE_SECONDS,
+        )
+        assert client.returncode == 0, client.stderr[-3000:]
+        return json.loads(client.stdout)
 
     def close(self) -> None:
         """End the server, at once where it does not end by itself."""

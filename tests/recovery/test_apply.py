@@ -12,7 +12,7 @@ import pytest
 
 import full_disk_kit
 import killed_kit
-from ci import skip_but_in_ci
+from ci import OWN_MOUNTS, require_own_mounts
 from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.recovery.advanced_checkpoint import points_of
@@ -21,7 +21,6 @@ from kafka_segments.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 from killed_kit import state_of
 from recovery_kits import NOW_MS, crashed_log, made_kit
 
-OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
 CASE = "v2-txn-interleaved-multi-segment"
 TORN = (500).to_bytes(8, "big") + (4000).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(100)
 
@@ -291,8 +290,7 @@ def _loaded(referee: Referee, log_dir: Path, copy: Path) -> tuple[object, ...]:
 def test_a_full_disk_leaves_the_log_as_it_was_and_with_room_all_is_done(
     log_dir: Path, tmp_path: Path
 ) -> None:
-    if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
-        skip_but_in_ci("unshare (apt-get install util-linux) that may mount a disk of its own")
+    require_own_mounts()
     (tmp_path / "work").mkdir()
 
     done = subprocess.run(

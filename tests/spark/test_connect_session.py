@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,3 +158,42 @@ def test_a_client_sets_what_the_server_lets_it(
 
 def test_a_plan_that_does_not_say_how_it_is_split_is_no_error() -> None:
     assert default_parallelism(FakeClient("PhotonRange")) == 16  # type: ignore[arg-type]
+
+
+def test_a_server_is_asked_once_into_how_much_it_splits() -> None:
+    client = FakeClient("Range (0, 1, step=1, splits=8)")
+
+    assert default_parallelism(client) == 8  # type: ignore[arg-type]
+    client.says = PySparkException("asked again")
+    assert default_parallelism(client) == 8  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("port")
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:1"])
+def test_a_server_at_an_address_of_this_machine_is_here_unless_a_proxy_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, proxy: str
+) -> None:
+    client = FakeClient("Range (0, 1, step=1, splits=8)")
+    _start(monkeypatch, client)
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("grpc_proxy", proxy)
+
+    with sessions.spark_session("test", root=tmp_path):
+        assert connect.is_on_this_machine(client) == (not proxy)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("port")
+def test_a_server_at_another_address_is_not_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client = FakeClient("Range (0, 1, step=1, splits=8)")
+    _start(monkeypatch, client)
+    ends = SimpleNamespace(
+        getsockname=lambda: ("192.0.2.1", 40000), getpeername=lambda: ("192.0.2.2", 15002)
+    )
+    monkeypatch.setattr(connect.socket, "create_connection", lambda *_, **__: nullcontext(ends))
+
+    with sessions.spark_session("test", root=tmp_path):
+        assert not connect.is_on_this_machine(client)  # type: ignore[arg-type]

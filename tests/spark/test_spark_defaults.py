@@ -30,6 +30,10 @@ def test_submitted_jobs_have_the_settings_of_the_commands_own_session() -> None:
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
+class _Session(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
 @pytest.mark.parametrize(
     ("cores", "given", "shuffle"),
     [(2, {}, "16"), (24, {}, "48"), (500, {}, "200"), (4, {_SHUFFLE: "3"}, "3")],
@@ -40,7 +44,7 @@ def test_submitted_jobs_shuffle_by_their_cores_unless_the_user_says_how(
     settings = dict(given)
     plan = [(f"== Physical Plan ==\n*(1) Range (0, 1, step=1, splits={cores})\n",)]
     conf = SimpleNamespace(get=settings.get, set=settings.__setitem__)
-    spark = SimpleNamespace(sql=lambda _: SimpleNamespace(collect=lambda: plan), conf=conf)
+    spark = _Session(sql=lambda _: SimpleNamespace(collect=lambda: plan), conf=conf)
 
     suit_small_data(spark)  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ci import require_own_mounts
 from connect_client import Done, run_verb
 from connect_server import ConnectServer
 from every_verb import CALLS, World
@@ -89,9 +90,18 @@ def logs(broker: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def remote(server: ConnectServer, logs: Path) -> dict[str, Done]:
-    """What became of each verb over Connect, in one session."""
-    verbs = _verbs(logs, server.folder)
-    return dict(zip(verbs, server.run_all(list(verbs.values())), strict=True))
+    """What became of each verb over Connect: of a build as it is on a cluster, then of the rest.
+
+    Others may write where the first one makes its tables, so that the server does it.
+    """
+    verbs = list(_verbs(logs, server.folder).items())
+    warehouse = server.folder / "warehouse"
+    warehouse.mkdir()
+    warehouse.chmod(0o777)
+    done = server.run_all([words for _, words in verbs[:1]])
+    warehouse.chmod(0o755)
+    done += server.run_all([words for _, words in verbs[1:]])
+    return dict(zip((name for name, _ in verbs), done, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +167,81 @@ def test_the_index_files_are_those_of_a_build_here(
 
 def test_an_unchanged_build_reads_no_segment(remote: dict[str, Done]) -> None:
     assert "read 0 of 24 segments (0 bytes), 24 unchanged" in remote["build again"].err
+
+
+def test_a_verb_asks_the_server_little(remote: dict[str, Done]) -> None:
+    """A call to plan or to run takes the server a tenth of a second, and more for more columns."""
+    most = {
+        **{"build again": 6, "retention": 4, "roll": 5, "audit": 6, "search": 4, "explain": 4},
+        **{"inventory": 9, "report": 5, "validate": 3, "sql": 8, "build full": 18},
+    }
+
+    assert {name: max(remote[name].calls, calls) for name, calls in most.items()} == most
+
+
+def test_few_rows_are_held_by_the_client_and_are_the_servers(server: ConnectServer) -> None:
+    rows = [{"id": number, "text": str(number)} for number in range(3)]
+    numbers = [4, 3, 2]
+
+    assert server.ask("connect_frames.py") == {
+        "settings": {
+            "few": True,
+            "within": ["false", "NO_CODEGEN", "false", "4"],
+            "many": [True, True],
+            "after": True,
+        },
+        "rows": {
+            "are as given": True,
+            "have their types": [True, True],
+            "none": [],
+            "many": [40_000, f"{39_999:060}"],
+        },
+        "held": {"calls": 1, "rows": rows, "same": rows},
+        "collected": {
+            "numbers": [{"id": number} for number in numbers],
+            "nested": [{"of": {"id": n, "col2": [n]}, "nothing": None} for n in numbers],
+            "none": [],
+            "count": [{"count": 3}],
+        },
+    }
+
+
+def test_what_others_may_write_the_server_reads_and_says_the_same(
+    server: ConnectServer, logs: Path, remote: dict[str, Done]
+) -> None:
+    warehouse = server.folder / "warehouse"
+    verbs = {name: _verbs(logs, server.folder)[name] for name in ("search", "explain", "sql json")}
+
+    warehouse.chmod(0o777)
+    try:
+        done = dict(zip(verbs, server.run_all(list(verbs.values())), strict=True))
+    finally:
+        warehouse.chmod(0o755)
+
+    assert {name: done[name].out for name in verbs} == {name: remote[name].out for name in verbs}
+    assert done["search"].calls > remote["search"].calls
+
+
+def test_where_the_server_sees_other_tables_those_are_read_and_none_here_written(
+    spark: SparkSession, server: ConnectServer, logs: Path, remote: dict[str, Done], tmp_path: Path
+) -> None:
+    require_own_mounts()
+    here, there = Warehouse(spark, str(server.folder / "warehouse")), tmp_path / "warehouse"
+    build = ("build", "--source", logs / f"{TOPIC}-0", "--warehouse", there, *NOW)
+    assert run_verb(list(map(str, (*build, "--index-dir", tmp_path / "indexes")))).status == 0
+    (tmp_path / "server").mkdir()
+    versions = {table.name: here.version(table) for table in WRITTEN}
+
+    other = ConnectServer(tmp_path / "server", mounts=(there, Path(here.root)))
+    try:
+        verbs = _verbs(logs, server.folder)
+        counted, _ = other.run_all([verbs["sql"], verbs["retention"]])
+    finally:
+        other.close()
+
+    assert [line.split()[0] for line in counted.out.splitlines()[1:]] == [TOPIC]
+    assert len(remote["sql"].out.splitlines()) > 2
+    assert {table.name: here.version(table) for table in WRITTEN} == versions
 
 
 def test_every_other_verb_runs_there_and_gives_as_many_rows_as_here(

@@ -90,7 +90,9 @@ def test_an_entry_is_taken_from_its_own_value_on(spark: SparkSession) -> None:
         "k string, n long",
     )
 
-    found = rows.transform(last_at_or_below(entries, keys=["k"], at="n", entry_at="e"))
+    found = rows.transform(
+        last_at_or_below(entries, keys=["k"], at="n", entry_at="e", given=("v",))
+    )
 
     assert sorted(_values(found, "k", "n", "v"), key=lambda row: row[:2]) == [
         ("a", 4, None), ("a", 5, "x"), ("a", 8, "x"), ("a", 9, "y"),

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ci import skip_but_in_ci
+from ci import OWN_MOUNTS, require_own_mounts
 from driver_process import Driver, build, leftovers, same_tables, small_settings
 
 pytestmark = pytest.mark.timeout(1800)
 SETTINGS = small_settings("local[2]")
 TESTS = Path(__file__).resolve().parents[1]
-OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +29,7 @@ def driver(spark: SparkSession) -> Iterator[Driver]:
 def test_a_full_disk_fails_by_name_and_with_room_all_is_as_on_an_empty_one(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:
-    if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
-        skip_but_in_ci("unshare (apt-get install util-linux) that may mount a disk of its own")
+    require_own_mounts()
     done = subprocess.run(
         [*OWN_MOUNTS, sys.executable, str(TESTS / "full_disk.py"), str(log_dir), str(tmp_path)],
         cwd=tmp_path,

@@ -82,7 +82,7 @@ def _audit(
     )
     with (
         spark_session("kafka-segments audit", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         ExitStack() as caches,
     ):
         with progress(spark) as work:

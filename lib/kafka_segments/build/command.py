@@ -161,7 +161,10 @@ def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
-    with spark_session("kafka-segments build", root=ROOT) as spark, few_rows(spark):
+    with (
+        spark_session("kafka-segments build", root=ROOT) as spark,
+        few_rows(spark, of=options.warehouse),
+    ):
         with progress(spark) as work:
             job = Build(spark, options, work.reads, work.has_read)
             done = job.plan_only() if dry_run else job.run()

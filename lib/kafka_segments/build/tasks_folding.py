@@ -18,6 +18,7 @@ from kafka_segments.index.log import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.spark.few_rows import has_few_rows, map_few
+from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.index_files import IndexPublisher
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
@@ -52,12 +53,12 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
         fits = F.lit(True)
         if options.mode != RecoveryMode.SEGMENT:
             fits = ~F.col("damage.kind").eqNullSafe(DamageKind.OFFSET_OVERFLOW.value)
-        ordered = _by_log(segments.select(*FOLDED)).sortWithinPartitions(
-            *LOG_KEYS, fits, "base_offset"
+        ordered = held_if_few(
+            _by_log(segments.select(*FOLDED)).sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
         )
         row_type = StructType(
             [
-                *ordered.select(*SEGMENT_KEYS).schema.fields,
+                *(ordered.schema[key] for key in SEGMENT_KEYS),
                 StructField("is_scanned", BooleanType()),
                 StructField("txn_index_entries", LongType()),
                 StructField("log_damage", SEGMENTS.schema["damage"].dataType),

@@ -203,7 +203,7 @@ class BuildTables:
         if self._work.known is None:
             self._warehouse.fill(table, found, where=self._scope(scope_column))
             return
-        changed = found.transform(rows.newly_found(self._warehouse.read(table)))
+        changed = found.transform(rows.newly_found(table, self._warehouse.read(table)))
         if has_few_rows(changed.sparkSession) or not changed.isEmpty():
             self._warehouse.merge(table, changed)
 

@@ -91,7 +91,7 @@ def _compact(
     is_long = holds_much(options.warehouse)
     with (
         spark_session("kafka-segments compact", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark) if holds_little(options.warehouse) else nullcontext(),
+        few_rows(spark, of=options.warehouse) if holds_little(options.warehouse) else nullcontext(),
     ):
         with progress(spark):
             done = run_compaction(spark, options)

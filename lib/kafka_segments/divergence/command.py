@@ -111,7 +111,7 @@ def _compare(
     )
     with (
         spark_session("kafka-segments divergence", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         ExitStack() as caches,
     ):
         with progress(spark) as work:

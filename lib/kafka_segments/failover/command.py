@@ -84,7 +84,7 @@ def _failover(
     )
     with (
         spark_session("kafka-segments search failover", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):
@@ -111,7 +111,7 @@ def _restore(
     )
     with (
         spark_session("kafka-segments search restore", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -134,7 +134,7 @@ def _read(
     )
     with (
         spark_session("kafka-segments internals", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=root),
         progress(spark),
         ExitStack() as caches,
     ):
@@ -179,7 +179,7 @@ def _changed(
     since_ms = None if since is None else parse_point("--since", since, now_ms=now)
     with (
         spark_session("kafka-segments internals changed", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=root),
         progress(spark),
     ):
         print_changes(run_changes(spark, ChangesOptions(root, since_ms, cluster)), output)
@@ -218,7 +218,7 @@ def _transactions(
     asked = TransactionsOptions(absolute_uri(warehouse), LogChoice(**choice), now)
     with (
         spark_session("kafka-segments internals transactions", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -81,7 +81,7 @@ def _groups(
     asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)
     with (
         spark_session("kafka-segments internals groups", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
     ):
         found = print_groups(run_groups(spark, asked), output)

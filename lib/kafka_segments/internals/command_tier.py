@@ -139,7 +139,7 @@ def _tier(
     )
     with (
         spark_session("kafka-segments internals tier", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -71,7 +71,7 @@ def _lag(
     )
     with (
         spark_session("kafka-segments lag", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):

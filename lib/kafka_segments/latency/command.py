@@ -37,7 +37,7 @@ def _latency(
     asked = LatencyOptions(absolute_uri(warehouse), LogChoice(**choice))
     with (
         spark_session("kafka-segments latency", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):

@@ -73,7 +73,7 @@ def _inventory(
     name, is_long = "kafka-segments migrate inventory", holds_much(asked.retention.warehouse)
     with (
         spark_session(name, root=ROOT, is_long=is_long) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.retention.warehouse),
         progress(spark),
     ):
         found = run_inventory(spark, asked, dry_run=dry_run)

@@ -45,7 +45,7 @@ def _report(*, warehouse: str, out: str, now_ms: int | None, output: str, **_: A
     is_long = holds_much(asked.warehouse)
     with (
         spark_session("kafka-segments report", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
     ):
         data = run_report(spark, asked)

@@ -70,7 +70,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     is_long = holds_much(asked.warehouse)
     with (
         spark_session("kafka-segments retention", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
     ):
         if grid:
@@ -94,7 +94,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     asked = retention_options(**options)
     with (
         spark_session("kafka-segments retention explain", root=ROOT) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
     ):
         decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)

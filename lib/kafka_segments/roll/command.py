@@ -107,7 +107,7 @@ def _roll(
     is_long = holds_much(asked.warehouse)
     with (
         spark_session("kafka-segments roll", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
     ):
         if grid:

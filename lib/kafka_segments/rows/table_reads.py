@@ -10,7 +10,12 @@ from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.spark.few_rows import MOST_HERE, MOST_ROWS, can_work_here, expect_many_rows
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema, frame_of_known
+from kafka_segments.spark.local_rows import (
+    arrow_rows,
+    arrow_schema,
+    computed_rows,
+    frame_of_known,
+)
 
 OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _MOST_BYTES_HERE = 16 * 1024 * 1024
@@ -56,7 +61,7 @@ def map_segments(
     """
     spark = asked.sparkSession
     if can_work_here(spark):
-        found = asked.toArrow()
+        found, kind = computed_rows(asked)
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
         if len(found) <= MOST_HERE and size_bytes <= _MOST_BYTES_HERE:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
@@ -64,7 +69,7 @@ def map_segments(
                 return frame_of_known(spark, rows, row_type)
             expect_many_rows(spark)
             return arrow_rows(spark, rows, row_type)
-        asked = arrow_rows(spark, found, asked.schema)
+        asked = arrow_rows(spark, found, kind)
         expect_many_rows(spark)
     return asked.repartition("path").mapInArrow(on_task, row_type)
 

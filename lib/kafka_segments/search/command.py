@@ -150,7 +150,7 @@ def _offsets(
     is_long = has_many or holds_much(asked.warehouse)
     with (
         spark_session("kafka-segments search", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark),
+        few_rows(spark, of=asked.warehouse),
         progress(spark),
         ExitStack() as caches,
     ):

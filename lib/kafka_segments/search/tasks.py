@@ -12,6 +12,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from kafka_segments.errors import FileChangedError
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.spark.few_rows import map_few
+from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.codecs import DecompressionError
@@ -107,7 +108,11 @@ def find_first_records(located: DataFrame) -> DataFrame:
         found_batch_offset (its batch's first offset), all null where this segment has no such
         record; bytes_read, problem (null: none).
     """
-    row_type = StructType([*located.schema.fields, *_FOUND.fields])
+    by_file = reversed(SEGMENT_KEYS)  # as they come of ``locate``: paths are longer to compare
+    ordered = held_if_few(
+        located.sortWithinPartitions(*by_file, "start_position", "least_timestamp_ms")
+    )
+    row_type = StructType([*ordered.schema.fields, *_FOUND.fields])
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow_schema = to_arrow_schema(row_type, timezone="UTC")
@@ -126,6 +131,4 @@ def find_first_records(located: DataFrame) -> DataFrame:
         finally:
             reads.close()
 
-    by_file = reversed(SEGMENT_KEYS)  # as they come of ``locate``: paths are longer to compare
-    ordered = located.sortWithinPartitions(*by_file, "start_position", "least_timestamp_ms")
     return map_few(ordered, on_task, row_type)

@@ -6,8 +6,9 @@ import socket
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -26,11 +27,27 @@ _WITHOUT_DELTA = (
     "DELTA_CONFIGURE_SPARK_SESSION",
 )
 _ENDED = ("StatusCode.UNAVAILABLE", "SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND")
+_ON_THIS_MACHINE: WeakSet[SparkSession] = WeakSet()
+
+
+class _Server(NamedTuple):
+    """Where a server listens, and whether that is an address of this machine."""
+
+    name: str
+    is_here: bool
 
 
 def is_connect(spark: SparkSession) -> bool:
     """Tell whether a session is one of Spark Connect: it has no JVM, RDD or SparkContext here."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def is_on_this_machine(spark: SparkSession) -> bool:
+    """Tell whether a session's server listens at an address of this machine.
+
+    Behind such an address there can still be another one: a container, the end of a tunnel.
+    """
+    return spark in _ON_THIS_MACHINE
 
 
 def connects() -> bool:
@@ -58,22 +75,24 @@ def connect_session(name: str, settings: Mapping[str, str]) -> Iterator[SparkSes
             f" 'kafka-segments[connect]' ({str(error).partition(chr(10))[0]})"
         ) from None
     except PySparkException as error:
-        _raise_told(error, server)
+        _raise_told(error, server.name)
+    if server.is_here:
+        _ON_THIS_MACHINE.add(spark)
     try:
         for key, value in settings.items():
             _set(spark, key, value)
-        _require_delta(spark, server)
+        _require_delta(spark, server.name)
         with warnings.catch_warnings():
             # One task orders the rows of a listing, and says so in a plan already.
             warnings.filterwarnings("ignore", "WARN WindowExpression", UserWarning)
             yield spark
     except PySparkException as error:
-        _raise_told(error, server)
+        _raise_told(error, server.name)
     finally:
         spark.stop()
 
 
-def _server() -> str:
+def _server() -> _Server:
     """Return ``host:port`` of the server, where somebody listens.
 
     A token may stand in the rest of SPARK_REMOTE, so it is not repeated.
@@ -82,15 +101,17 @@ def _server() -> str:
     if remote.scheme != "sc" or not remote.hostname:
         raise UsageError("SPARK_REMOTE does not name a Spark Connect server: sc://host:15002")
     host, port = remote.hostname, remote.port or _PORT
+    is_here = False
     if not any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
         try:
-            socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
+            with socket.create_connection((host, port), timeout=_PATIENCE_SECONDS) as found:
+                is_here = found.getsockname()[0] == found.getpeername()[0]
         except OSError as error:
             raise UsageError(
                 f"no Spark Connect server answers at {host}:{port} ({error.strerror or error}):"
                 " start it, or unset SPARK_REMOTE to run on this machine"
             ) from None
-    return f"{host}:{port}"
+    return _Server(f"{host}:{port}", is_here)
 
 
 def _set(spark: SparkSession, key: str, value: str) -> None:

@@ -4,19 +4,21 @@ Spark makes a Java program of each query, which costs a cold JVM more than few r
 processes of Python that are started for them, and frames that are cached.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from kafka_segments.spark.connect import is_connect
-from kafka_segments.spark.local_rows import arrow_schema, frame_of_known, known_rows
+from kafka_segments.spark.connect import is_connect, is_on_this_machine
+from kafka_segments.spark.local_rows import arrow_schema, computed_rows, frame_of_known, known_rows
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.settings import restore, settings_meanwhile
+from kafka_segments.spark.shared_folders import shares_folder
 
 MOST_ROWS = 50_000
 """What is read at once has no more rows."""
@@ -26,39 +28,64 @@ MOST_HERE = 256
 _FEW_ROWS = "spark.kafkaSegments.fewRows"
 _FEW = {_FEW_ROWS: "true", "spark.sql.codegen.wholeStage": "false"}
 _INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# A session of our own has these already.
+_OF_A_CLIENT = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
+_CLIENTS: WeakKeyDictionary[SparkSession, Mapping[str, str | None]] = WeakKeyDictionary()
+"""Sessions of Spark Connect in which a verb works on few rows, with their settings before it.
+
+A session of our own is asked. To ask a server each time would take longer than the steps do.
+"""
 
 
 @contextmanager
-def few_rows(spark: SparkSession, *, runs_any_query: bool = False) -> Iterator[None]:
+def few_rows(
+    spark: SparkSession, *, of: str | None = None, runs_any_query: bool = False
+) -> Iterator[None]:
     """Take all that is read meanwhile for few rows, until ``expect_many_rows`` says otherwise.
 
     What a verb reads is small where the tables that it reads are. Before and after it the session
-    is as it was. A server of Spark Connect compiles, as others use it too.
+    is as it was. A client of Spark Connect works on few rows where the server is on this machine,
+    and sees the warehouse that the client sees.
 
+    ``of``: the warehouse of the verb, None: it has none.
     ``runs_any_query``: single expressions are compiled all the same. Spark tests little of what it
     can do without, and some of it, such as listing tables, fails then.
     """
-    if is_connect(spark):
+    settings = _FEW if runs_any_query else _FEW | _INTERPRETED
+    if not is_connect(spark):
+        with settings_meanwhile(spark, settings):
+            yield
+        return
+    if not (is_on_this_machine(spark) if of is None else shares_folder(spark, of)):
         yield
         return
-    settings = _FEW if runs_any_query else _FEW | _INTERPRETED
-    with settings_meanwhile(spark, settings):
-        yield
+    with settings_meanwhile(spark, settings | _OF_A_CLIENT) as before:
+        _CLIENTS[spark] = before
+        try:
+            yield
+        finally:
+            _CLIENTS.pop(spark, None)
 
 
 def has_few_rows(spark: SparkSession) -> bool:
     """Tell whether a verb takes all that it reads for few rows."""
-    return not is_connect(spark) and spark.conf.get(_FEW_ROWS, None) == "true"
+    if is_connect(spark):
+        return spark in _CLIENTS
+    return spark.conf.get(_FEW_ROWS, None) == "true"
 
 
 def can_work_here(spark: SparkSession) -> bool:
     """Tell whether a verb works on few rows where the driver sees what the executors see."""
+    if is_connect(spark):
+        return has_few_rows(spark)
     return has_few_rows(spark) and (spark.sparkContext.master or "").startswith("local")
 
 
 def expect_many_rows(spark: SparkSession) -> None:
     """Compile the plans of the queries that come, as Spark does by itself."""
-    if has_few_rows(spark):
+    if is_connect(spark):
+        restore(spark, _CLIENTS.pop(spark, {}))
+    elif has_few_rows(spark):
         restore(spark, dict.fromkeys(_FEW | _INTERPRETED))
 
 
@@ -83,7 +110,7 @@ def map_few(
     spark = rows.sparkSession
     if can_work_here(spark):
         known = known_rows(rows)
-        found = rows.toArrow() if known is None else known
+        found = computed_rows(rows)[0] if known is None else known
         if len(found) <= most_here:
             if threads > 1:
                 done = _SharedRows(found, tell).map(on_task, threads)

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 
 from kafka_segments.spark.few_rows import has_few_rows
-from kafka_segments.spark.local_rows import frame_of_known, known_rows
+from kafka_segments.spark.local_rows import computed_rows, frame_of_known, known_rows
 
 
 def held(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
@@ -42,7 +42,7 @@ def held_if_few(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession
     if not has_few_rows(spark) or known_rows(frame) is not None:
         return frame
-    return frame_of_known(spark, frame.toArrow(), frame.schema)
+    return frame_of_known(spark, *computed_rows(frame))
 
 
 def in_one_task(frame: DataFrame) -> DataFrame:

@@ -22,11 +22,8 @@ def local_rows(
     ``SparkSession.createDataFrame`` of the same values has Python workers hand them to the JVM,
     in a job each time that they are read.
     """
-    given = [tuple(row) for row in rows]
-    if is_connect(spark):  # its client takes no empty table of Arrow
-        return spark.createDataFrame(given, columns)
     names = columns.fieldNames()
-    values = [dict(zip(names, row, strict=True)) for row in given]
+    values = [dict(zip(names, row, strict=True)) for row in rows]
     return frame_of_known(
         spark, pa.Table.from_pylist(values, schema=arrow_schema(columns)), columns
     )
@@ -41,7 +38,26 @@ def arrow_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> Data
     """Return rows of Arrow as a DataFrame; their schema is ``arrow_schema`` of ``columns``."""
     if not rows.num_rows:
         rows = rows.schema.empty_table()  # Spark takes no column without a chunk
-    return spark.createDataFrame(rows, columns)
+    frame = spark.createDataFrame(rows, columns)
+    return _with_schema(frame, columns) if is_connect(spark) else frame
+
+
+def _with_schema(frame: Any, columns: StructType) -> DataFrame:
+    """Tell a client's frame its schema, for which it would ask the server."""
+    frame._cached_schema = columns
+    found: DataFrame = frame
+    return found
+
+
+def computed_rows(frame: Any) -> tuple[pa.Table, StructType]:
+    """Return the rows of a DataFrame as Arrow, and their schema.
+
+    ``DataFrame.toArrow`` of a client asks the server for the schema first, which then plans twice.
+    """
+    if not is_connect(frame.sparkSession):
+        return frame.toArrow(), frame.schema
+    rows, schema = frame._to_table()
+    return rows.cast(arrow_schema(schema)), schema
 
 
 def frame_of_known(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:

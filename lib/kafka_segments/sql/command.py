@@ -52,7 +52,7 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
     refuse_early(asked)
     with (
         spark_session("kafka-segments sql", root=ROOT) as spark,
-        few_rows(spark, runs_any_query=True),
+        few_rows(spark, of=asked.warehouse, runs_any_query=True),
         progress(spark),
     ):
         rows = run_sql(spark, asked)

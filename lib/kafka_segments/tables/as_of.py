@@ -9,40 +9,37 @@ from kafka_segments.tables.columns import Window
 
 
 def last_at_or_below(
-    entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str
+    entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str, given: Sequence[str]
 ) -> Callable[[DataFrame], DataFrame]:
     """Join each row with the last entry of its keys whose ``entry_at`` is not above ``at``.
 
     1. Values of ``entry_at`` must be unique within the keys.
     2. If there is no such entry, its columns are null.
 
-    Needs: the keys and ``at``; of the entries: the keys and ``entry_at``.
-    Gives: the columns of the row, and those of the entry without the keys and ``entry_at``.
+    Needs: the keys and ``at``; of the entries: the keys, ``entry_at`` and ``given``.
+    Gives: the columns of the row, and those of the entry that ``given`` names.
     """
-    given = [name for name in entries.columns if name not in (*keys, entry_at)]
     marked = entries.select(*keys, entry_at, F.struct(*given).alias("_entry"))
-    join = last_of_each_at_or_below(marked, keys=keys, at=at, entry_at=entry_at)
+    join = last_of_each_at_or_below(marked, keys=keys, at=at, entry_at=entry_at, kinds=("_entry",))
 
     def transform(rows: DataFrame) -> DataFrame:
-        return rows.transform(join).select(
-            *rows.columns, *(F.col("_entry")[name].alias(name) for name in given)
-        )
+        found = (F.col("_entry")[name].alias(name) for name in given)
+        return rows.transform(join).select("*", *found).drop("_entry")
 
     return transform
 
 
 def last_of_each_at_or_below(
-    entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str
+    entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str, kinds: Sequence[str]
 ) -> Callable[[DataFrame], DataFrame]:
     """Join each row with entries of several kinds at once: of each kind the last one.
 
-    Each kind is a column of the entries, which is null in those of other kinds. Within a kind and
-    the keys values of ``entry_at`` must be unique.
+    Each of ``kinds`` is a column of the entries, which is null in those of other kinds. Within a
+    kind and the keys values of ``entry_at`` must be unique.
 
     Needs: the keys and ``at``; of the entries: the keys, ``entry_at`` and the kinds.
     Gives: the columns of the row, and the kinds: null where there is no such entry.
     """
-    kinds = [name for name in entries.columns if name not in (*keys, entry_at)]
 
     def transform(rows: DataFrame) -> DataFrame:
         order = (
@@ -58,7 +55,7 @@ def last_of_each_at_or_below(
             .unionByName(others, allowMissingColumns=True)
             .withColumns({name: F.last(name, ignorenulls=True).over(order) for name in kinds})
             .where("_is_row")
-            .select(*rows.columns, *kinds)
+            .drop("_at", "_is_row")
         )
 
     return transform

@@ -1,6 +1,7 @@
 """The configuration of each topic, as columns added to the rows of the topic."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,8 +45,9 @@ def with_topic_configs(
         if by_broker:
             brokers = _table(spark, "broker_id", T.IntegerType(), by_broker, of_brokers)
             joined = joined.join(F.broadcast(brokers), "broker_id", how="left")
-        kept = (name for name in rows.columns if name not in KEYS)
-        return joined.select(*kept, *(value(key).alias(key) for key in KEYS))
+        levels = (f"_topic_{key}" for key in by_topic), (f"_broker_id_{key}" for key in by_broker)
+        given = (value(key).alias(key) for key in KEYS)
+        return joined.drop(*KEYS).select("*", *given).drop(*chain(*levels))
 
     return transform
 

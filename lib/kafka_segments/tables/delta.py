@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
+from kafka_segments.spark.local_rows import computed_rows, frame_of_known, known_rows, local_rows
+from kafka_segments.spark.shared_folders import shares_folder
 from kafka_segments.storage.delta_append import append_files
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
@@ -87,7 +87,7 @@ class Warehouse:
         if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
         if has_few_rows(self.spark):
-            few = read_at_once(self.spark, join_uri(self.root, table.name), columns)
+            few = self._read_few(table, columns)
             if few is not None:
                 return few
             expect_many_rows(self.spark)
@@ -96,6 +96,12 @@ class Warehouse:
             return rows
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
+
+    def _read_few(self, table: Table, columns: Sequence[str]) -> DataFrame | None:
+        """Return the rows of a small table, which Spark sees as this process does; None: ask it."""
+        if not shares_folder(self.spark, self.root):
+            return None
+        return read_at_once(self.spark, join_uri(self.root, table.name), columns)
 
     def read_published(self, table: Table) -> DataFrame:
         """Return the rows of a table without those of quarantined segments.
@@ -142,8 +148,8 @@ class Warehouse:
         self.spark.sql(create_statement(table, self.uri(table)))
 
     def _is_here(self) -> bool:
-        """Tell whether the tables lie on a disk of this machine, and not on a server's."""
-        return store_of(self.root).is_local and not is_connect(self.spark)
+        """Tell whether the tables lie on a disk of this machine, on which Spark sees them too."""
+        return store_of(self.root).is_local and shares_folder(self.spark, self.root)
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
@@ -158,7 +164,8 @@ class Warehouse:
             rows = rows.select(*table.schema.fieldNames())
         held, met = _held_and_met(table, rows)
         found, uri = known_rows(held), join_uri(self.root, table.name)
-        if not append_at_once(uri, found, constraints=met):
+        is_here = shares_folder(self.spark, self.root)
+        if not (is_here and append_at_once(uri, found, constraints=met)):
             self._append_by_delta(table, held)
         return held
 
@@ -245,7 +252,8 @@ class Warehouse:
         Where a verb works on few rows Arrow merges them into a small table, of whose files it reads
         all; without a change data feed rows that are there as they are make no commit then.
         """
-        if has_few_rows(self.spark) and is_small(join_uri(self.root, table.name)):
+        is_few = has_few_rows(self.spark) and shares_folder(self.spark, self.root)
+        if is_few and is_small(join_uri(self.root, table.name)):
             rows, is_done = self._merge_few(table, rows, deleted)
             if is_done:
                 return
@@ -313,8 +321,9 @@ def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, s
         is_met = not table.constraints or rows.where(~hold_all).isEmpty()
         return rows, dict(table.constraints) if is_met else {}
     # Another thread may have met a large table by now: these rows are few all the same.
-    found = rows.withColumn(_MEETS, hold_all).toArrow()
-    held = frame_of_known(rows.sparkSession, found.drop_columns([_MEETS]), rows.schema)
+    found, kind = computed_rows(rows.withColumn(_MEETS, hold_all))
+    columns = StructType(kind.fields[:-1])
+    held = frame_of_known(rows.sparkSession, found.drop_columns([_MEETS]), columns)
     is_met = pc.all(found[_MEETS], min_count=0).as_py()
     return held, dict(table.constraints) if is_met else {}
 

@@ -79,7 +79,7 @@ def _validate(
     is_long = holds_much(root)
     with (
         spark_session("kafka-segments validate", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark),
+        few_rows(spark, of=root),
     ):
         with progress(spark):
             validation = run_validation(

@@ -133,11 +133,12 @@ def to_unrecognized(*, run_id: str) -> Transform:
     return transform
 
 
-def newly_found(before: DataFrame, *, besides: str = "run_id") -> Transform:
-    """Keep the rows that differ from all rows of ``before`` in any column but ``besides``."""
+def newly_found(table: Table, before: DataFrame, *, besides: str = "run_id") -> Transform:
+    """Keep the rows of a table that differ from all ``before`` in any column but ``besides``."""
 
     def transform(found: DataFrame) -> DataFrame:
-        compared = F.xxhash64(*(name for name in found.columns if name != besides))
+        names = table.schema.fieldNames()
+        compared = F.xxhash64(*(name for name in names if name != besides))
         known = before.select(compared.alias("_row"))
         return found.withColumn("_row", compared).join(known, "_row", how="left_anti")
 

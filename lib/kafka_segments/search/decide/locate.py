@@ -75,7 +75,9 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
     Source: UnifiedLog.fetchOffsetByTimestamp.
     """
     rising = _rising(segments)
-    join = last_of_each_at_or_below(rising, keys=LOG_KEYS, at="_target", entry_at="_minus")
+    join = last_of_each_at_or_below(
+        rising, keys=LOG_KEYS, at="_target", entry_at="_minus", kinds=tuple(_KINDS)
+    )
     chosen = F.explode(F.array_compact(F.array(*_chosen_by_role())))
 
     def transform(questions: DataFrame) -> DataFrame:
@@ -84,10 +86,11 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
             .transform(join)
             .withColumn("_chosen", chosen)
             .select(
-                *questions.columns,
+                "*",
                 *(F.col(f"_chosen.file.{name}").alias(name) for name in _FILE),
                 F.col("_chosen.role").alias("role"),
             )
+            .drop("_target", *_KINDS, "_chosen")
         )
 
     return transform
@@ -161,11 +164,18 @@ def choose_by_offset(segments: DataFrame) -> Transform:
             questions.drop("least_timestamp_ms")
             .withColumn("_target", minus(0, "least_offset"))
             .transform(
-                last_at_or_below(entries, keys=LOG_KEYS, at="_target", entry_at="_minus_last")
+                last_at_or_below(
+                    entries,
+                    keys=LOG_KEYS,
+                    at="_target",
+                    entry_at="_minus_last",
+                    given=("_files",),
+                )
             )
             .withColumn("_file", F.explode("_files"))
             .where(F.col("_file").isNotNull())
-            .select(*questions.drop("least_timestamp_ms").columns, "_file.*")
+            .select("*", "_file.*")
+            .drop("_target", "_files", "_file")
             .withColumn("least_timestamp_ms", F.lit(NO_TIMESTAMP_BOUND).cast("long"))
             .withColumn("role", F.lit(TRUE))
         )
@@ -203,9 +213,15 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
             *SEGMENT_KEYS, "offset", F.col("position").alias("_position")
         )
         at_time = last_at_or_below(
-            times, keys=SEGMENT_KEYS, at="least_timestamp_ms", entry_at="_timestamp"
+            times,
+            keys=SEGMENT_KEYS,
+            at="least_timestamp_ms",
+            entry_at="_timestamp",
+            given=("_indexed", "_offset", "_next_offset"),
         )
-        at_offset = last_at_or_below(offsets, keys=SEGMENT_KEYS, at="_from", entry_at="offset")
+        at_offset = last_at_or_below(
+            offsets, keys=SEGMENT_KEYS, at="_from", entry_at="offset", given=("_position",)
+        )
         return (
             chosen.transform(at_time)
             .withColumn("_from", start)
