@@ -218,8 +218,10 @@ def spark(
     from kafka_segments.spark import session as sessions
 
     # One JVM for many tests: it needs room, and keeps the code that Spark makes for a query. It
-    # shares two cores with another one: what compiles and collects at the side costs too much.
+    # shares two cores with another one: what compiles and collects at the side costs too much, and
+    # with the optimizing compiler what is done for the first time takes twice as long.
     options = f"{sessions._LOCAL[sessions._JAVA_OPTIONS]} -XX:+UseSerialGC"
+    options += " -XX:ReservedCodeCacheSize=480m"
     long_run = {
         "spark.driver.memory": "5g",
         sessions._JAVA_OPTIONS: options,
@@ -236,11 +238,27 @@ def spark(
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
                 patch.delenv("KAFKA_SEGMENTS_CLASS_ARCHIVE")  # one that is there may be used
                 session = stack.enter_context(
-                    sessions.spark_session("tests", root=ROOT, master="local[2]", is_long=True)
+                    sessions.spark_session("tests", root=ROOT, master="local[2]")
                 )
+            _warm_up(session, tmp_path_factory.mktemp("warm-up"))
             yield session
     finally:
         os.chdir(here)
+
+
+def _warm_up(spark: "SparkSession", folder: Path) -> None:
+    """Do what costs seconds once: classes are loaded, Python's workers started, tables made.
+
+    Else the first test of a session that reads or builds would take as much longer.
+    """
+    from stored_builds import build_few
+    from strategies import v2_batch
+
+    spark.range(2).repartition(2).mapInArrow(lambda rows: rows, "id long").toArrow()
+    (folder / "logs" / "t-0").mkdir(parents=True)
+    (folder / "logs" / "t-0" / f"{0:020d}.log").write_bytes(v2_batch(0, [(1, None, b"x")]))
+    build_few(spark, str(folder / "logs"), str(folder / "warehouse"))
+    spark.read.format("delta").load(str(folder / "warehouse" / "segments")).collect()
 
 
 @pytest.fixture

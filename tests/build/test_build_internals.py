@@ -1,7 +1,7 @@
 """A build that reads the cluster's own topics, too."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -17,29 +17,55 @@ def build(*arguments: object) -> Any:
     return CliRunner().invoke(cli, ["build", *map(str, arguments)], catch_exceptions=False)
 
 
-@pytest.mark.spark
-def test_internal_topics_are_read_where_that_is_asked_for_and_once(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+class Disk(NamedTuple):
+    """A controller's disk as options of builds, and what they fill."""
+
+    asked: tuple[object, ...]
+    tables: Warehouse
+
+
+@pytest.fixture(scope="module")
+def disk(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Disk:
+    """A disk of which a build has read the segments alone."""
+    folder = tmp_path_factory.mktemp("disk")
     log = made.log_bytes([made.topic("orders", 7), made.partition(7, 0)])
-    disk = made.log_dir(tmp_path / "disk", {f"{0:020d}.log": log})
-    warehouse = tmp_path / "warehouse"
-    asked = ("--source", disk, "--warehouse", warehouse)
-    tables = Warehouse(spark, str(warehouse))
-
-    plain = build(*asked)
+    logs = made.log_dir(folder / "disk", {f"{0:020d}.log": log})
+    disk = Disk(
+        ("--source", logs, "--warehouse", folder / "warehouse"),
+        Warehouse(spark, str(folder / "warehouse")),
+    )
+    plain = build(*disk.asked)
     assert plain.exit_code == 0
-    assert tables.read(SEGMENTS).count() == 1
-    assert tables.version(INTERNAL_RECORDS) is None
     assert "unreadable" not in plain.stderr
+    return disk
 
-    first = build(*asked, "--internals")
-    again = build(*asked, "--internals")
 
-    assert (first.exit_code, again.exit_code) == (0, 0)
+@pytest.mark.usefixtures("few")
+def test_internal_topics_are_read_only_where_that_is_asked_for(disk: Disk) -> None:
+    assert disk.tables.read(SEGMENTS).count() == 1
+    assert disk.tables.version(INTERNAL_RECORDS) is None
+
+
+@pytest.fixture(scope="module")
+def read(disk: Disk) -> Disk:
+    first = build(*disk.asked, "--internals")
+    assert first.exit_code == 0
     assert "1 logs, 1 of them read, 2 records; 0 places unreadable" in first.stderr
+    return disk
+
+
+@pytest.mark.usefixtures("few")
+def test_internal_topics_that_a_build_read_are_in_the_tables(read: Disk) -> None:
+    topics = read.tables.read(METADATA_TOPICS).collect()
+
+    assert [row["topic"] for row in topics] == ["orders"]
+
+
+def test_internal_topics_are_read_once(read: Disk) -> None:
+    again = build(*read.asked, "--internals")
+
+    assert again.exit_code == 0
     assert "1 logs, 0 of them read, 2 records; 0 places unreadable" in again.stderr
-    assert [row["topic"] for row in tables.read(METADATA_TOPICS).collect()] == ["orders"]
 
 
 def test_a_dry_run_of_them_is_refused(tmp_path: Path) -> None:

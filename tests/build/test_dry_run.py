@@ -69,6 +69,7 @@ def _both(spark: SparkSession, options: BuildOptions, **other: Any) -> BuildSumm
     return told
 
 
+@pytest.mark.usefixtures("few")
 def test_before_the_first_build_it_is_what_a_build_with_spark_would_read(
     spark: SparkSession, options: BuildOptions
 ) -> None:
@@ -88,15 +89,26 @@ def built(lent_build: LentBuild, tmp_path: Path) -> BuildOptions:
     )
 
 
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        ({}, {"segments_scanned": 0}),
+        ({"full": True}, {"segments_unchanged": 0}),
+        ({"cluster": "another"}, {"segments_vanished": 4}),
+        ({"index_format": Kip33Format(), "index_dir": "/i"}, {"segments_scanned": 4}),
+    ],
+    ids=["the same", "full", "cluster", "format"],
+)
 def test_after_a_build_it_is_what_one_by_the_same_options_or_others_would_read(
-    spark: SparkSession, built: BuildOptions
+    spark: SparkSession, built: BuildOptions, other: dict[str, Any], count: dict[str, int]
 ) -> None:
-    assert _both(spark, built).segments_scanned == 0
-    assert _both(spark, built, full=True).segments_unchanged == 0
-    assert _both(spark, built, cluster="another").segments_vanished > 0
-    assert _both(spark, built, index_format=Kip33Format(), index_dir="/i").segments_scanned
+    told = _both(spark, built, **other)
+
+    assert {name: getattr(told, name) for name in count} == count
 
 
+@pytest.mark.usefixtures("few")
 def test_after_changes_it_is_what_a_build_with_spark_would_read(
     spark: SparkSession, built: BuildOptions
 ) -> None:

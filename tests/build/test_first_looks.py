@@ -40,30 +40,60 @@ def _rows(spark: SparkSession, warehouse: Path) -> dict[tuple[Any, ...], Row]:
     return {tuple(row[name] for name in KEY): row for row in rows}
 
 
+class Turns:
+    """Builds of one partition in turn, by first looks and in full."""
+
+    def __init__(self, spark: SparkSession, broker: Path, root: Path) -> None:
+        self._spark = spark
+        self.warehouse = root / "warehouse"
+        self.log = root / "logs" / "ct-none-0"
+        for part in ("logs", "rebuilt"):
+            shutil.copytree(broker / part / "ct-none-0", self.log, dirs_exist_ok=True)
+        self.count = len(list(self.log.glob("*.log")))
+
+    def build(self, **options: Any) -> int:
+        """Build, and return how many segments were read."""
+        source = str(self.log.parent)
+        return build_few(self._spark, source, str(self.warehouse), **options).segments_scanned
+
+    def rows(self) -> dict[tuple[Any, ...], Row]:
+        return _rows(self._spark, self.warehouse)
+
+
+@pytest.fixture(scope="module")
+def looked(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFactory) -> Turns:
+    turns = Turns(spark, broker, tmp_path_factory.mktemp("turns"))
+    assert turns.build(is_first_look=True) == turns.count
+    return turns
+
+
+def test_a_second_first_look_reads_nothing(looked: Turns) -> None:
+    assert looked.build(is_first_look=True) == 0
+
+
+@pytest.fixture(scope="module")
+def read(looked: Turns) -> Turns:
+    """What looks know does not count as known to a full build."""
+    assert looked.build() == looked.count
+    return looked
+
+
 @pytest.mark.usefixtures("few")
-def test_a_first_look_and_a_full_build_take_turns(
-    spark: SparkSession, logs: Path, tmp_path: Path
+def test_a_full_build_reads_what_first_looks_know(read: Turns) -> None:
+    assert {row["checked"] for row in read.rows().values()} == {"full"}
+
+
+@pytest.mark.usefixtures("few")
+def test_a_first_look_leaves_rows_of_whole_segments_while_their_file_stays(
+    spark: SparkSession, read: Turns
 ) -> None:
-    for name in ("ct-out-of-order-0", "txn-0"):
-        shutil.rmtree(logs / name)
-    warehouse, source = str(tmp_path / "warehouse"), str(logs)
-    count = len(list(logs.rglob("*.log")))
+    os.utime(read.log / f"{0:020d}.log", (1_700_000_000, 1_700_000_000))
 
-    first = build_few(spark, source, warehouse, is_first_look=True)
-    again = build_few(spark, source, warehouse, is_first_look=True)
-    assert (first.segments_scanned, again.segments_scanned) == (count, 0)
+    assert read.build(is_first_look=True, full=True) == 1
 
-    full = build_few(spark, source, warehouse)  # what looks know does not count as known
-    assert full.segments_scanned == count
-    assert {row["checked"] for row in _rows(spark, tmp_path / "warehouse").values()} == {"full"}
-
-    changed = logs / "ct-none-0" / f"{0:020d}.log"
-    os.utime(changed, (1_700_000_000, 1_700_000_000))
-    looked = build_few(spark, source, warehouse, is_first_look=True, full=True)
-    rows = _rows(spark, tmp_path / "warehouse")
-    assert looked.segments_scanned == 1  # rows of whole segments stay while their file does
-    assert {key for key, row in rows.items() if row["checked"] == "index"} == {("ct-none", 0, 0)}
-    entries = Warehouse(spark, warehouse).read(OFFSET_INDEX).where("topic = 'ct-none'")
+    known = {key for key, row in read.rows().items() if row["checked"] == "index"}
+    assert known == {("ct-none", 0, 0)}
+    entries = Warehouse(spark, str(read.warehouse)).read(OFFSET_INDEX)
     assert entries.where("base_offset = 0").count() == 0
 
 

@@ -1,7 +1,7 @@
 """Index formats other than Kafka's, through a build."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,21 +20,36 @@ BASE, E1 = example_e1()
 MINUTE = 60_000
 
 
-@pytest.fixture
-def build(spark: SparkSession, tmp_path: Path) -> Callable[[IndexFormat], BuildSummary]:
-    def run(index_format: IndexFormat) -> BuildSummary:
+class LivingLog:
+    """A log that is built again and again, each time in a format of its own."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self._spark = spark
+        self._root = root
+        self.log, self.indexes, self.aside = root / "logs" / "t-0", root / "indexes", root / "aside"
+        self.log.mkdir(parents=True)
+
+    def build(self, index_format: IndexFormat) -> BuildSummary:
         return build_few(
-            spark,
-            str(tmp_path / "logs"),
-            str(tmp_path / "warehouse"),
+            self._spark,
+            str(self.log.parent),
+            str(self._root / "warehouse"),
             recovery=RecoveryOptions(index_interval_bytes=200),
             now_ms=0,
-            index_dir=str(tmp_path / "indexes"),
-            set_aside=str(tmp_path / "aside"),
+            index_dir=str(self.indexes),
+            set_aside=str(self.aside),
             index_format=index_format,
         )
 
-    return run
+    def formats(self) -> dict[int, str]:
+        """Return the format that the table has for each segment."""
+        segments = rows_few(self._spark, str(self._root / "warehouse"), SEGMENTS)
+        return {row["base_offset"]: row["index_format"] for row in segments}
+
+    def kip33(self) -> list[list[int]]:
+        data = (self.indexes / "t-0" / name(BASE, ".timeindex")).read_bytes()
+        entries: list[list[int]] = decode_time_index(data, base_offset=BASE).tolist()
+        return entries
 
 
 def names(folder: Path) -> list[str]:
@@ -45,42 +60,60 @@ def name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
 
 
-def test_a_minute_index_goes_with_its_segment_and_kip33_follows_the_next_segment(
-    build: Callable[[IndexFormat], BuildSummary], spark: SparkSession, tmp_path: Path
-) -> None:
-    logs, indexes, aside = tmp_path / "logs" / "t-0", tmp_path / "indexes", tmp_path / "aside"
-    logs.mkdir(parents=True)
-    (logs / name(500, ".log")).write_bytes(v2_batch(500, [(MINUTE, None, b"v")]))
-    (logs / name(BASE, ".log")).write_bytes(E1)
+@pytest.fixture(scope="module")
+def by_minutes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> LivingLog:
+    """Two segments, built with minute indexes."""
+    living = LivingLog(spark, tmp_path_factory.mktemp("formats"))
+    (living.log / name(500, ".log")).write_bytes(v2_batch(500, [(MINUTE, None, b"v")]))
+    (living.log / name(BASE, ".log")).write_bytes(E1)
+    living.build(MinuteFormat())
+    return living
 
-    build(MinuteFormat())
 
-    assert names(indexes) == [
+class Changed(NamedTuple):
+    """A log of which the first segment is gone, built by KIP-33."""
+
+    living: LivingLog
+    minute: bytes
+    summary: BuildSummary
+
+
+@pytest.fixture(scope="module")
+def by_kip33(by_minutes: LivingLog) -> Changed:
+    minute = (by_minutes.indexes / "t-0" / name(500, ".time.index")).read_bytes()
+    (by_minutes.log / name(500, ".log")).unlink()
+    return Changed(by_minutes, minute, by_minutes.build(Kip33Format()))
+
+
+def test_each_segment_has_its_minute_index(by_minutes: LivingLog) -> None:
+    assert names(by_minutes.indexes) == [
         name(base, suffix) for base in (500, BASE) for suffix in (".index", ".time.index")
     ]
-    minute = (indexes / "t-0" / name(500, ".time.index")).read_bytes()
+    minute = (by_minutes.indexes / "t-0" / name(500, ".time.index")).read_bytes()
     assert decode_time_index(minute, base_offset=500).tolist() == [[MINUTE, 500]]
 
-    (logs / name(500, ".log")).unlink()
-    changed = build(Kip33Format())
+
+def test_a_minute_index_goes_with_its_segment(by_kip33: Changed) -> None:
+    living, minute, changed = by_kip33
 
     assert (changed.segments_scanned, changed.segments_vanished) == (1, 1)
-    assert names(indexes) == [name(500, ".index"), name(BASE, ".index"), name(BASE, ".timeindex")]
-    assert names(aside) == [name(500, ".time.index"), name(BASE, ".time.index")]
-    assert (aside / changed.run_id / "t-0" / name(500, ".time.index")).read_bytes() == minute
-    assert _kip33(indexes) == [[7002, 1006], [9000, 1010]]
+    assert names(living.indexes) == [
+        name(500, ".index"),
+        name(BASE, ".index"),
+        name(BASE, ".timeindex"),
+    ]
+    assert names(living.aside) == [name(500, ".time.index"), name(BASE, ".time.index")]
+    kept = living.aside / changed.run_id / "t-0" / name(500, ".time.index")
+    assert kept.read_bytes() == minute
+    assert living.kip33() == [[7002, 1006], [9000, 1010]]
 
-    (logs / name(1050, ".log")).write_bytes(b"")
-    rolled = build(Kip33Format())
+
+def test_kip33_follows_the_next_segment(by_kip33: Changed) -> None:
+    living = by_kip33.living
+    (living.log / name(1050, ".log")).write_bytes(b"")
+
+    rolled = living.build(Kip33Format())
 
     assert rolled.segments_scanned == 2
-    assert _kip33(indexes) == [[7002, 1006], [9000, 1050]]
-    segments = rows_few(spark, str(tmp_path / "warehouse"), SEGMENTS)
-    found = {row["base_offset"]: row["index_format"] for row in segments}
-    assert found == {500: "minute", BASE: "kip33", 1050: "kip33"}
-
-
-def _kip33(indexes: Path) -> list[list[int]]:
-    data = (indexes / "t-0" / name(BASE, ".timeindex")).read_bytes()
-    entries: list[list[int]] = decode_time_index(data, base_offset=BASE).tolist()
-    return entries
+    assert living.kip33() == [[7002, 1006], [9000, 1050]]
+    assert living.formats() == {500: "minute", BASE: "kip33", 1050: "kip33"}

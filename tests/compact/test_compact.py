@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -60,38 +60,83 @@ def _rows(rows: DataFrame) -> list[str]:
     return sorted(map(str, rows.collect()))
 
 
-def test_what_compaction_changes_comes_back_and_rows_stay(
-    spark: SparkSession,
-    build: Callable[[], BuildSummary],
-    compact: Callable[..., CompactSummary],
-    built: ReadyBuild,
+class Padded(NamedTuple):
+    """Index files before something was added to each and beside one, and after."""
+
+    sound: dict[str, bytes]
+    found: dict[str, bytes]
+
+
+@pytest.fixture
+def padded(built: ReadyBuild) -> Padded:
+    sound = _files(built.indexes)
+    for name, data in sound.items():
+        (built.indexes / name).write_bytes(data + bytes(1_200))
+    (built.indexes / "ct-two-partitions-0" / f"{99:020d}.index").write_bytes(b"no segment")
+    return Padded(sound, _files(built.indexes))
+
+
+def test_what_compaction_changes_of_files_is_said_before_and_comes_back(
+    compact: Callable[..., CompactSummary], built: ReadyBuild, padded: Padded
 ) -> None:
-    def rows() -> list[list[dict[str, Any]]]:
-        read = (tables.SEGMENTS, tables.OFFSET_INDEX)
-        return [rows_few(spark, str(built.warehouse), table) for table in read]
-
-    indexes, before = built.indexes, rows()
-    files = _files(indexes)
-    for name, data in files.items():
-        (indexes / name).write_bytes(data + bytes(1_200))
-    (indexes / "ct-two-partitions-0" / f"{99:020d}.index").write_bytes(b"no segment")
-    padded = _files(indexes)
-
     said = compact(dry_run=True)
-    untouched = _files(indexes)
-    done = compact()
+    untouched = _files(built.indexes)
+    done = compact(compacts_tables=False)
 
-    assert untouched == padded
+    assert untouched == padded.found
     assert said.changes == done.changes
     assert {change.action for change in done.changes} == {"trim", "orphan"}
-    assert _files(indexes) == files
-    assert {t.table for t in done.tables} == {t.name for t in tables.BUILD_TABLES}
-    assert all(t.files_after <= max(t.files_before, 1) for t in done.tables)
-    assert rows() == before
+    assert _files(built.indexes) == padded.sound
+    undo(str(built.warehouse / "_set_aside" / done.run_id))
+    assert _files(built.indexes) == padded.found
+
+
+@pytest.mark.usefixtures("padded")
+def test_after_a_compaction_of_files_a_build_reads_nothing(
+    compact: Callable[..., CompactSummary], build: Callable[[], BuildSummary]
+) -> None:
+    compact(compacts_tables=False)
+
     assert build().segments_scanned == 0
 
-    undo(str(built.warehouse / "_set_aside" / done.run_id))
-    assert _files(indexes) == padded
+
+def test_all_tables_of_a_build_are_compacted(compact: Callable[..., CompactSummary]) -> None:
+    done = compact(index_dir=None, now_ms=0)  # no file is old enough to be removed
+
+    assert {t.table for t in done.tables} == {t.name for t in tables.BUILD_TABLES}
+    assert all(t.files_after <= max(t.files_before, 1) for t in done.tables)
+
+
+@pytest.mark.usefixtures("few")
+def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
+    spark: SparkSession, build: Callable[[], BuildSummary], built: ReadyBuild
+) -> None:
+    gone = min((built.logs / "ct-two-partitions-1").glob("*.log"))
+    gone.unlink()
+    build()
+
+    uri = str(built.warehouse / "segments")
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    changes = feed.load(uri).where("vanished_at IS NOT NULL").select("path", "_change_type")
+
+    assert [tuple(row) for row in changes.collect()] == [(str(gone), "update_postimage")]
+
+
+@pytest.mark.parametrize("table", tables.BUILD_TABLES, ids=lambda table: table.name)
+def test_a_table_that_is_compacted_keeps_its_rows(
+    spark: SparkSession,
+    compact: Callable[..., CompactSummary],
+    built: ReadyBuild,
+    table: tables.Table,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "_TABLES", (table,))
+    before = rows_few(spark, str(built.warehouse), table)
+
+    (done,) = compact(index_dir=None).tables
+
+    assert done.table == table.name
+    assert rows_few(spark, str(built.warehouse), table) == before
 
 
 @pytest.mark.slow
@@ -119,20 +164,6 @@ def test_a_large_table_is_written_by_several_tasks_and_the_next_run_leaves_its_f
     assert sorted(root.read(table).inputFiles()) == sorted(files)
     assert root.read(table).count() == 13 * len(rows)
     assert spark.conf.get("spark.databricks.delta.optimize.maxFileSize", None) is None
-
-
-def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
-    spark: SparkSession, build: Callable[[], BuildSummary], built: ReadyBuild
-) -> None:
-    gone = min((built.logs / "ct-two-partitions-1").glob("*.log"))
-    gone.unlink()
-    build()
-
-    uri = str(built.warehouse / "segments")
-    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
-    changes = feed.load(uri).where("vanished_at IS NOT NULL").select("path", "_change_type")
-
-    assert [tuple(row) for row in changes.collect()] == [(str(gone), "update_postimage")]
 
 
 def test_an_index_folder_that_no_build_wrote_is_refused(

@@ -27,32 +27,50 @@ def _run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.spark
-def test_build_prints_rows_on_stdout_alone_and_leaves_with_1_where_it_found_damage(
-    synthetic: Path, tmp_path: Path
-) -> None:
-    done = _run(
-        "build",
-        "--source",
-        synthetic / "multi-segment-corrupt-middle",
-        "--warehouse",
-        "wh",
-        "--index-dir",
-        "indexes",
-        "--output",
-        "json",
-        cwd=tmp_path,
-    )
+@pytest.fixture
+def invoke(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Run a command in this process, in a folder of its own, in the running session."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(cli, list(map(str, arguments)))
 
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 1
+
+def _check_build_of_damage(
+    run: Callable[..., tuple[int, str, str]], synthetic: Path, tmp_path: Path
+) -> None:
+    source = ("--source", synthetic / "multi-segment-corrupt-middle")
+    where = ("--warehouse", "wh", "--index-dir", "indexes")
+
+    status, printed, said = run("build", *source, *where, "--output", "json")
+
+    rows = [json.loads(line) for line in printed.splitlines()]
+    assert status == 1
     assert [(row["base_offset"], row["valid_bytes"]) for row in rows] == [
         (0, 69321),
         (123, 43147),
         (257, 74877),
     ]
-    assert "1 damaged segments" in done.stderr
+    assert "1 damaged segments" in said
     assert (tmp_path / "indexes" / "t-0" / f"{257:020d}.timeindex").stat().st_size == 144
+
+
+def test_build_prints_rows_on_stdout_alone_and_leaves_with_1_where_it_found_damage(
+    invoke: Invoke, synthetic: Path, tmp_path: Path
+) -> None:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        done = invoke(*arguments)
+        return done.exit_code, done.stdout, done.stderr
+
+    _check_build_of_damage(run, synthetic, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_build_in_a_process_of_its_own_does_too(synthetic: Path, tmp_path: Path) -> None:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        done = _run(*arguments, cwd=tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    _check_build_of_damage(run, synthetic, tmp_path)
 
 
 def test_what_cannot_be_meant_is_one_line_and_status_2(tmp_path: Path) -> None:
@@ -66,13 +84,6 @@ def test_what_cannot_be_meant_is_one_line_and_status_2(tmp_path: Path) -> None:
         f"kafka-segments: --warehouse {tmp_path}/logs/wh lies in the source {tmp_path}/logs\n"
     )
     assert typo.stderr == "kafka-segments: unknown setting a\n"
-
-
-@pytest.fixture
-def invoke(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Run a command in this process, in a folder of its own, in the running session."""
-    monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(cli, list(map(str, arguments)))
 
 
 def test_a_missing_source_is_named(invoke: Invoke, tmp_path: Path) -> None:

@@ -59,10 +59,7 @@ def test_tiered_storage_holds_what_the_disk_does_as_far_as_it_goes(
     disk.mkdir(parents=True)
     for file in sorted((broker / "logs" / "txn-0").glob("*.log"))[1:]:  # local retention
         shutil.copy(file, disk)
-    rng = random.Random(1)
-    log = drawn_log(rng)
-    write_copies(tmp_path / "disk2", {"part-0": rolled(rng, log)})
-    halves = _uploads(log, tmp_path / "tier")
+    _half_uploaded(tmp_path)
 
     status, rows, _ = _compare(
         f"n1={tmp_path}/disk", f"n1={tmp_path}/disk2", f"tier={tmp_path}/tier"
@@ -74,11 +71,25 @@ def test_tiered_storage_holds_what_the_disk_does_as_far_as_it_goes(
     assert ("txn", "equal", False) in kinds
     assert ("part", "behind", False) in kinds  # the last batches are not uploaded
     assert {topic for topic, kind, _ in kinds if kind == "equal"} == {"txn", "part"}
-    halves[0].write_bytes(flipped(halves[0].read_bytes(), 200))
-    status, rows, _ = _compare(f"n1={tmp_path}/disk2", f"tier={tmp_path}/tier")
+
+
+def test_bit_rot_in_tiered_storage_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    first, _ = _half_uploaded(tmp_path)
+    first.write_bytes(flipped(first.read_bytes(), 200))
+
+    _, rows, _ = _compare(f"n1={tmp_path}/disk2", f"tier={tmp_path}/tier")
+
     assert [(row["kind"], row["copies"]) for row in rows if row["is_finding"]] == [
         ("bit rot", ["tier"])
     ]
+
+
+def _half_uploaded(folder: Path) -> list[Path]:
+    """Write a log to a disk, and upload all but its last batches in two segments."""
+    rng = random.Random(1)
+    log = drawn_log(rng)
+    write_copies(folder / "disk2", {"part-0": rolled(rng, log)})
+    return _uploads(log, folder / "tier")
 
 
 def _uploads(log: list[Batch], tier: Path) -> list[Path]:

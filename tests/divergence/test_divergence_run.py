@@ -87,27 +87,47 @@ def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path:
     assert kept.count() == len(rows)
 
 
-def test_equal_copies_and_copies_of_other_topics(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture
+def equal(tmp_path: Path) -> tuple[str, ...]:
+    """Two copies of two logs, as options."""
     rng = random.Random(8)
     log = drawn_log(rng)
     for name in "ab":
         write_copies(tmp_path / name, {"t-0": rolled(rng, log), "u-0": rolled(rng, log)})
-    copies = ("--copy", f"a={tmp_path}/a", "--copy", f"b={tmp_path}/b")
+    return ("--copy", f"a={tmp_path}/a", "--copy", f"b={tmp_path}/b")
 
-    status, rows, told = _run(*copies, "--check", "headers")
+
+def test_equal_copies_are_equal_by_their_headers(
+    spark: SparkSession, equal: tuple[str, ...]
+) -> None:
+    status, rows, _ = _run(*equal, "--check", "headers")
 
     assert (status, {row["kind"] for row in rows}) == (0, {"equal"})
+
+
+def test_copies_of_other_topics_are_a_finding(
+    spark: SparkSession, equal: tuple[str, ...], tmp_path: Path
+) -> None:
     for name, topic_id in zip("ab", ("A" * 22, "B" * 22), strict=True):
         (tmp_path / name / "u-0" / "partition.metadata").write_text(
             f"version: 0\ntopic_id: {topic_id}"
         )
-    status, rows, told = _run(*copies)
+
+    _, rows, _ = _run(*equal)
+
     found = [row for row in rows if row["is_finding"]]
     assert [(row["topic"], row["kind"], row["copies"]) for row in found] == [
         ("u", "topic id", ["a", "b"])
     ]
+
+
+def test_a_copy_that_holds_a_log_twice_is_refused(
+    spark: SparkSession, equal: tuple[str, ...], tmp_path: Path
+) -> None:
     shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "a2" / "t-0")
-    status, rows, told = _run(*copies, "--copy", f"a={tmp_path}/a2")
+
+    status, _, told = _run(*equal, "--copy", f"a={tmp_path}/a2")
+
     assert status == 2
     assert "copy a holds t-0 2 times" in told
 

@@ -93,6 +93,40 @@ def clusters(
     return folder
 
 
+@pytest.mark.usefixtures("few")
+def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
+    spark: SparkSession, caches: ExitStack, clusters: Path
+) -> None:
+    at_ms = 14_000
+    asked = RestoreOptions(str(clusters / "wh-here"), LogChoice(topics=("t",)), at_ms)
+
+    plan = run_restore(spark, asked, caches).collect()
+
+    assert len(plan) == PARTITIONS
+    for row in plan:
+        log = clusters / HERE / f"t-{row['partition']}" / f"{0:020d}.log"
+        records = list(plain_records(log.read_bytes()))
+        first = next(record for record in records if record.timestamp > at_ms)
+        kept = [r.offset for r in records if r.batch_position < first.batch_position]
+        assert (row["cut_position"], row["bytes_needed"]) == (first.batch_position,) * 2
+        assert row["last_offset_kept"] == kept[-1]
+        assert row["early_records"] == first.offset - kept[-1] - 1
+        assert (row["file"], row["segments_needed"], row["problem"]) == (str(log), 1, None)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_log_without_a_later_record_is_kept_whole(
+    spark: SparkSession, caches: ExitStack, clusters: Path
+) -> None:
+    choice = LogChoice(topics=("t",), partitions=(0,))
+    asked = RestoreOptions(str(clusters / "wh-here"), choice, NOW_MS)
+
+    (row,) = run_restore(spark, asked, caches).collect()
+
+    size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
+    assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)
+
+
 @pytest.mark.usefixtures("few_and_many")
 def test_a_group_that_moves_to_another_cluster_skips_no_message(
     spark: SparkSession, caches: ExitStack, clusters: Path
@@ -135,35 +169,3 @@ def test_few_rows_and_many_lead_to_the_same_plan(
 
     assert of_few == of_many
     assert of_few[1]
-
-
-def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
-    spark: SparkSession, caches: ExitStack, clusters: Path
-) -> None:
-    at_ms = 14_000
-    asked = RestoreOptions(str(clusters / "wh-here"), LogChoice(topics=("t",)), at_ms)
-
-    plan = run_restore(spark, asked, caches).collect()
-
-    assert len(plan) == PARTITIONS
-    for row in plan:
-        log = clusters / HERE / f"t-{row['partition']}" / f"{0:020d}.log"
-        records = list(plain_records(log.read_bytes()))
-        first = next(record for record in records if record.timestamp > at_ms)
-        kept = [r.offset for r in records if r.batch_position < first.batch_position]
-        assert (row["cut_position"], row["bytes_needed"]) == (first.batch_position,) * 2
-        assert row["last_offset_kept"] == kept[-1]
-        assert row["early_records"] == first.offset - kept[-1] - 1
-        assert (row["file"], row["segments_needed"], row["problem"]) == (str(log), 1, None)
-
-
-def test_a_log_without_a_later_record_is_kept_whole(
-    spark: SparkSession, caches: ExitStack, clusters: Path
-) -> None:
-    choice = LogChoice(topics=("t",), partitions=(0,))
-    asked = RestoreOptions(str(clusters / "wh-here"), choice, NOW_MS)
-
-    (row,) = run_restore(spark, asked, caches).collect()
-
-    size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
-    assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)

@@ -1,15 +1,18 @@
 """The report's map of partitions by copy: the same place in each, what differs is named."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 
+from filled_tables import fill
 from kafka_segments.report.copies import CopyFacts, copy_maps, gather_copies
 from kafka_segments.tables.catalog import DIVERGENCES
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.schemas import schema
+
+OLD, NEW = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
 
 
 def _log(partition: int, held: str = "abc", **differing: tuple[bool, str]) -> Row:
@@ -69,6 +72,7 @@ def test_ten_thousand_partitions_stay_small_and_each_has_one_place() -> None:
     assert {place.state for place in found.maps[1].named[:100]} == {"finding"}
 
 
+@pytest.mark.usefixtures("few")
 def test_the_last_comparison_is_folded_by_partition_and_copy(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -77,11 +81,11 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
             **{"topic": "t", "partition": partition, "row": 0, "kind": kind},
             **{"is_finding": kind in ("behind", "bit rot"), "from_offset": 0, "until_offset": 9},
             **{"copies": list(copies), "right_copies": list(right), "epoch": None},
-            **{"detail": "", "run_id": "new", "decided_at": "2026-01-02"},
+            **{"detail": "", "run_id": "new", "decided_at": NEW},
         }
         return values | more
 
-    old = row(9, "bit rot", "a", "b", run_id="old", decided_at="2026-01-01")
+    old = row(9, "bit rot", "a", "b", run_id="old", decided_at=OLD)
     rows = [
         old,
         row(0, "equal", "", "ab"),
@@ -90,20 +94,9 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
         row(1, "equal", "", "ab"),
         row(2, "recompressed", "ab", ""),
     ]
-    names = schema("divergences.v1").fieldNames()
-    text = "topic string, partition int, row int, kind string, is_finding boolean,"
-    text += " from_offset long, until_offset long, copies array<string>,"
-    text += (
-        " right_copies array<string>, epoch int, detail string, run_id string, decided_at string"
-    )
-    frame = spark.createDataFrame([tuple(one[name] for name in names) for one in rows], text)
-
     tables = Warehouse(spark, str(tmp_path))
     assert gather_copies(tables, logs=10, rows=10) is None
-    tables.create(DIVERGENCES)
-    tables.append(
-        DIVERGENCES, frame.withColumn("decided_at", F.col("decided_at").cast("timestamp"))
-    )
+    fill(tables, DIVERGENCES, rows)
 
     facts = gather_copies(tables, logs=10, rows=10)
 
