@@ -61,7 +61,7 @@ def _open(file: Place, *, at_end: Callable[[], None]) -> Iterator[OpenSegment]:
                 _wait_for_the_end()
             return read
 
-        yield segment._replace(read_into=read_into)
+        yield segment._replace(read_into=read_into, fetched_at=None)
 
 
 class _EntryFiles(EntryFiles):

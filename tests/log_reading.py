@@ -8,7 +8,7 @@ from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.reading import FRONT_BYTES, Fetched, FetchedAt, ReadInto
 from kafka_segments.wire.record_times import RecordTimes, RecordTimesReader
 
 
@@ -21,6 +21,24 @@ def reader_of(log: bytes) -> ReadInto:
         return len(piece)
 
     return read_into
+
+
+def fetched_of(log: bytes, step: int) -> FetchedAt:
+    """Give a log as it was fetched, so many bytes at once; what was given must stay as it is."""
+    given: list[tuple[np.ndarray, bytes]] = []
+
+    def fetched_at(position: int) -> Fetched | None:
+        for memory, data in given:
+            assert memory[FRONT_BYTES:].tobytes() == data
+        data = log[position : position + step]
+        if position % step or not data:
+            return None
+        memory = np.full(FRONT_BYTES + len(data), 0xEE, dtype=np.uint8)
+        memory[FRONT_BYTES:] = np.frombuffer(data, dtype=np.uint8)
+        given.append((memory, data))
+        return Fetched(memory, len(data))
+
+    return fetched_at
 
 
 def recovered(log: bytes, *, base_offset: int, interval_bytes: int = 4096) -> SegmentRecovery:

@@ -11,16 +11,23 @@ from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import segment_walker
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import Ranges
-from log_reading import reader_of
+from log_reading import fetched_of, reader_of
 from sound_logs import STYLES, sound_log
 from strategies import v2_batch
 
 BITS = 4
 
 
-def _kept(data: bytes, base: int = 0, *, check_crc: bool = True) -> Ranges | None:
+def _kept(
+    data: bytes, base: int = 0, *, check_crc: bool = True, fetched_bytes: int | None = None
+) -> Ranges | None:
     recoverer = SegmentRecoverer(RecoveryOptions(digest_bits=BITS, check_crc=check_crc))
-    found = recoverer.recover(reader_of(data), size_bytes=len(data), base_offset=base)
+    found = recoverer.recover(
+        reader_of(data),
+        size_bytes=len(data),
+        base_offset=base,
+        fetched_at=None if fetched_bytes is None else fetched_of(data, fetched_bytes),
+    )
     return found.offset_ranges
 
 
@@ -54,6 +61,7 @@ def test_batches_that_lie_across_buffers_count_once(
     )
 
     assert np.array_equal(_kept(log), _read(log))
+    assert np.array_equal(_kept(log, fetched_bytes=buffer_bytes), _read(log))
 
 
 def test_more_ranges_than_are_folded_at_once() -> None:

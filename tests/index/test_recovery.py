@@ -18,7 +18,7 @@ from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import AbortedTransaction
 from kafka_segments.wire.crc import HAS_CPU_CRC
-from log_reading import reader_of
+from log_reading import fetched_of, reader_of
 from strategies import (
     CONTROL,
     DELETE_HORIZON,
@@ -173,12 +173,22 @@ def plain_recovery(
 
 
 def recover(
-    log: bytes, *, base_offset: int = 0, buffer_bytes: int = ENOUGH_BYTES, **options
+    log: bytes,
+    *,
+    base_offset: int = 0,
+    buffer_bytes: int = ENOUGH_BYTES,
+    fetched_bytes: int | None = None,
+    **options,
 ) -> SegmentRecovery:
     sizes = {"_BUFFER_BYTES": buffer_bytes, "_HEADERS_BUFFER_BYTES": buffer_bytes}
     with mock.patch.multiple(segment_walker, **sizes):
         recoverer = SegmentRecoverer(RecoveryOptions(**options))
-    return recoverer.recover(reader_of(log), size_bytes=len(log), base_offset=base_offset)
+    return recoverer.recover(
+        reader_of(log),
+        size_bytes=len(log),
+        base_offset=base_offset,
+        fetched_at=None if fetched_bytes is None else fetched_of(log, fetched_bytes),
+    )
 
 
 def pairs(entries) -> list[tuple[int, int]] | None:
@@ -260,6 +270,34 @@ def test_batches_that_span_buffers_change_nothing(
     found = recover(log, buffer_bytes=buffer_bytes, by_instruction=by_instruction, **options)
 
     assert as_comparable(found) == as_comparable(whole)
+
+
+@settings(max_examples=200)
+@given(
+    data=st.data(),
+    segment=segments(),
+    interval=intervals,
+    fetched_bytes=st.sampled_from([61, 70, 97, 200, 1000, ENOUGH_BYTES]),
+)
+@example(segment=E1, interval=200, fetched_bytes=70, data=None)
+def test_what_was_fetched_is_walked_where_it_is(data, segment, interval, fetched_bytes):
+    log = data.draw(damaged(segment)) if data else segment.log
+    options = {"base_offset": segment.base_offset, "index_interval_bytes": interval}
+    whole = recover(log, **options)
+
+    found = recover(log, fetched_bytes=fetched_bytes, **options)
+
+    assert as_comparable(found) == as_comparable(whole)
+
+
+def test_a_marker_too_large_for_the_room_in_front_is_copied():
+    marker = v2_batch(1, [(1, bytes(4), bytes(9000))], flags=CONTROL | TRANSACTIONAL, producer_id=7)
+    log = v2_batch(0, [(1, None, b"v")]) + marker + v2_batch(2, [(3, None, bytes(9000))])
+    whole = recover(log)
+
+    for fetched_bytes in (100, 3000, 5000):
+        found = recover(log, fetched_bytes=fetched_bytes)
+        assert as_comparable(found) == as_comparable(whole)
 
 
 def as_comparable(found: SegmentRecovery) -> dict:

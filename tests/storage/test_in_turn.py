@@ -40,10 +40,10 @@ def put(object_store, bucket):
 def files():
     """Files in turn; whatever happens, all buffers come back."""
     turn = FilesInTurn()
-    before = read_ahead._BUFFERS._taken
+    before = read_ahead._ROOM._held
     yield turn
     turn.close()
-    assert read_ahead._BUFFERS._taken == before
+    assert read_ahead._ROOM._held == before
 
 
 def read_first(opened, number):
@@ -73,7 +73,7 @@ def test_small_files_that_follow_are_fetched_while_one_is_read(object_store, put
         read_first(opened, 0)
         for _, opening in files._opening:
             for ahead in opening.result().segment.start.__self__._ahead:
-                ahead.filled.result()
+                ahead.fetched.result()
         assert sorted(gets(object_store)) == ["0.log", "1.log", "3.log"]
     for number in (1, 2, 3):
         with files.open(places[number]) as opened:
@@ -86,7 +86,8 @@ def test_small_files_that_follow_are_fetched_while_one_is_read(object_store, put
 def test_the_next_file_waits_until_all_of_this_one_is_under_way(
     object_store, put, files, monkeypatch
 ):
-    monkeypatch.setattr(read_ahead, "_MOST_BUFFERS", 6)
+    monkeypatch.setattr(read_ahead, "_MOST_CHUNKS", 24)
+    monkeypatch.setattr(read_ahead, "_MOST_CHUNKS_ASKED", 24)
     places = put(50 * MIB, 20 * MIB)
     going_on = threading.Event()
     object_store.refuses = lambda request: going_on.wait(0.05) and False
@@ -98,7 +99,7 @@ def test_the_next_file_waits_until_all_of_this_one_is_under_way(
         assert "1.log" not in gets(object_store)
         for position in range(MIB, 50 * MIB, MIB):
             opened.read_into(position, memoryview(bytearray(MIB)))
-            assert read_ahead._BUFFERS._taken <= 6
+            assert read_ahead._ROOM._held <= 24
         assert "1.log" in gets(object_store)
     going_on.set()
     with files.open(places[1]) as opened:

@@ -96,6 +96,11 @@ def server():
     started.server_close()
 
 
+def views_of(data, step=70_000):
+    """Give views of so many bytes, one after another."""
+    return (memoryview(data)[start : start + step] for start in range(0, len(data), step))
+
+
 @pytest.fixture
 def read(server, monkeypatch):
     """Gives what reads 200,000 bytes of the object as that script has it."""
@@ -109,10 +114,10 @@ def read(server, monkeypatch):
     def read(*script):
         server.script = iter(script)
         view = bytearray(200_000)
-        length = found.read_into(100, memoryview(view))
+        length = found.fill(100, len(view), views_of(view))
         return bytes(view[:length])
 
-    read.bucket = bucket
+    read.bucket, read.found = bucket, found
     yield read
     bucket.close()
 
@@ -123,6 +128,33 @@ def test_a_range_is_one_request_and_the_connection_is_kept(read, server):
 
     assert server.asked == [("/bucket/logs/a%20b%2520%2Bc/x.log", "bytes=100-200099")] * 3
     assert len(server.peers) == 1
+
+
+def test_where_the_views_end_the_rest_is_left(read, server):
+    taken = []
+
+    def views():
+        for _ in range(2):
+            taken.append(bytearray(70_000))
+            yield memoryview(taken[-1])
+
+    assert read.found.fill(100, 200_000, views()) == 140_000
+    assert b"".join(taken) == DATA[100:140_100]
+    assert len(server.asked) == 1
+    assert read() == DATA[100:200_100]
+    assert len(server.peers) == 2
+
+
+def test_a_view_is_taken_when_the_store_has_answered(read, server):
+    asked = []
+
+    def views():
+        asked.append(len(server.asked))
+        yield memoryview(bytearray(200_000))
+
+    read.found.fill(100, 200_000, views())
+
+    assert asked == [1]
 
 
 def test_what_is_broken_off_goes_on_from_there(read, server):
@@ -232,7 +264,7 @@ def test_without_credentials_nothing_is_asked(server, monkeypatch, tmp_path):
     bucket = S3Bucket("bucket", region="us-east-1", endpoint=endpoint)
 
     with pytest.raises(PermissionError, match=f"^s3://bucket/{re.escape(KEY)}: .*credentials"):
-        S3Object(bucket, KEY, 10).read_into(0, memoryview(bytearray(10)))
+        S3Object(bucket, KEY, 10).fill(0, 10, iter([memoryview(bytearray(10))]))
 
     assert server.asked == []
 

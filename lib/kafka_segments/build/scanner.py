@@ -138,7 +138,10 @@ class SegmentScanner:
         self, segment: OpenSegment, base_offset: int, around: Around
     ) -> tuple[SegmentRecovery, Files, Damage | None]:
         recovery = self._recoverer.recover(
-            segment.read_into, size_bytes=segment.size_bytes, base_offset=base_offset
+            segment.read_into,
+            size_bytes=segment.size_bytes,
+            base_offset=base_offset,
+            fetched_at=segment.fetched_at,
         )
         if self._publisher is None:
             return recovery, {}, recovery.damage

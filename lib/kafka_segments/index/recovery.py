@@ -43,7 +43,7 @@ from kafka_segments.index.segment_walker import SegmentWalker, Walked
 from kafka_segments.index.walk import SegmentWalk
 from kafka_segments.wire.crc import HAS_CPU_CRC
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
-from kafka_segments.wire.reading import MAX_FILE_BYTES, ReadInto
+from kafka_segments.wire.reading import MAX_FILE_BYTES, FetchedAt, ReadInto
 
 __all__ = ["RecoveryOptions", "SegmentRecoverer"]
 
@@ -69,8 +69,15 @@ class SegmentRecoverer:
         """Return the least bytes between two index entries."""
         return self._options.index_interval_bytes
 
-    def recover(self, read_into: ReadInto, *, size_bytes: int, base_offset: int) -> SegmentRecovery:
-        """Recover one segment from its bytes.
+    def recover(
+        self,
+        read_into: ReadInto,
+        *,
+        size_bytes: int,
+        base_offset: int,
+        fetched_at: FetchedAt | None = None,
+    ) -> SegmentRecovery:
+        """Recover one segment from its bytes; those that ``fetched_at`` gives are not copied.
 
         Raises:
             FileChangedError: the file ended before ``size_bytes``.
@@ -81,7 +88,7 @@ class SegmentRecoverer:
             damage = Damage(DamageKind.TOO_LARGE, 0, message)
             return unread_segment(size_bytes=size_bytes, base_offset=base_offset, damage=damage)
         walk = self._new_walk(size_bytes, base_offset)
-        walked = self._walker.walk(read_into, walk)
+        walked = self._walker.walk(read_into, walk, fetched_at if self._options.check_crc else None)
         if walk.status in walks.ENDS_OF_LOG:
             last = self._walker.last_time_entry(walk)
             walked = walked._replace(time_entries=joined([walked.time_entries, last]))

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index import kernel, markers
@@ -15,12 +16,13 @@ from kafka_segments.index.segment import Entries, Ranges, joined
 from kafka_segments.index.summarizer import Summarizer
 from kafka_segments.index.walk import SegmentWalk
 from kafka_segments.wire.header_layout import HEADER_BYTES, MIN_BATCH_BYTES
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.reading import FRONT_BYTES, FetchedAt, ReadInto
 
 _BUFFER_BYTES = 1024 * 1024  # fits the second-level cache: reading and checksumming meet there
 _HEADERS_BUFFER_BYTES = 64 * 1024
 _MOST_MARKER_BYTES = 64 * 1024 * 1024
 _EPOCHS = 1024
+Bytes = npt.NDArray[np.uint8]
 
 
 class Walked(NamedTuple):
@@ -44,10 +46,11 @@ class SegmentWalker:
 
     def __init__(self, *, check_crc: bool, digest_bits: int = 0) -> None:
         size = _BUFFER_BYTES if check_crc else _HEADERS_BUFFER_BYTES
-        most_entries = size // MIN_BATCH_BYTES + 2
         self._buffer = np.zeros(kernel.HEADER_ROOM + size, dtype=np.uint8)
         self._bytes = self._buffer[kernel.HEADER_ROOM :]
         self._view = memoryview(self._bytes)
+        size += FRONT_BYTES  # what is left of a buffer goes in front of what was fetched
+        most_entries = size // MIN_BATCH_BYTES + 2
         self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
         self._time_out = np.empty((most_entries, 2), dtype=np.int64)
         self._epochs_out = np.empty((_EPOCHS, 2), dtype=np.int64)
@@ -56,8 +59,12 @@ class SegmentWalker:
         self._digests = RangeDigests(digest_bits) if digest_bits else None
         self.marker_message = ""
 
-    def walk(self, read_into: ReadInto, walk: SegmentWalk) -> Walked:
+    def walk(
+        self, read_into: ReadInto, walk: SegmentWalk, fetched_at: FetchedAt | None = None
+    ) -> Walked:
         """Walk over the file that ``walk`` describes, until its status says how it ended.
+
+        Bytes that ``fetched_at`` gives are not copied: ``_BUFFER_BYTES`` at most at once.
 
         Raises:
             FileChangedError: the file ended before ``walk.end``.
@@ -66,17 +73,27 @@ class SegmentWalker:
         parts: tuple[list[Entries], list[Entries], list[Entries]] = ([], [], [])
         outputs = (self._offset_out, self._time_out, self._epochs_out)
         summarizer: Summarizer | None = None
-        digests, position = self._digests, 0
+        digests, position, data_end = self._digests, 0, 0
+        buffer, length = self._buffer, 0
         if digests is not None:
             digests.begin(walk.end, walk.base_offset)
         while True:
-            length = min(len(self._bytes), walk.end - position)
-            self._fill(read_into, position, length, end=walk.end)
+            joined_on = None
+            if fetched_at is not None:
+                joined_on = _joined(fetched_at, buffer, length, data_end - position, data_end)
+            if joined_on is not None:
+                buffer, length = joined_on
+            else:
+                fetched_at = None  # none begin where this ends
+                self._buffer[: kernel.HEADER_ROOM] = buffer[: kernel.HEADER_ROOM]
+                buffer, length = self._buffer, min(len(self._bytes), walk.end - position)
+                self._fill(read_into, position, length, end=walk.end)
+            data_end = position + length
             if digests is not None:
-                digests.add(self._bytes, length, position)
+                digests.add(buffer[kernel.HEADER_ROOM :], length, position)
             position = int(
                 kernel.scan_buffer(
-                    self._buffer, length, position, walk.values, *outputs, self._producers_out
+                    buffer, length, position, walk.values, *outputs, self._producers_out
                 )
             )
             counts = (walk.new_offset_entries, walk.new_time_entries, walk.new_epochs)
@@ -141,6 +158,26 @@ class SegmentWalker:
         walk.decoded_kind = decoded.kind
         walk.decoded_coordinator_epoch = decoded.coordinator_epoch
         walk.decoded_timestamp = decoded.timestamp
+
+
+def _joined(
+    fetched_at: FetchedAt, before: Bytes, length: int, left: int, position: int
+) -> tuple[Bytes, int] | None:
+    """Return the chunk at a position as a buffer of the kernel's, and the bytes in it.
+
+    ``before`` is the last buffer, of ``length`` bytes: what it kept of a header, and the bytes that
+    are ``left`` in it, go in front of the chunk's. None: there is no chunk, or no room for them.
+    """
+    room = kernel.HEADER_ROOM
+    if left > FRONT_BYTES - room:
+        return None
+    chunk = fetched_at(position)
+    if chunk is None:
+        return None
+    buffer = chunk.memory[FRONT_BYTES - left - room :]
+    buffer[:room] = before[:room]
+    buffer[room : room + left] = before[room + length - left : room + length]
+    return buffer, left + chunk.length
 
 
 def _producers(summarizer: Summarizer | None, walk: SegmentWalk) -> ProducerSummary:

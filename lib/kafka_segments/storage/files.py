@@ -30,7 +30,7 @@ from kafka_segments.storage.read_ahead import ReadAhead, arrow_ranges, read_rang
 from kafka_segments.storage.stores import Store, checked_root, open_store, store_behind, store_of
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
 from kafka_segments.storage.uris import root_of, scheme_of
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.reading import FetchedAt, FillViews, ReadInto
 from kafka_segments.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
     SegmentManifest,
@@ -207,6 +207,7 @@ class OpenSegment(NamedTuple):
         manifest: Of a log in Aiven's layout.
         start: Fetches the first pieces of a file that will be read as a whole, as far as there is
             room; returns whether all of it is under way. Call it before anything is read.
+        fetched_at: Gives bytes that were fetched where they are; None: they are copied.
     """
 
     read_into: ReadInto
@@ -215,6 +216,7 @@ class OpenSegment(NamedTuple):
     tiered_timestamp_ms: int | None = None
     manifest: SegmentManifest | None = None
     start: Callable[[], bool] = _nothing_to_start
+    fetched_at: FetchedAt | None = None
 
 
 @contextmanager
@@ -243,13 +245,12 @@ def open_segment(
     check_readable(manifest)
     remote = manifest.segment
     with _open_stored(file, reads_ahead, at_end) as stored:
-        read_into, size_bytes = stored.read_into, stored.size_bytes
+        read = stored
         if manifest.is_compressed:
-            read_into = CompressedLog(read_into, size_bytes, manifest.chunks).read_into
+            log = CompressedLog(stored.read_into, stored.size_bytes, manifest.chunks)
             size_bytes = manifest.chunks.log_bytes
-        yield stored._replace(
-            read_into=read_into,
-            size_bytes=size_bytes,
+            read = stored._replace(read_into=log.read_into, size_bytes=size_bytes, fetched_at=None)
+        yield read._replace(
             tiered_timestamp_ms=None if remote is None else remote.max_timestamp_ms,
             manifest=manifest,
         )
@@ -300,18 +301,24 @@ def _open_remote(
         if reads_ahead:
             pace = pace_of(f"{file.filesystem.type_name} {file.path.partition('/')[0]}")
             with closing(ReadAhead(ranges, size_bytes, pace, at_end=at_end)) as ahead:
-                yield OpenSegment(ahead.read_into, size_bytes, check_unchanged, start=ahead.start)
+                yield OpenSegment(
+                    ahead.read_into,
+                    size_bytes,
+                    check_unchanged,
+                    start=ahead.start,
+                    fetched_at=ahead.fetched_at,
+                )
             return
 
         def read_into(position: int, view: memoryview) -> int:
             length = max(0, min(len(view), size_bytes - position))
-            return ranges(position, view[:length]) if length else 0
+            return ranges(position, length, iter([view[:length]])) if length else 0
 
         yield OpenSegment(read_into, size_bytes, check_unchanged)
 
 
 @contextmanager
-def _ranges(file: Place, size_bytes: int) -> Iterator[tuple[ReadInto, int]]:
+def _ranges(file: Place, size_bytes: int) -> Iterator[tuple[FillViews, int]]:
     """Open a file for reads of ranges by several threads; gives its size as well."""
     open_ranges = file.store.ranges
     if open_ranges is not None:

@@ -5,10 +5,14 @@ from functools import lru_cache
 from statistics import median
 from threading import Lock
 
-LARGEST_READ_BYTES = 4 * 1024 * 1024
-MOST_AT_ONCE = 24
-MOST_BYTES = 144 * 1024 * 1024
-"""Of a process's buffers: ranges under way, those that wait for one before them, and those kept."""
+LARGEST_READ_BYTES = 8 * 1024 * 1024
+MOST_AT_ONCE = 32
+MOST_BYTES = 128 * 1024 * 1024
+"""Of a process's memory for ranges: those that come, those that wait for one before them, and what
+is kept of those that were read."""
+
+MOST_ASKED_BYTES = 2 * MOST_BYTES
+"""Of these, and of ranges that were asked for and have not come: those need no memory yet."""
 
 _FIRST = 8  # one connection gives less than a task can take
 _GAIN = 1.1  # in bytes a second, for more ranges; less is noise

@@ -9,6 +9,7 @@ import re
 import ssl
 import time
 from collections import deque
+from collections.abc import Iterator
 from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Lock
@@ -29,7 +30,6 @@ _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
 _SIGNED_SECONDS = 3600
 _SIGNED_ANEW_SECONDS = 300  # temporary credentials last longer from here
-_STEP_BYTES = 1024 * 1024  # what is read of these when a connection breaks is read again
 _MOST_TOLD_BYTES = 64 * 1024
 _TOLD = re.compile(r"<(?:Code|Message)>([^<]{1,200})")
 
@@ -113,6 +113,26 @@ class _PassingError(Exception):
     """What may be otherwise when the same is asked again."""
 
 
+class _Target:
+    """Views that are filled one after another, whatever a store gives at once."""
+
+    def __init__(self, views: Iterator[memoryview]) -> None:
+        self._views = views
+        self._rest = memoryview(bytearray())
+        self.is_full = False
+
+    def rest(self) -> memoryview:
+        """Return what is left of a view, or the next one; nothing once there are no more."""
+        if not self._rest:
+            self._rest = next(self._views, self._rest)
+            self.is_full = not self._rest
+        return self._rest
+
+    def took(self, length: int) -> None:
+        """Go on behind what was filled."""
+        self._rest = self._rest[length:]
+
+
 class S3Object:
     """An object of which ranges are read, all of one version of it."""
 
@@ -125,10 +145,12 @@ class S3Object:
         self._signed = 0.0
         self._lock = Lock()
 
-    def read_into(self, position: int, view: memoryview) -> int:
-        """Fill a view with a range that lies in the object; returns its length.
+    def fill(self, position: int, length: int, views: Iterator[memoryview]) -> int:
+        """Fill views with a range that lies in the object; returns the bytes filled.
 
-        What a store refuses or breaks off is asked for again, from the MiB that it came to.
+        They are fewer than its length where the views end before. The first view is taken when the
+        store has answered. What it refuses or breaks off is asked for again, from the view that it
+        came to.
 
         Raises:
             FileReplacedError: it is another object than that of the first range, or of its size.
@@ -136,37 +158,39 @@ class S3Object:
             OSError: the store did not give the bytes.
         """
         filled, pause, problem = 0, _PAUSE_SECONDS, ""
+        target = _Target(views)
         for attempt in range(_TRIES):
             if attempt:
                 time.sleep(pause)
                 pause *= 2
             try:
-                filled += self._read_once(position + filled, view[filled:])
+                filled += self._read_once(position + filled, length - filled, target)
             except _PassingError as error:
                 problem = str(error)
             else:
-                if filled == len(view):
+                if filled == length or target.is_full:
                     return filled
-                problem = f"the answer ended after {filled} of {len(view)} bytes"
-        raise OSError(f"{self._told(position, len(view))}: {problem}; tried {_TRIES} times")
+                problem = f"the answer ended after {filled} of {length} bytes"
+        raise OSError(f"{self._told(position, length)}: {problem}; tried {_TRIES} times")
 
-    def _read_once(self, position: int, view: memoryview) -> int:
+    def _read_once(self, position: int, length: int, target: "_Target") -> int:
         """Fill what one answer gives, fewer bytes where it is broken off."""
         url = urlsplit(self._signed_url())
-        wanted = {"Range": f"bytes={position}-{position + len(view) - 1}"}
+        wanted = {"Range": f"bytes={position}-{position + length - 1}"}
         connection = answer = None
         filled, is_whole = 0, False
         try:
             connection = self._bucket.connection(url)
             connection.request("GET", f"{url.path}?{url.query}", headers=wanted)
             answer = connection.getresponse()
-            problem = self._problem(answer, position, len(view))
-            while problem is None and filled < len(view):
-                read = answer.readinto(view[filled : filled + _STEP_BYTES])
+            problem = self._problem(answer, position, length)
+            while problem is None and filled < length:
+                read = answer.readinto(target.rest())
                 if not read:
                     break
+                target.took(read)
                 filled += read
-            is_whole = filled == len(view) and answer.isclosed()
+            is_whole = filled == length and answer.isclosed()
         except (OSError, HTTPException) as error:
             self._bucket.close()  # a server that closed this one may have closed those, too
             problem = None if filled else _PassingError(str(error) or type(error).__name__)

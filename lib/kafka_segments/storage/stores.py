@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.uris import root_of, scheme_of, split_uri
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.wire.reading import FillViews
 
 REQUESTS_AT_ONCE = 32
 _NO_HADOOP = "Unable to load lib"  # libjvm, libhdfs
@@ -51,7 +51,7 @@ def _open_s3(_: str, bucket: str) -> Opened:
     return filesystem, bucket
 
 
-def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int) -> ReadInto:
+def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int) -> FillViews:
     from kafka_segments.storage.s3_ranges import (  # noqa: PLC0415  # imports AWS's library
         S3Object,
         s3_bucket,
@@ -59,7 +59,7 @@ def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int) -> ReadInt
 
     name, _, key = path.partition("/")
     bucket = s3_bucket(name, filesystem.region, _s3_endpoint())
-    return S3Object(bucket, key, size_bytes).read_into
+    return S3Object(bucket, key, size_bytes).fill
 
 
 def _open_google(_: str, bucket: str) -> Opened:
@@ -117,7 +117,7 @@ class Store:
     replaces_when_moved: bool = False
     authority_is_bucket: bool = False
     hadoop_root: Callable[[fs.FileSystem], str] | None = None
-    ranges: Callable[[fs.FileSystem, str, int], ReadInto] | None = None
+    ranges: Callable[[fs.FileSystem, str, int], FillViews] | None = None
 
 
 STORES = (

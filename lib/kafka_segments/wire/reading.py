@@ -1,8 +1,34 @@
 """How the core asks for bytes, wherever they lie."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 MAX_FILE_BYTES = 2**31 - 1  # the most that Kafka opens as a segment
 
 ReadInto = Callable[[int, memoryview], int]
 """Fill the view from a position in the file; return how many bytes were read, fewer at its end."""
+
+FRONT_BYTES = 4096
+
+
+class Fetched(NamedTuple):
+    """Bytes of a file that are in memory already.
+
+    ``memory`` has ``FRONT_BYTES`` that whoever reads may write to, and behind them ``length`` bytes
+    of the file, which nobody writes to.
+    """
+
+    memory: npt.NDArray[np.uint8]
+    length: int
+
+
+FetchedAt = Callable[[int], Fetched | None]
+"""Return what was fetched and begins at a position; it stays as it is until four others were asked
+for. None: nothing begins there, the bytes must be copied by ``ReadInto``."""
+
+FillViews = Callable[[int, int, Iterator[memoryview]], int]
+"""Fetch a range, a position and a length, into views, one after another; return how many bytes were
+filled: fewer at the file's end, or where there are no more views. A view may take its time."""
