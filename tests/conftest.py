@@ -9,7 +9,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -286,13 +286,17 @@ def few_and_many(spark: "SparkSession", request: pytest.FixtureRequest) -> Itera
         yield
 
 
+def _no_few_rows(*_: object, **__: object) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 @pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.slow)])
 def asked_few_and_many(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Run a test of commands twice: as they are, and (slow) so that they take all for many rows."""
     if request.param == "many":
-        monkeypatch.setattr("kafka_segments.spark.few_rows.few_rows", lambda _: nullcontext())
+        monkeypatch.setattr("kafka_segments.spark.few_rows.few_rows", _no_few_rows)
     yield
 
 

@@ -12,10 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from filled_tables import fill
 from kafka_segments.spark.few_rows import few_rows, has_few_rows
-from kafka_segments.tables import at_once
+from kafka_segments.tables import at_once, delta
 from kafka_segments.tables.at_once import read_at_once
-from kafka_segments.tables.catalog import BUILD_TABLES, LOG_DIRS, SEGMENTS, Table
+from kafka_segments.tables.catalog import (
+    BUILD_TABLES,
+    LOG_DIRS,
+    SEGMENTS,
+    UNRECOGNIZED_FILES,
+    Table,
+)
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.upgrades import with_new_columns
 from kafka_segments.tables.views import table_names
@@ -96,6 +103,32 @@ def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_p
     assert rows.schema.fieldNames() == LOG_DIRS.schema.fieldNames()
     assert rows.collect() == []
     assert has_few_rows(small)
+
+
+def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    fill(tables, LOG_DIRS, [{"log_dir": "/a"}])
+    with few_rows(spark):
+        rows = tables.read(LOG_DIRS)  # as they are now
+    for name in ("read_at_once", "append_at_once", "merge_at_once", "create_table"):
+        monkeypatch.setattr(delta, name, _unexpected)
+    monkeypatch.setattr(delta, "shares_folder", lambda *_: False)
+
+    with few_rows(spark):
+        tables.create(UNRECOGNIZED_FILES)
+        tables.append(LOG_DIRS, rows.withColumn("log_dir", F.lit("/b")))
+        tables.merge(LOG_DIRS, rows.withColumn("log_dir", F.lit("/c")))
+        assert has_few_rows(spark)
+        found = tables.read(LOG_DIRS)
+        assert not has_few_rows(spark)
+
+    assert sorted(row["log_dir"] for row in found.collect()) == ["/a", "/b", "/c"]
+
+
+def _unexpected(*_: object, **__: object) -> None:
+    raise AssertionError("not in place of Spark")
 
 
 @pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES", "MOST_ROWS", "MOST_BYTES_READ"])

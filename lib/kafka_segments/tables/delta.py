@@ -86,22 +86,20 @@ class Warehouse:
         """
         if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
-        if has_few_rows(self.spark):
-            few = self._read_few(table, columns)
+        if self._has_few():
+            few = read_at_once(self.spark, join_uri(self.root, table.name), columns)
             if few is not None:
                 return few
-            expect_many_rows(self.spark)
+        expect_many_rows(self.spark)
         rows = self.spark.read.format("delta").load(self.uri(table))
         if not columns:
             return rows
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
 
-    def _read_few(self, table: Table, columns: Sequence[str]) -> DataFrame | None:
-        """Return the rows of a small table, which Spark sees as this process does; None: ask it."""
-        if not shares_folder(self.spark, self.root):
-            return None
-        return read_at_once(self.spark, join_uri(self.root, table.name), columns)
+    def _has_few(self) -> bool:
+        """Tell whether a verb works on few rows, of tables that Spark sees as this process does."""
+        return has_few_rows(self.spark) and shares_folder(self.spark, self.root)
 
     def read_published(self, table: Table) -> DataFrame:
         """Return the rows of a table without those of quarantined segments.
@@ -153,7 +151,7 @@ class Warehouse:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
-        if has_few_rows(self.spark):
+        if self._has_few():
             self._append_few(table, rows)
         else:
             self._append_by_delta(table, rows)
@@ -164,8 +162,7 @@ class Warehouse:
             rows = rows.select(*table.schema.fieldNames())
         held, met = _held_and_met(table, rows)
         found, uri = known_rows(held), join_uri(self.root, table.name)
-        is_here = shares_folder(self.spark, self.root)
-        if not (is_here and append_at_once(uri, found, constraints=met)):
+        if not append_at_once(uri, found, constraints=met):
             self._append_by_delta(table, held)
         return held
 
@@ -179,7 +176,7 @@ class Warehouse:
         To read them costs less than to work them out once more.
         """
         self.create(table)
-        if has_few_rows(self.spark):
+        if self._has_few():
             return self._append_few(table, rows)
         self.append(table, rows)
         return self.read(table).where(F.col("run_id") == run_id)
@@ -212,7 +209,7 @@ class Warehouse:
 
     def _is_known_without(self, table: Table, where: str) -> bool:
         """Tell whether a small table, read as one of few rows, has none that meets ``where``."""
-        if not has_few_rows(self.spark):
+        if not self._has_few():
             return False
         rows = self.read(table)
         return known_rows(rows) is not None and rows.where(where).isEmpty()
@@ -252,8 +249,7 @@ class Warehouse:
         Where a verb works on few rows Arrow merges them into a small table, of whose files it reads
         all; without a change data feed rows that are there as they are make no commit then.
         """
-        is_few = has_few_rows(self.spark) and shares_folder(self.spark, self.root)
-        if is_few and is_small(join_uri(self.root, table.name)):
+        if self._has_few() and is_small(join_uri(self.root, table.name)):
             rows, is_done = self._merge_few(table, rows, deleted)
             if is_done:
                 return
