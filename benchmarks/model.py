@@ -22,8 +22,12 @@ _HOUR = 3600
 
 
 def cost_model(figures: Figures) -> Section:
-    """Extrapolate the scan, the tables and the driver's work; needs sections ``job``, ``many``."""
-    job, many = figures["job"], figures["many"]
+    """Extrapolate the scan, the tables and the driver's work; needs sections ``job``, ``many``.
+
+    A million segments, where they were measured, are the larger of the two runs that tell what one
+    segment more adds.
+    """
+    job, many = figures["job"], {**figures["many"], **figures.get("million", {})}
     section = Section("1 PB on 500 cores: a model")
     section.lines += [
         "From the figures above, in proportion: bytes by core, with the entries that tasks write;"

@@ -151,22 +151,30 @@ def test_a_log_in_which_something_changed_is_folded_as_a_whole(spark: SparkSessi
     known = frame(
         spark,
         columns,
-        *({"base_offset": base, "size_bytes": base * 10} for base in (0, 5)),
+        *({"base_offset": base, "size_bytes": base * 10} for base in (0, 3, 5, 7)),
+        {"base_offset": 0, "topic": "quiet"},
+    )
+    found = frame(
+        spark,
+        "base_offset long",
+        *({"base_offset": base} for base in (0, 3, 5)),
         {"base_offset": 0, "topic": "quiet"},
     )
     planned = frame(
         spark,
         "base_offset long, plan string",
-        {"base_offset": 0, "plan": SAME},
+        {"base_offset": 3, "plan": RETOUCH},
         {"base_offset": 5, "plan": SCAN},
-        {"base_offset": 0, "topic": "quiet", "plan": SAME},
     )
 
     def folded(before: DataFrame | None) -> list[tuple[object, ...]]:
-        rows = scanned.transform(segments_to_fold(scanned, before, planned, ["size_bytes"]))
+        to_fold = segments_to_fold(scanned, before, found, planned, ["size_bytes"])
+        rows = scanned.transform(to_fold)
         return sorted(tuple(row)[3:] for row in rows.collect())
 
-    assert folded(known) == [("t", 0, 0, 0, False), ("t", 0, 5, 50, True)]
+    assert folded(known) == [
+        ("t", 0, 0, 0, False), ("t", 0, 3, 30, False), ("t", 0, 5, 50, True),
+    ]  # fmt: skip
     assert folded(None) == [("t", 0, 5, 50, True)]
 
 

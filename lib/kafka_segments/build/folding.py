@@ -62,7 +62,8 @@ def _segments(scanned: DataFrame, work: BuildWork) -> DataFrame:
     changed = scanned.select(*LOG_KEYS)
     if work.vanished is not None:
         changed = changed.unionByName(work.vanished.select(*LOG_KEYS))
-    to_fold = decide.segments_to_fold(changed, work.known, work.planned, SUMMARY)
+    found = work.listed.where(F.col("kind") == kinds.SEGMENT)
+    to_fold = decide.segments_to_fold(changed, work.known, found, work.planned, SUMMARY)
     return scanned.withColumn("path", file_path()).transform(to_fold)
 
 

@@ -40,7 +40,8 @@ class BuildWork(NamedTuple):
         listed: the rows of the listing, with cluster and broker_id.
         listed_loads: how many rows and bytes the listing has, by kind.
         known: the rows of ``segments`` below the sources; None if there are none.
-        planned: the segments of the listing, as ``plan_scan`` marks them.
+        planned: the segments of the listing with which something is to be done, as ``plan_scan``
+            marks them.
         load: the segments to be read, and their bytes.
         rescanned: how many of these are known.
         retouched: how many segments became or ceased to be the active one.
@@ -118,7 +119,8 @@ def _held_against(
 ) -> BuildWork | None:
     """Return what is new, changed or gone since the table's rows; None if it has no rows."""
     unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
-    planned = held_if_many(found.transform(_plan_scan(known, options)), caches)
+    planned = found.transform(_plan_scan(known, options)).where(F.col("plan") != decide.SAME)
+    planned = held_if_many(planned, caches)
     gone = held_if_many(known.transform(decide.gone(found, unseen)), caches)
     counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
     if decide.KNOWN not in counted:

@@ -42,11 +42,17 @@ def needs_fold(
 
 
 def segments_to_fold(
-    changed: DataFrame, known: DataFrame | None, planned: DataFrame, columns: Sequence[str]
+    changed: DataFrame,
+    known: DataFrame | None,
+    found: DataFrame,
+    planned: DataFrame,
+    columns: Sequence[str],
 ) -> Transform:
     """Add the unchanged segments of the logs in which something changed.
 
-    Needs: scanned segments; ``changed``: rows with ``LOG_KEYS`` of segments read or gone.
+    Needs: scanned segments; ``changed``: rows with ``LOG_KEYS`` of segments read or gone;
+        ``found``: the segments of the listing; ``planned``: rows of ``plan_scan``, also
+        without those of ``SAME``.
     Gives: ``SEGMENT_KEYS``, ``columns`` and ``is_scanned``.
     """
 
@@ -54,9 +60,10 @@ def segments_to_fold(
         read = scanned.select(*SEGMENT_KEYS, *columns, F.lit(True).alias("is_scanned"))
         if known is None:
             return read
-        same = planned.where(F.col("plan") != SCAN).select(*SEGMENT_KEYS)
+        to_read = planned.where(F.col("plan") == SCAN).select(*SEGMENT_KEYS)
         kept = (
-            known.join(same, list(SEGMENT_KEYS), how="left_semi")
+            known.join(found.select(*SEGMENT_KEYS), list(SEGMENT_KEYS), how="left_semi")
+            .join(to_read, list(SEGMENT_KEYS), how="left_anti")
             .join(changed.select(*LOG_KEYS).distinct(), list(LOG_KEYS), how="left_semi")
             .select(*SEGMENT_KEYS, *columns, F.lit(False).alias("is_scanned"))
         )
