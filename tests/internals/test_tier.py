@@ -166,7 +166,12 @@ def test_each_segment_has_its_state_and_what_is_wrong_with_it(
     assert rows[OTHER_ID]["stored_bytes"] == size
     assert "orphan: 3 segments" in done.stderr
 
+
+def test_a_person_reads_of_what_is_wrong_alone(warehouse: Path, tier: Path) -> None:
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS)
+
     shown = _run("tier", "--source", tier, *options, "--dry-run")
+
     assert shown.exit_code == 1
     assert _ids(0) not in shown.stdout
     assert "orphan" in shown.stdout
