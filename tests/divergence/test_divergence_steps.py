@@ -36,7 +36,7 @@ def dead(cluster: Path) -> int:
     return node
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.slow
 def test_advice_on_a_real_clusters_disks_knows_the_isr_and_loses_nothing(
     spark: SparkSession, cluster: Path, dead: int
 ) -> None:

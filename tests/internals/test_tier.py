@@ -188,7 +188,7 @@ def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_local_offsets_that_no_finished_copy_has(warehouse: Path, tier: Path) -> None:
-    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json")
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
 
     done = _run("tier", "--source", tier, *options, "--not-copied")
 
