@@ -510,10 +510,10 @@ class Validated(NamedTuple):
 
 @pytest.fixture(scope="module")
 def overlapping(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Validated:
-    """One sound cluster, and one of which segments overlap, in the tables of segments alone."""
+    """One sound cluster, and one of which segments overlap, in the tables that need to be there."""
     root = Warehouse(spark, str(tmp_path_factory.mktemp("overlapping")))
     clusters = _sound("sound"), _broken("segments.offsets_do_not_overlap")
-    names = [table.name for table in tables.SEGMENT_DATA]
+    names = [table.name for table in (*tables.SEGMENT_DATA, tables.LOGS)]
     _save_clusters(root, [{name: rows[name] for name in names} for rows in clusters])
     return Validated(root, _validate(root))
 
