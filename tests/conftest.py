@@ -302,10 +302,15 @@ def asked_few_and_many(
 
 @pytest.fixture(scope="session")
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Referee"]:
-    """One JVM with Kafka's own classes."""
+    """One JVM with Kafka's own classes, which has recovered segments once, as our kernel has."""
     from kafka_referee import Referee
+    from kafka_segments.index.recovery import RecoveryOptions
+    from side_by_side import recovered_by_us
 
     with Referee(scratch=tmp_path_factory.mktemp("referee")) as started:
+        partition = started.generate(tmp_path_factory.mktemp("warm-up"), 1)
+        recovered_by_us(partition, RecoveryOptions())
+        started.recover(partition)
         yield started
 
 

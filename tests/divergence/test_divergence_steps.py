@@ -36,6 +36,7 @@ def dead(cluster: Path) -> int:
     return node
 
 
+@pytest.mark.slow
 def test_advice_on_a_real_clusters_disks_knows_the_isr_and_loses_nothing(
     spark: SparkSession, cluster: Path, dead: int
 ) -> None:
@@ -107,15 +108,21 @@ def damaged(tmp_path: Path) -> Damaged:
     return Damaged(options, b"".join(batch.written() for batch in logs["hurt-0"]))
 
 
+def test_a_dry_run_of_a_repair_says_what_is_planned_and_writes_nothing(
+    spark: SparkSession, damaged: Damaged, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+
+    status, lines, _ = _run("repair", *damaged.options, "--out", out, "--dry-run")
+
+    assert (status, out.exists()) == (0, False)
+    assert {json.loads(line)["state"] for line in lines} == {"planned"}
+
+
 def test_whole_logs_are_made_of_damaged_copies(
     spark: SparkSession, damaged: Damaged, tmp_path: Path
 ) -> None:
-    copies = damaged.options
-    status, lines, told = _run("repair", *copies, "--out", tmp_path / "out", "--dry-run")
-    assert (status, (tmp_path / "out").exists()) == (0, False)
-    assert {json.loads(line)["state"] for line in lines} == {"planned"}
-
-    status, lines, told = _run("repair", *copies, "--out", tmp_path / "out")
+    status, lines, told = _run("repair", *damaged.options, "--out", tmp_path / "out")
 
     rows = [json.loads(line) for line in lines]
     assert (status, {row["state"] for row in rows}) == (0, {"built"})

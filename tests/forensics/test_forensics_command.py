@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from strategies import v1_message, v2_batch
@@ -35,16 +36,39 @@ def _batch(offset: int) -> bytes:
     return v2_batch(offset, [(NOW_MS - 10, None, b"a")])
 
 
-def test_forensics_reads_a_brokers_logs(broker: Path, tmp_path: Path) -> None:
-    shutil.copytree(broker / "logs" / "ct-two-partitions-0", tmp_path / "ct-two-partitions-0")
+@pytest.fixture(scope="module")
+def log_dir(broker: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory of a broker with one log."""
+    folder = tmp_path_factory.mktemp("forensics")
+    shutil.copytree(broker / "logs" / "ct-two-partitions-0", folder / "ct-two-partitions-0")
+    return folder
 
-    status, rows, _ = _run("--source", tmp_path)
-    _, refused, _ = _run("--source", tmp_path, "--refused")
 
-    assert status == 1
-    assert sum(row["refused_after_batches"] for row in rows) == len(refused)
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, log_dir: Path) -> tuple[int, list[dict[str, Any]]]:
+    """The verb's exit status and rows for it."""
+    status, rows, _ = _run("--source", log_dir)
+    return status, rows
+
+
+def test_forensics_reads_a_brokers_logs(judged: tuple[int, list[dict[str, Any]]]) -> None:
+    status, rows = judged
+
+    assert (status, {row["topic"] for row in rows}) == (1, {"ct-two-partitions"})
+
+
+def test_as_many_batches_are_refused_as_are_counted(
+    log_dir: Path, judged: tuple[int, list[dict[str, Any]]]
+) -> None:
+    _, refused, _ = _run("--source", log_dir, "--refused")
+
+    assert sum(row["refused_after_batches"] for row in judged[1]) == len(refused)
     assert all(row["refused_by"] == ["after"] for row in refused)
-    result = CliRunner().invoke(cli, ["forensics", "--source", str(tmp_path)])
+
+
+def test_a_person_reads_the_name_of_the_log(log_dir: Path) -> None:
+    result = CliRunner().invoke(cli, ["forensics", "--source", str(log_dir)])
+
     assert "ct-two-partitions-0" in result.output
 
 

@@ -25,7 +25,7 @@ from strategies import GZIP, v0_message, v1_message
 
 LOGS = int(os.environ.get("MUTATED_LOGS", str(len(KINDS))))
 FIRST = int(os.environ.get("MUTATED_FROM", "0"))
-_PARTS = 2
+_PARTS = 7
 _WORKERS, _LOGS_FOR_WORKERS = 2, 500
 # A marker that cannot be parsed is read again where offsets went back (two logs); the load ends
 # before it comes to the segment that it would split.

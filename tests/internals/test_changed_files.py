@@ -135,6 +135,7 @@ def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed
         assert sorted(map(str, ours)) == sorted(map(str, firsts)), table.name
 
 
+@pytest.mark.usefixtures("few")
 def test_a_file_without_a_record_is_one_row_and_is_read_once(
     spark: SparkSession, tmp_path: Path, files_read: list[set[Path]]
 ) -> None:

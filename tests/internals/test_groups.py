@@ -269,21 +269,25 @@ def plain_groups(folder: Path) -> dict[str, dict[str, float]]:
     return sums
 
 
-@pytest.mark.usefixtures("asked_few_and_many")
-def test_the_verb_prints_what_does_not_load_and_ends_with_1(
-    spark: SparkSession, disk: Path, tmp_path: Path
-) -> None:
+def _run(*arguments: str) -> Any:
+    return CliRunner().invoke(cli, ["internals", *arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def warehouse(
+    spark: SparkSession, disk: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str]:
+    """The option of a warehouse into which one partition was read."""
     del spark
-    warehouse = str(tmp_path / "warehouse")
-    source = str(disk / f"{OFFSETS_TOPIC}-15")
+    option = ("--warehouse", str(tmp_path_factory.mktemp("groups") / "warehouse"))
+    assert _run("--source", str(disk / f"{OFFSETS_TOPIC}-15"), *option).exit_code == 0
+    return option
 
-    def run(*arguments: str) -> Any:
-        given = ["internals", *arguments, "--warehouse", warehouse]
-        return CliRunner().invoke(cli, given, catch_exceptions=False)
 
-    assert run("--source", source).exit_code == 0
-    old = run("groups", "--kafka-version", "3.6")
-    new = run("groups", "--group", "n", "--output", "json")
+@pytest.mark.usefixtures("asked_few_and_many")
+def test_the_verb_prints_what_does_not_load_and_ends_with_1(warehouse: tuple[str, str]) -> None:
+    old = _run("groups", "--kafka-version", "3.6", *warehouse)
+    new = _run("groups", "--group", "n", "--output", "json", *warehouse)
 
     assert old.exit_code == 1
     assert "skips: 1 records, the first at offset 1:" in " ".join(old.stdout.split())
@@ -292,5 +296,10 @@ def test_the_verb_prints_what_does_not_load_and_ends_with_1(
     whole, group = map(json.loads, new.stdout.splitlines())
     assert (whole["group_id"], whole["load"], whole["records"]) == (None, "loads", 2)
     assert (group["group_id"], group["group_type"], group["live_records"]) == ("n", "consumer", 1)
-    assert run("groups", "--broker-id", "5").exit_code == 2
-    assert run("groups", "--kafka-version", "2.7").exit_code == 2
+
+
+def test_groups_of_no_broker_and_of_an_unknown_release_are_refused(
+    warehouse: tuple[str, str],
+) -> None:
+    assert _run("groups", "--broker-id", "5", *warehouse).exit_code == 2
+    assert _run("groups", "--kafka-version", "2.7", *warehouse).exit_code == 2

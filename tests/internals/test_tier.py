@@ -166,14 +166,21 @@ def test_each_segment_has_its_state_and_what_is_wrong_with_it(
     assert rows[OTHER_ID]["stored_bytes"] == size
     assert "orphan: 3 segments" in done.stderr
 
+
+def test_a_person_reads_of_what_is_wrong_alone(warehouse: Path, tier: Path) -> None:
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS)
+
     shown = _run("tier", "--source", tier, *options, "--dry-run")
+
     assert shown.exit_code == 1
     assert _ids(0) not in shown.stdout
     assert "orphan" in shown.stdout
 
 
 def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
-    done = _run("tier", "--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json")
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--dry-run")
+
+    done = _run("tier", *options, "--output", "json")
 
     rows = _found(done)
     assert rows[made.segment_id(1)]["findings"] == []
@@ -183,7 +190,7 @@ def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_local_offsets_that_no_finished_copy_has(warehouse: Path, tier: Path) -> None:
-    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json")
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
 
     done = _run("tier", "--source", tier, *options, "--not-copied")
 
@@ -192,6 +199,7 @@ def test_local_offsets_that_no_finished_copy_has(warehouse: Path, tier: Path) ->
     assert (gap["topic"], gap["from_offset"], gap["to_offset"]) == (TOPIC, 3148, ENDS[2])
 
 
+@pytest.mark.usefixtures("few")
 def test_headers_tell_what_names_and_manifests_do(spark: SparkSession, tier: Path) -> None:
     folder = [(str(tier), f"{TOPIC}-{TOPIC_ID}/0", TOPIC, 0, TOPIC_ID)]
     columns = "source string, relative_path string, topic string, partition int, topic_id string"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +19,7 @@ from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration
 from kafka_segments.migrate.run_steps import Migration
 from kafka_segments.migrate.status import status_without_spark
+from kafka_segments.spark.few_rows import few_rows
 from plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789
@@ -30,8 +31,11 @@ Tree = dict[str, tuple[bytes, int]]
 
 @pytest.fixture
 def logs(synthetic: Path, tmp_path: Path) -> Path:
-    """A log directory as an old broker leaves it; one log is as it is to be."""
-    logs = tmp_path / "logs"
+    return _old_logs(synthetic, tmp_path / "logs")
+
+
+def _old_logs(synthetic: Path, logs: Path) -> Path:
+    """Write a log directory as an old broker leaves it; one log is as it is to be."""
     for case in (*CASES, REFUSED, DAMAGED, WHOLE):
         folder = logs / f"{case}-0"
         folder.mkdir(parents=True)
@@ -53,12 +57,12 @@ def _tree(folder: Path) -> Tree:
     }
 
 
-def _records(folder: Path) -> list[tuple[Any, ...]]:
+def _records(tree: Tree, folder: str) -> list[tuple[Any, ...]]:
     def form(record: PlainRecord) -> tuple[Any, ...]:
         return record.offset, record.key, record.value, tuple(record.headers)
 
-    logs = sorted(folder.glob("*.log"))
-    return [form(record) for log in logs for record in plain_records(log.read_bytes())]
+    logs = sorted(name for name in tree if name.startswith(f"{folder}/") and name.endswith(".log"))
+    return [form(record) for log in logs for record in plain_records(tree[log][0])]
 
 
 def _plan(
@@ -101,62 +105,125 @@ def _holding(lock: Path) -> subprocess.Popen[bytes]:
     return broker
 
 
-@pytest.mark.usefixtures("few")
-def test_from_plan_to_rollback_with_conversion(
-    spark: SparkSession, logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Planned(NamedTuple):
+    """A log directory with a plan that converts, and what it was before."""
+
+    migration: Migration
+    logs: Path
+    rows: list[Any]
+    before: Tree
+
+
+LEFT = dict.fromkeys((REFUSED, DAMAGED), ("refused", "before"))
+
+
+@pytest.fixture(scope="module")
+def planned(
+    spark: SparkSession, synthetic: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Planned:
+    logs = _old_logs(synthetic, tmp_path_factory.mktemp("migration") / "logs")
     before = _tree(logs)
-    records = {case: _records(logs / f"{case}-0") for case in CASES}
-    planned = _plan(spark, (logs,), MigrationRules(convert=True))
-    assert {row["topic"]: row["action"] for row in planned} == {
+    with few_rows(spark):
+        rows = _plan(spark, (logs,), MigrationRules(convert=True))
+    return Planned(_migration(spark, logs), logs, rows, before)
+
+
+@pytest.fixture(scope="module")
+def staged(spark: SparkSession, planned: Planned) -> list[LogStep]:
+    with few_rows(spark):
+        return list(planned.migration.stage())
+
+
+@pytest.fixture(scope="module")
+def verified(spark: SparkSession, planned: Planned, staged: list[LogStep]) -> Planned:
+    """What is staged, which nothing applies before it is verified."""
+    with few_rows(spark):
+        refused = _said(planned.migration.apply(execute=True))
+        assert refused == dict.fromkeys(CASES, ("refused", "before")) | LEFT
+        found = _said(planned.migration.verify())
+    assert found == dict.fromkeys(CASES, ("done", "before")) | LEFT
+    return planned
+
+
+@pytest.fixture(scope="module")
+def killed(spark: SparkSession, verified: Planned) -> Planned:
+    """What an apply left that died before it noted what it had done."""
+    with pytest.MonkeyPatch.context() as patch, few_rows(spark):
+        patch.setattr(Migration, "_note_swaps", _die)
+        with pytest.raises(KeyboardInterrupt):
+            list(verified.migration.apply(execute=True))
+    return verified
+
+
+@pytest.fixture(scope="module")
+def applied(spark: SparkSession, killed: Planned) -> Planned:
+    with few_rows(spark):
+        done = _said(_migration(spark, killed.logs).apply(execute=True))
+    assert done == dict.fromkeys(CASES, ("in place already", "after")) | LEFT
+    return killed
+
+
+def test_a_plan_says_what_becomes_of_each_log(planned: Planned) -> None:
+    assert {row["topic"]: row["action"] for row in planned.rows} == {
         **dict.fromkeys(CASES, "convert"),
         **dict.fromkeys((REFUSED, DAMAGED), "refuse"),
         WHOLE: "keep",
     }
-    damaged = next(row for row in planned if row["topic"] == DAMAGED)
+    damaged = next(row for row in planned.rows if row["topic"] == DAMAGED)
     assert "would cut off 632 bytes from byte 28961 on" in damaged["reason"]
-    migration = _migration(spark, logs)
-    names = CASES
-    left = dict.fromkeys((REFUSED, DAMAGED), ("refused", "before"))
 
-    staged = migration.stage()
-    assert _said(staged) == dict.fromkeys(names, ("done", "before")) | left
+
+def test_logs_are_staged_but_for_those_that_the_plan_refuses(
+    planned: Planned, staged: list[LogStep]
+) -> None:
+    damaged = next(row for row in planned.rows if row["topic"] == DAMAGED)
+
+    assert _said(staged) == dict.fromkeys(CASES, ("done", "before")) | LEFT
     assert {step.message for step in staged if step.topic == DAMAGED} == {
         f"by the plan: {damaged['path']}: {damaged['reason']}"
     }
-    refused = _said(migration.apply(execute=True))
-    assert refused == dict.fromkeys(names, ("refused", "before")) | left
-    assert _said(migration.verify()) == dict.fromkeys(names, ("done", "before")) | left
-    waiting = _said(migration.apply(execute=False))
-    assert waiting == dict.fromkeys(names, ("would swap in", "before")) | left
-    assert _tree(logs) == before
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Migration, "_note_swaps", _die)
-        with pytest.raises(KeyboardInterrupt):
-            list(migration.apply(execute=True))
-    assert _told(logs) == list(migration.status())
-    assert _said(migration.status()) == {
-        **dict.fromkeys(names, ("applied", "after")),
+
+@pytest.mark.usefixtures("few")
+def test_what_is_verified_would_be_swapped_in_and_nothing_has_changed(verified: Planned) -> None:
+    waiting = _said(verified.migration.apply(execute=False))
+
+    assert waiting == dict.fromkeys(CASES, ("would swap in", "before")) | LEFT
+    assert _tree(verified.logs) == verified.before
+
+
+@pytest.mark.usefixtures("few")
+def test_what_a_killed_apply_left_is_told_with_and_without_spark(killed: Planned) -> None:
+    steps = list(killed.migration.status())
+
+    assert _told(killed.logs) == steps
+    assert _said(steps) == {
+        **dict.fromkeys(CASES, ("applied", "after")),
         WHOLE: ("left alone", "before"),
-        **left,
+        **LEFT,
     }
-    done = _said(_migration(spark, logs).apply(execute=True))
-    assert done == dict.fromkeys(names, ("in place already", "after")) | left
-    expected_bytes = {row["path"]: row["expected_bytes"] for row in planned}
+
+
+def test_what_is_applied_has_the_records_and_the_bytes_that_were_planned(applied: Planned) -> None:
+    expected_bytes = {row["path"]: row["expected_bytes"] for row in applied.rows}
+    after = _tree(applied.logs)
     for case in CASES:
-        folder = logs / f"{case}-0"
-        assert _records(folder) == records[case]
-        for log in folder.glob("*.log"):
+        assert _records(after, f"{case}-0") == _records(applied.before, f"{case}-0") != []
+        for log in (applied.logs / f"{case}-0").glob("*.log"):
             assert log.stat().st_size == expected_bytes[str(log)]
             assert log.stat().st_mtime_ns == MTIME_NS
             assert log.read_bytes()[16] == 2
 
-    back = _said(migration.roll_back(execute=True, discard=False))
-    assert back == dict.fromkeys(names, ("done", "before"))
-    assert _tree(logs) == before
-    assert _told(logs) == list(migration.status())
-    assert _said(migration.status())[CASES[0]] == ("rolled back", "before")
+
+@pytest.mark.usefixtures("few")
+def test_what_is_rolled_back_is_as_before(applied: Planned) -> None:
+    back = _said(applied.migration.roll_back(execute=True, discard=False))
+
+    assert back == dict.fromkeys(CASES, ("done", "before"))
+    assert _tree(applied.logs) == applied.before
+    steps = list(applied.migration.status())
+    assert _told(applied.logs) == steps
+    assert _said(steps)[CASES[0]] == ("rolled back", "before")
 
 
 def _die(*_: object) -> None:

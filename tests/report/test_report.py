@@ -150,6 +150,33 @@ NOTED = [
 COORDINATOR = {"topic": "__transaction_state", "file": "0.log", "offset": 0}
 
 
+@pytest.mark.usefixtures("few")
+def test_a_warehouse_without_segments_or_decisions_gives_a_page(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for table in (SEGMENTS, RUNS):
+        fill(Warehouse(spark, str(tmp_path)), table, [])
+
+    empty = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
+
+    assert (empty.totals["segments"], empty.lanes, empty.forecast) == (0, [], None)
+    assert empty.cluster is None
+    assert "run <code>kafka-segments retention</code>" in render_report(empty)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, tmp_path: Path) -> None:
+    for table, rows in {SEGMENTS: SEGMENT_ROWS, RETENTION_DECISIONS: DECISIONS, RUNS: []}.items():
+        fill(Warehouse(spark, str(tmp_path)), table, rows)
+    at_ms = NOW_MS + 2 * DAY_MS + DAY_MS // 2
+
+    later = run_report(spark, ReportOptions(str(tmp_path), at_ms, LIMITS)).forecast
+
+    assert later is not None
+    assert later.freed_bytes[:3] == [3000, 1000, 0]
+    assert (later.decided_at_ms, later.blocked_bytes) == (NOW_MS, 1000)
+
+
 @pytest.fixture(scope="module")
 def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     root = str(tmp_path_factory.mktemp("report") / "wh")
@@ -240,31 +267,6 @@ def test_the_forecast_follows_the_last_decisions(data: ReportData) -> None:
     assert disk.quiet[:5] == [12_001, 11_001, 11_001, 9_001, 8_001]
     assert disk.steady[-1] == pytest.approx(8_001 + 9000 / 7)
     assert (disk.times[0], disk.times[-1]) == (NOW_MS, NOW_MS + 90 * DAY_MS)
-
-
-@pytest.mark.usefixtures("few")
-def test_a_warehouse_without_segments_or_decisions_gives_a_page(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    for table in (SEGMENTS, RUNS):
-        fill(Warehouse(spark, str(tmp_path)), table, [])
-
-    empty = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
-
-    assert (empty.totals["segments"], empty.lanes, empty.forecast) == (0, [], None)
-    assert empty.cluster is None
-    assert "run <code>kafka-segments retention</code>" in render_report(empty)
-
-
-@pytest.mark.usefixtures("few")
-def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, data: ReportData) -> None:
-    later = run_report(
-        spark, ReportOptions(data.warehouse, NOW_MS + 2 * DAY_MS + DAY_MS // 2, LIMITS)
-    ).forecast
-
-    assert later is not None
-    assert later.freed_bytes[:3] == [3000, 1000, 0]
-    assert (later.decided_at_ms, later.blocked_bytes) == (NOW_MS, 1000)
 
 
 def test_the_cluster_says_who_leads_and_what_is_ill(data: ReportData) -> None:

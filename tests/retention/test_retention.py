@@ -3,20 +3,16 @@
 import hashlib
 import os
 import shutil
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.other_rules import with_other_rules
 from kafka_segments.retention.decide.rules import RetentionRules
@@ -29,11 +25,15 @@ from kafka_segments.retention.run import (
 )
 from kafka_segments.retention.run_plan import MoveOptions, run_apply, run_plan, run_rollback
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import RETENTION_PLANS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
 from rows_of import rows_of
+from stored_builds import build_few
+
+pytestmark = pytest.mark.usefixtures("few")
 
 DAY_MS = 24 * HOUR_MS
 LATER_MS = 1_795_000_000_000  # all of the broker's CreateTime segments have expired
@@ -148,8 +148,8 @@ def test_to_blame_is_the_older_segment_that_goes_last_and_bytes_wait_behind_it(
 def test_a_copy_in_tiered_storage_is_left_to_the_leader(spark: SparkSession) -> None:
     names = [f"{0:020d}.log", f"{0:020d}-AbCdEfGhIjKlMnOpQrSt-_.log"]
     names.append(f"{0:020d}-01234567-89ab-cdef-0123-456789abcdef.log")
-    paths = spark.createDataFrame(
-        [("t", f"/tier/t-0/{name}") for name in names], "topic string, path string"
+    paths = rows_of(
+        spark, [("t", f"/tier/t-0/{name}") for name in names], "topic string, path string"
     )
 
     found = paths.transform(with_other_rules).collect()
@@ -190,10 +190,7 @@ def built(
         shutil.copytree(broker / "logs" / name, root / "logs" / name)
     shutil.copytree(broker / "logs" / "txn-0", root / "logs" / "__cluster_metadata-0")
     (root / "logs" / ".lock").touch()
-    options = BuildOptions(
-        (str(root / "logs"),), str(root / "warehouse"), RecoveryOptions(), LATER_MS
-    )
-    Build(spark, options).run()
+    build_few(spark, str(root / "logs"), str(root / "warehouse"), now_ms=LATER_MS)
     return root / "logs", root / "warehouse"
 
 
@@ -223,27 +220,46 @@ def test_each_topic_is_decided_by_its_own_settings(
     assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
 
 
-def test_other_settings_leave_what_deciding_by_them_leaves(
-    spark: SparkSession, built: tuple[Path, Path]
-) -> None:
+@pytest.fixture(scope="module")
+def compared(spark: SparkSession, built: tuple[Path, Path]) -> list[Row]:
+    """What each of two combinations of settings would leave of each topic."""
     grid = settings_grid(["retention_ms=1,-1", "retention_bytes=1000000"])
-    compared = run_what_if(spark, _options(built[1]), grid).collect()
+    with few_rows(spark):
+        return run_what_if(spark, _options(built[1]), grid).collect()
 
-    @cache
-    def left(*pairs: str) -> dict[str, tuple[int, int]]:
-        decided = run_retention(spark, _options(built[1], *pairs), dry_run=True)
-        kept = decided.groupBy("topic").agg(
-            F.count_if(F.col("decision") == "keep").alias("segments"),
-            F.sum(F.when(F.col("decision") == "keep", F.col("size_bytes"))).alias("bytes"),
-        )
-        return {row["topic"]: (row["segments"], row["bytes"] or 0) for row in kept.collect()}
+
+def _left(spark: SparkSession, warehouse: Path, *pairs: str) -> dict[str, tuple[int, int]]:
+    """Return how many segments and bytes of each topic are kept by settings."""
+    decided = run_retention(spark, _options(warehouse, *pairs), dry_run=True)
+    kept = decided.groupBy("topic").agg(
+        F.count_if(F.col("decision") == "keep").alias("segments"),
+        F.sum(F.when(F.col("decision") == "keep", F.col("size_bytes"))).alias("bytes"),
+    )
+    return {row["topic"]: (row["segments"], row["bytes"] or 0) for row in kept.collect()}
+
+
+def test_beside_other_settings_stands_what_those_of_today_leave(
+    spark: SparkSession, built: tuple[Path, Path], compared: list[Row]
+) -> None:
+    today = _left(spark, built[1])
 
     assert len(compared) == 6
     for row in compared:
-        topic, today = row["topic"], left()
-        assert (row["not_decided"] is not None) == (topic == "__cluster_metadata")
-        assert (row["segments"], row["size_bytes"]) == left(*row["setting"].split())[topic]
-        assert (row["today_segments"], row["today_size_bytes"]) == today[topic]
+        assert (row["not_decided"] is not None) == (row["topic"] == "__cluster_metadata")
+        assert (row["today_segments"], row["today_size_bytes"]) == today[row["topic"]]
+
+
+@pytest.mark.parametrize("setting", ["retention_ms=1", "retention_ms=-1"])
+def test_other_settings_leave_what_deciding_by_them_leaves(
+    spark: SparkSession, built: tuple[Path, Path], compared: list[Row], setting: str
+) -> None:
+    pairs = (setting, "retention_bytes=1000000")
+    rows = [row for row in compared if row["setting"] == " ".join(pairs)]
+
+    left = {row["topic"]: (row["segments"], row["size_bytes"]) for row in rows}
+
+    assert len(left) == 3
+    assert left == _left(spark, built[1], *pairs)
 
 
 def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -254,41 +270,66 @@ def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def test_a_plan_moves_what_goes_and_can_be_rolled_back(
-    spark: SparkSession, built: tuple[Path, Path]
-) -> None:
-    log_dir, warehouse = built
-    before = _state(log_dir)
-    plan_id, planned = run_plan(spark, _options(warehouse), has_digests=False, dry_run=False)
-    assert planned.where("problem IS NOT NULL").isEmpty()
+class Moved(NamedTuple):
+    """A log directory to which a plan is applied, and what it was before."""
 
-    def moves(act: Any, *, execute: bool) -> list[tuple[str, int, str]]:
-        found = act(spark, MoveOptions(str(warehouse), plan_id, execute=execute))
+    log_dir: Path
+    warehouse: Path
+    plan_id: str
+    before: dict[str, tuple[bytes, int]]
+
+    def moves(self, act: Any, spark: SparkSession, *, execute: bool) -> list[tuple[str, int, str]]:
+        found = act(spark, MoveOptions(str(self.warehouse), self.plan_id, execute=execute))
         return [(Path(move.log).name, move.segments, move.status) for move in found]
 
+    def statuses(self, act: Any, spark: SparkSession, *, execute: bool) -> list[str]:
+        return [status for _, _, status in self.moves(act, spark, execute=execute)]
+
+
+@pytest.fixture(scope="module")
+def planned(spark: SparkSession, built: tuple[Path, Path]) -> Moved:
+    log_dir, warehouse = built
+    with few_rows(spark):
+        plan_id, rows = run_plan(spark, _options(warehouse), has_digests=False, dry_run=False)
+        assert rows.where("problem IS NOT NULL").isEmpty()
+    return Moved(log_dir, warehouse, plan_id, _state(log_dir))
+
+
+def test_without_execute_nothing_moves(spark: SparkSession, planned: Moved) -> None:
     names = ("ct-two-partitions-0", "ct-two-partitions-1", "txn-0")
-    assert moves(run_apply, execute=False) == [(name, 1, "would move") for name in names]
-    assert _state(log_dir) == before
-    os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, 0))
-    assert [status for _, _, status in moves(run_apply, execute=True)] == [
-        "moved",
-        "moved",
-        "refused",
-    ]
-    os.utime(log_dir / "txn-0" / f"{0:020d}.log", ns=(0, before[f"txn-0/{0:020d}.log"][1]))
-    assert [status for _, _, status in moves(run_apply, execute=True)] == [
-        "already moved",
-        "already moved",
-        "moved",
-    ]
-    for execute in (False, True):
-        assert [status for _, _, status in moves(run_apply, execute=execute)] == [
-            "already moved"
-        ] * 3
-    assert len(_state(log_dir)) < len(before)
-    assert [status for _, _, status in moves(run_rollback, execute=True)] == ["brought back"] * 3
-    assert _state(log_dir) == before
-    assert [status for _, _, status in moves(run_rollback, execute=True)] == ["untouched"] * 3
+
+    found = planned.moves(run_apply, spark, execute=False)
+
+    assert found == [(name, 1, "would move") for name in names]
+    assert _state(planned.log_dir) == planned.before
+
+
+@pytest.fixture(scope="module")
+def moved(spark: SparkSession, planned: Moved) -> Moved:
+    """What goes is moved, that of one log at the second time."""
+    changed = planned.log_dir / "txn-0" / f"{0:020d}.log"
+    with few_rows(spark):
+        os.utime(changed, ns=(0, 0))
+        found = planned.statuses(run_apply, spark, execute=True)
+        assert found == ["moved", "moved", "refused"]
+        os.utime(changed, ns=(0, planned.before[f"txn-0/{0:020d}.log"][1]))
+        found = planned.statuses(run_apply, spark, execute=True)
+        assert found == ["already moved", "already moved", "moved"]
+    return planned
+
+
+@pytest.mark.parametrize("execute", [False, True])
+def test_what_has_moved_is_not_moved_again(
+    spark: SparkSession, moved: Moved, execute: bool
+) -> None:
+    assert moved.statuses(run_apply, spark, execute=execute) == ["already moved"] * 3
+    assert len(_state(moved.log_dir)) < len(moved.before)
+
+
+def test_what_has_moved_can_be_rolled_back(spark: SparkSession, moved: Moved) -> None:
+    assert moved.statuses(run_rollback, spark, execute=True) == ["brought back"] * 3
+    assert _state(moved.log_dir) == moved.before
+    assert moved.statuses(run_rollback, spark, execute=True) == ["untouched"] * 3
 
 
 def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_referee import Referee
@@ -19,8 +19,10 @@ from plain_retention import (
     rolled_by_size_then_gone_by_time,
     run_retention,
 )
+from rows_of import rows_of
 
 LOGS = int(os.environ.get("REFEREE_LOGS", "200"))
+PARTS = 4
 VERSIONS = ("0.8.2", "0.10.2", "2.3", "2.8", "3.5", "4.3.1")
 COLUMNS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int,"
@@ -46,7 +48,7 @@ def frame(spark: SparkSession, logs: list[Log]) -> DataFrame:
         for number, log in enumerate(logs)
         for part in log.segments
     ]
-    return spark.createDataFrame(rows, COLUMNS)
+    return rows_of(spark, rows, COLUMNS)
 
 
 @pytest.fixture(scope="module")
@@ -55,34 +57,45 @@ def logs(seed: int) -> list[Log]:
     return [rolled_by_size_then_gone_by_time(), *drawn]
 
 
-def test_kafkas_own_log_keeps_what_we_keep(
-    spark: SparkSession, referee: Referee, logs: list[Log]
-) -> None:
+@pytest.fixture(scope="module")
+def decided(spark: SparkSession, logs: list[Log]) -> list[Row]:
+    """What 4.3 decides of every segment."""
     decide = decide_retention(now_ms=NOW_MS, rules=RetentionRules.of("4.3"))
-    decided = frame(spark, logs).transform(decide)
-    left: dict[int, list[int]] = {number: [] for number in range(len(logs))}
+    rows = frame(spark, logs).transform(decide)
+    return rows.orderBy("partition", "base_offset").collect()
+
+
+def test_drawn_logs_meet_every_reason(logs: list[Log], decided: list[Row]) -> None:
     found = Counter()
-    for row in decided.orderBy("partition", "base_offset").collect():
-        log, end = logs[row["partition"]], logs[row["partition"]].segments[-1].next
-        if row["decision"] == "keep":
-            left[row["partition"]].append(row["base_offset"])
-        if row["rolls"]:
-            left[row["partition"]].append(end)
+    for row in decided:
         found[row["reason_code"]] += 1
         found[f"rolls, {row['decision']}"] += row["rolls"]
-        found[f"{log.config['cleanup_policy']}: {row['decision']}"] += 1
-
-    kafkas = referee.retention(log.request() for log in logs)
+        found[f"{logs[row['partition']].config['cleanup_policy']}: {row['decision']}"] += 1
 
     print(sorted(found.items()))
-    different = [n for n in left if left[n] != kafkas[n]]
-    assert [(logs[n], left[n], kafkas[n]) for n in different[:3]] == []
     for code in ("log_start_offset", "retention_bytes", "retention_ms", "high_watermark"):
         assert found[code]
     for code in ("active_empty", "not_uploaded", "cleanup_policy", "blocked", "future_timestamp"):
         assert found[code]
     assert found["rolls, delete"]
     assert found["rolls, keep"]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_kafkas_own_log_keeps_what_we_keep(
+    referee: Referee, logs: list[Log], decided: list[Row], part: int
+) -> None:
+    left: dict[int, list[int]] = {number: [] for number in range(part, len(logs), PARTS)}
+    for row in decided:
+        if row["partition"] in left:
+            kept = left[row["partition"]]
+            kept += [row["base_offset"]] if row["decision"] == "keep" else []
+            kept += [logs[row["partition"]].segments[-1].next] if row["rolls"] else []
+
+    kafkas = dict(zip(left, referee.retention(logs[n].request() for n in left), strict=True))
+
+    different = [n for n in left if left[n] != kafkas[n]]
+    assert [(logs[n], left[n], kafkas[n]) for n in different[:3]] == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

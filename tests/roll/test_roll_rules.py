@@ -4,7 +4,7 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -127,20 +127,31 @@ def _kafkas(referee: Referee, folder: Path, rows: list[dict[str, Any]]) -> list[
     ]
 
 
-def test_random_segments_roll_as_kafkas_do(
-    spark: SparkSession, referee: Referee, tmp_path: Path, seed: int
-) -> None:
-    choice = random.Random(seed)
+class Drawn(NamedTuple):
+    """Active segments as rows, and what Kafka does with each."""
+
+    rows: list[dict[str, Any]]
+    expected: list[str]
+
+
+@pytest.fixture(scope="module")
+def random_segments(referee: Referee, tmp_path_factory: pytest.TempPathFactory, seed: int) -> Drawn:
+    choice, root = random.Random(seed), tmp_path_factory.mktemp("rolls")
     rows: list[dict[str, Any]] = []
     expected: list[str] = []
     for number in range(PARTITIONS):
         kind = ("v2", "legacy", "mixed", "transactions")[number % 4]
-        folder = referee.generate(tmp_path / f"{number}", seed + number, kind)  # type: ignore[arg-type]
+        folder = referee.generate(root / f"{number}", seed + number, kind)  # type: ignore[arg-type]
         interval = choice.choice([0, 64, 4096])
         for segment in referee.recover(folder, index_interval_bytes=interval):
             drawn = [_draw(choice, len(rows) + case, segment) for case in range(CASES)]
             expected += _kafkas(referee, folder, drawn)
             rows += drawn
+    return Drawn(rows, expected)
+
+
+def test_random_segments_roll_as_kafkas_do(spark: SparkSession, random_segments: Drawn) -> None:
+    rows, expected = random_segments
 
     decided = _rows(spark, rows).transform(decide_rolls(now_ms=NOW_MS, rules=RollRules()))
 

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import SearchOptions, run_search, search_names, search_times
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.moments import NAMED
@@ -32,6 +33,7 @@ from strategies import v2_batch
 NOW_MS = 1_800_000_000_000
 LATEST_VERSION = (4, 3)
 
+PARTS, ALL = 4, -1  # each part has answers that differ from the true ones
 SPLIT = "v2-offset-overflow"  # Kafka's loader splits its segment in two
 
 
@@ -50,15 +52,13 @@ def broker_warehouse(broker_build: ReadyBuild) -> str:
     return str(broker_build.warehouse)
 
 
-@pytest.fixture(scope="module")
-def cases(synthetic: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The synthetic cases that Kafka's loader opens, each as a log directory."""
-    folder = tmp_path_factory.mktemp("cases")
-    for case in sorted(path.parent for path in synthetic.glob("*/case.json")):
-        answers = json.loads((case / "expected/loader-missing.json").read_text())
-        if "listOffsets" in answers:
-            shutil.copytree(case / "t-0", folder / case.name / "t-0")
-    return folder
+def _cases(synthetic: Path) -> list[Path]:
+    """Return the synthetic cases that Kafka's loader opens."""
+    return [
+        path.parent
+        for path in sorted(synthetic.glob("*/case.json"))
+        if "listOffsets" in json.loads((path.parent / "expected/loader-missing.json").read_text())
+    ]
 
 
 def _plain(case: Path) -> list[PlainRecord]:
@@ -119,27 +119,33 @@ def test_answers_are_those_of_a_real_broker(
     assert {(row["difference"], row["problem"]) for row in rows} == {(None, None)}
 
 
-@pytest.mark.usefixtures("few_and_many")
+@pytest.mark.parametrize("part", [*range(PARTS), pytest.param(ALL, marks=pytest.mark.slow)])
 def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(
-    spark: SparkSession, synthetic: Path, cases: Path, build: Callable[[Path], str]
+    spark: SparkSession, synthetic: Path, tmp_path: Path, build: Callable[[Path], str], part: int
 ) -> None:
+    """A part of the cases is few rows, all are taken for many."""
+    chosen = _cases(synthetic)[slice(None) if part == ALL else slice(part, None, PARTS)]
+    for case in chosen:
+        shutil.copytree(case / "t-0", tmp_path / case.name / "t-0")
     expected = {}
-    for case in cases.iterdir():
+    for case in chosen:
         answers = json.loads((synthetic / case.name / "expected/loader-missing.json").read_text())
         for answer in answers["listOffsets"]:
             offset, timestamp = answer["resultOffset"], answer.get("resultTimestamp", -1)
             expected[case.name, answer["timestamp"]] = (-1 if offset is None else offset, timestamp)
 
-    rows = _ask(spark, build(cases), expected, F.regexp_extract("log_dir", "([^/]*)$", 1))
+    with nullcontext() if part == ALL else few_rows(spark):
+        name = F.regexp_extract("log_dir", "([^/]*)$", 1)
+        rows = _ask(spark, build(tmp_path), expected, name)
 
     by_case = {(row["log_dir"].rpartition("/")[2], row["target_ms"]): row for row in rows}
     unread = {key for key, row in by_case.items() if row["problem"] is not None}
-    assert {name for name, _ in unread} == {SPLIT}
+    assert {name for name, _ in unread} == {SPLIT} & {case.name for case in chosen}
     assert all("bytes alone: " in by_case[key]["problem"] for key in unread)
     for key in unread:
         del by_case[key], expected[key]
     assert {key: _answer(row)[:2] for key, row in by_case.items()} == expected
-    plain = {name: _plain(synthetic / name) for name, _ in expected}
+    plain = {name: _plain(synthetic / name) for name in {name for name, _ in expected}}
     true = {key: row["true_offset"] for key, row in by_case.items() if key[1] >= 0}
     assert true == {key: _first(plain[key[0]], key[1]) for key in true}
     differing = [

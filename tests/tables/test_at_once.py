@@ -27,6 +27,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.upgrades import with_new_columns
 from kafka_segments.tables.views import table_names
 from ready_builds import ReadyBuild
+from rows_of import rows_of
 
 COMPILED = "spark.sql.codegen.factoryMode"
 
@@ -162,27 +163,30 @@ def test_a_file_that_is_gone_is_left_to_delta(
     assert read_at_once(spark, "s3://nowhere/segments") is None
 
 
-def test_rows_of_runs_are_kept_as_delta_keeps_them(spark: SparkSession, tmp_path: Path) -> None:
-    tables = Warehouse(spark, str(tmp_path))
-    values = ("c", 1, "/d", 0)
+@pytest.fixture(scope="module")
+def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A table to which eleven runs have added a row."""
+    tables = Warehouse(spark, str(tmp_path_factory.mktemp("runs")))
     columns = "cluster string, broker_id int, log_dir string, retention_ms long"
-    rows = spark.createDataFrame([values], columns)
-    of_table = rows.transform(with_new_columns(LOG_DIRS)).withColumns(
-        {"was_clean_shutdown": F.lit(True), "has_lock_file": F.lit(False)}
-    )
-
+    of_table = rows_of(spark, [("c", 1, "/d", 0)], columns).transform(with_new_columns(LOG_DIRS))
+    whole = of_table.withColumns({"was_clean_shutdown": F.lit(True), "has_lock_file": F.lit(False)})
     for number in range(11):
         run_id = f"run {number}"
         with few_rows(spark):
-            kept = tables.keep_run(LOG_DIRS, of_table.withColumn("run_id", F.lit(run_id)), run_id)
+            kept = tables.keep_run(LOG_DIRS, whole.withColumn("run_id", F.lit(run_id)), run_id)
             assert [row["run_id"] for row in kept.collect()] == [run_id]
+    return tables
 
-    by_delta = tables.read(LOG_DIRS)
+
+def test_rows_of_runs_are_kept_as_delta_keeps_them(runs: Warehouse) -> None:
+    by_delta = runs.read(LOG_DIRS)
+
     assert sorted(row["run_id"] for row in by_delta.collect()) == sorted(
         f"run {number}" for number in range(11)
     )
-    assert tables.version(LOG_DIRS) == 11
-    assert (tmp_path / "log_dirs" / "_delta_log" / f"{10:020d}.checkpoint.parquet").is_file()
+    assert runs.version(LOG_DIRS) == 11
+    log = Path(runs.root, "log_dirs", "_delta_log")
+    assert (log / f"{10:020d}.checkpoint.parquet").is_file()
     assert by_delta.where("run_id = 'run 3'").count() == 1
 
 

@@ -139,21 +139,27 @@ SEGMENT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("made_by", [1, 2])
-def test_another_engine_reads_which_segments_changed(
-    spark: SparkSession, tmp_path: Path, made_by: int
-) -> None:
+def _with_segment(spark: SparkSession, table: Table, **changed: object) -> DataFrame:
+    row, columns = {**SEGMENT, **changed}, table.schema
+    return spark.createDataFrame([tuple(map(row.get, columns.fieldNames()))], columns)
+
+
+@pytest.fixture(params=[1, 2])
+def upgraded(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Warehouse:
+    """A table of segments that an older release has made and filled."""
     root = Warehouse(spark, str(tmp_path))
-
-    def with_segment(table: Table, **changed: object) -> DataFrame:
-        row, columns = {**SEGMENT, **changed}, table.schema
-        return spark.createDataFrame([tuple(map(row.get, columns.fieldNames()))], columns)
-
-    made = tables.SEGMENTS._replace(version=made_by)
+    made = tables.SEGMENTS._replace(version=request.param)
     _create_as_before(spark, root.uri(made), made)
-    root.append(made, with_segment(made))
+    root.append(made, _with_segment(spark, made))
     root.create(tables.SEGMENTS)
-    changed = with_segment(tables.SEGMENTS, run_id="2", leader_epochs=[(3, 0), (4, 9)])
+    return root
+
+
+def test_another_engine_reads_which_segments_changed(
+    spark: SparkSession, upgraded: Warehouse
+) -> None:
+    root = upgraded
+    changed = _with_segment(spark, tables.SEGMENTS, run_id="2", leader_epochs=[(3, 0), (4, 9)])
     root.merge(tables.SEGMENTS, changed)
 
     table = DeltaRsTable(root.uri(tables.SEGMENTS))

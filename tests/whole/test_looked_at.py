@@ -15,15 +15,16 @@ from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
-from kafka_segments.report.run import ReportOptions, run_report
+from kafka_segments.report.run import ReportData, ReportOptions, run_report
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.retention.run_plan import run_plan
 from kafka_segments.settings import Settings
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
-from kafka_segments.validate.run import Validation, run_validation
+from kafka_segments.validate.run import run_validation
 from stored_builds import NOW_MS, build_few
 
 KEY = ("topic", "partition", "base_offset")
@@ -124,15 +125,32 @@ def both(
         yield looked, read
 
 
-def test_retention_and_search_answer_as_if_all_had_been_read(
+def test_retention_decides_as_if_all_had_been_read(
     both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse],
 ) -> None:
-    times = ("EARLIEST", "LATEST", "MAX_TIMESTAMP", 1_700_000_000_000, 1_795_000_000_000)
+    looked, read = (
+        opened.retention(now=NOW_MS).drop("run_id", "decided_at").collect() for opened in both
+    )
 
-    def decided(opened: kafka_segments.OpenWarehouse) -> list[tuple[Any, ...]]:
-        rows = opened.retention(now=NOW_MS).drop("run_id", "decided_at").collect()
-        return sorted(map(tuple, rows), key=str)
+    assert sorted(map(tuple, looked), key=str) == sorted(map(tuple, read), key=str)
 
+
+def test_the_least_timestamps_of_segments_that_a_look_knows_are_not_known(
+    both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse],
+) -> None:
+    spans = both[0].retention_what_if({"retention_ms": [-1]}, now=NOW_MS).collect()
+
+    assert {row["span_ms"] for row in spans} == {None}
+
+
+@pytest.mark.parametrize(
+    "times",
+    [("EARLIEST", "LATEST", "MAX_TIMESTAMP"), (1_700_000_000_000, 1_795_000_000_000)],
+    ids=["names", "moments"],
+)
+def test_search_answers_as_if_all_had_been_read(
+    both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse], times: tuple[Any, ...]
+) -> None:
     def answers(opened: kafka_segments.OpenWarehouse) -> list[tuple[Any, ...]]:
         asked = opened.search(*times, now=NOW_MS)
         is_named = asked["target_ms"] < 0  # without the log's epochs, which no leader file has here
@@ -141,10 +159,7 @@ def test_retention_and_search_answer_as_if_all_had_been_read(
         return sorted(map(tuple, found.collect()), key=str)
 
     looked, read = both
-    assert decided(looked) == decided(read)
     assert answers(looked) == answers(read)
-    spans = looked.retention_what_if({"retention_ms": [-1]}, now=NOW_MS).collect()
-    assert {row["span_ms"] for row in spans} == {None}  # the least timestamps are not known
 
 
 def test_rolls_are_decided_by_the_index_files_beside_the_segments(
@@ -159,28 +174,34 @@ def test_rolls_are_decided_by_the_index_files_beside_the_segments(
     assert "unknown" not in str(rolls[0])
 
 
-def _failed(validation: Validation) -> list[tuple[str, str, int]]:
+def _failed(spark: SparkSession, warehouse: Path) -> list[tuple[str, str, int]]:
+    with few_rows(spark):
+        found = run_validation(spark, warehouse=str(warehouse), now_ms=NOW_MS, dry_run=True)
     return [
         (result.table, result.check, result.failed_rows)
-        for result in validation.results
+        for result in found.results
         if result.failed_rows
     ]
 
 
-def test_a_validation_finds_no_more_and_a_plan_refuses_what_only_a_look_knows(
-    spark: SparkSession, warehouses: Warehouses
+@pytest.fixture(scope="module")
+def failed_of_all(spark: SparkSession, warehouses: Warehouses) -> list[tuple[str, str, int]]:
+    return _failed(spark, warehouses.read)
+
+
+def test_a_validation_finds_no_more(
+    spark: SparkSession, warehouses: Warehouses, failed_of_all: list[tuple[str, str, int]]
 ) -> None:
+    assert _failed(spark, warehouses.looked) == failed_of_all
+
+
+def test_a_plan_refuses_what_only_a_look_knows(spark: SparkSession, warehouses: Warehouses) -> None:
     configs = TopicConfigs.load(Settings(retention_ms=1))
     retention = RetentionOptions(str(warehouses.looked), configs, RetentionRules.of("4.3"), NOW_MS)
 
-    of_looks, of_all = (
-        run_validation(spark, warehouse=str(warehouse), now_ms=NOW_MS, dry_run=True)
-        for warehouse in (warehouses.looked, warehouses.read)
-    )
     _, planned = run_plan(spark, retention, has_digests=False, dry_run=True)
     problems = [row["problem"] for row in planned.collect()]
 
-    assert _failed(of_looks) == _failed(of_all)
     assert len([text for text in problems if text and "first look" in text]) > 0
 
 
@@ -212,14 +233,22 @@ def test_what_only_all_batches_tell_is_refused(
         assert (done.exit_code, "known by a first look alone" in done.stderr) == (2, True), verb
 
 
+@pytest.fixture(scope="module")
+def reported(spark: SparkSession, warehouses: Warehouses) -> ReportData:
+    """The report of what all was read of."""
+    with few_rows(spark):
+        return run_report(spark, ReportOptions(str(warehouses.read), NOW_MS))
+
+
 def test_the_report_says_how_many_segments_a_first_look_knows(
-    spark: SparkSession, warehouses: Warehouses
+    spark: SparkSession, warehouses: Warehouses, reported: ReportData
 ) -> None:
     looked = run_report(spark, ReportOptions(str(warehouses.looked), NOW_MS))
-    read = run_report(spark, ReportOptions(str(warehouses.read), NOW_MS))
 
-    assert (looked.looked_at, read.looked_at) == (warehouses.summary.segments_looked_at, 0)
-    assert looked.totals == read.totals
+    assert (looked.looked_at, reported.looked_at) == (warehouses.summary.segments_looked_at, 0)
+    assert looked.totals == reported.totals
     assert looked.crashes == []  # how many batches are to be recovered is not known
     assert {row["oldest_ms"] for row in looked.lanes} == {None}
-    assert [row["newest_ms"] for row in looked.lanes] == [row["newest_ms"] for row in read.lanes]
+    assert [row["newest_ms"] for row in looked.lanes] == [
+        row["newest_ms"] for row in reported.lanes
+    ]

@@ -51,6 +51,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.usefixtures("few_and_many")
 def test_a_build_gives_the_brokers_index_files_and_rows(
     spark: SparkSession, object_store: ObjectStore, broker: Path, tier: Path, tmp_path: Path
 ) -> None:

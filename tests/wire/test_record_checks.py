@@ -28,6 +28,12 @@ def _record(body: bytes) -> bytes:
     return varint(len(body)) + body
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """What is compiled at the first batch that is checked."""
+    _check(PLAIN, 1)
+
+
 @pytest.mark.parametrize(
     ("records", "count"), [(b"", 0), (PLAIN, 1), (WITH_HEADERS, 1), (WITH_HEADERS + PLAIN, 2)]
 )
