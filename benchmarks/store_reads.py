@@ -68,6 +68,11 @@ class Rounds(NamedTuple):
         number = max(best, key=lambda number: best[number].rate)
         return number, best[number]
 
+    def read_bytes(self) -> int:
+        """What all measures read, without what they read first."""
+        costs = [*self.scans, *(cost for costs in self.gets.values() for cost in costs)]
+        return sum(cost.found_bytes for cost in costs)
+
     def best_scan(self) -> Cost:
         """The quickest scan."""
         return max(self.scans, key=lambda cost: cost.rate)
