@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kafka_segments.build.scanner import ScanOptions, SegmentScanner
+from kafka_segments.build.scanner import ScanOptions, SegmentScanner, in_turn
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.sources.walk import SegmentFile, find_segments
 from kafka_segments.storage.s3_ranges import S3Bucket
@@ -68,6 +68,11 @@ class Rounds(NamedTuple):
         number = max(best, key=lambda number: best[number].rate)
         return number, best[number]
 
+    def read_bytes(self) -> int:
+        """What all measures read, without what they read first."""
+        costs = [*self.scans, *(cost for costs in self.gets.values() for cost in costs)]
+        return sum(cost.found_bytes for cost in costs)
+
     def best_scan(self) -> Cost:
         """The quickest scan."""
         return max(self.scans, key=lambda cost: cost.rate)
@@ -84,9 +89,11 @@ def scan(segments: list[SegmentFile]) -> None:
     """Recover segments as a task of a build does."""
     scanner = SegmentScanner(ScanOptions(RecoveryOptions(), None))
     scanner.announce((found.source, found.relative_path, found.name) for found in segments)
-    for found in segments:
-        where = (found.source, found.relative_path, found.name)
-        scanned = scanner.scan(*where, found.base_offset)
+    begun = (
+        scanner.begin(found.source, found.relative_path, found.name, found.base_offset)
+        for found in segments
+    )
+    for scanned in in_turn(begun):
         assert scanned.damage is None, scanned.damage
     scanner.close()
 

@@ -44,7 +44,7 @@ def build_alone(
     segments = []
     for log in sorted(partition.glob("*.log")):
         base_offset = int(log.name[:20])
-        scanned = scanner.scan(str(partition), "", log.name, base_offset)
+        scanned = scanner.begin(str(partition), "", log.name, base_offset)()
         found = scanned.recovery
         if found is None:
             assert scanned.damage is not None

@@ -16,7 +16,7 @@ def scan(
     """Scan a segment as a build does; its source is its own folder."""
     recovery = RecoveryOptions(index_interval_bytes=interval_bytes)
     scanner = SegmentScanner(ScanOptions(recovery, None, is_first_look=is_first_look))
-    return scanner.scan(str(log.parent), "", log.name, int(log.name[:20]), is_active=is_active)
+    return scanner.begin(str(log.parent), "", log.name, int(log.name[:20]), is_active=is_active)()
 
 
 def denied(looked: Scanned, read: Scanned) -> dict[str, tuple[object, object]]:

@@ -28,6 +28,7 @@ class S3Gateway(S3Files):
 
     Attributes:
         environment: The variables by which clients find the server.
+        pid: The server's process.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,6 +47,7 @@ class S3Gateway(S3Files):
                 stdout=log,
                 stderr=log,
             )
+        self.pid = self._server.pid
         endpoint = f"http://127.0.0.1:{port}"
         self._wait_for(f"{endpoint}/health")
         super().__init__(endpoint)

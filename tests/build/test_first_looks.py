@@ -150,7 +150,7 @@ def test_of_an_object_few_ranges_are_fetched(object_store: ObjectStore, tmp_path
     object_store.requests.clear()
 
     options = ScanOptions(RecoveryOptions(), None, is_first_look=True)
-    looked = SegmentScanner(options).scan("s3://looks", "t-0", f"{0:020d}.log", 0)
+    looked = SegmentScanner(options).begin("s3://looks", "t-0", f"{0:020d}.log", 0)()
 
     assert (looked.checked, looked.doubt) == ("index", None)
     fetched = [one.ranged for one in object_store.requests if one.method == "GET" and one.ranged]

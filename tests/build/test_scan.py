@@ -1,7 +1,7 @@
 """Scanning one segment in a worker: whatever the file does, there is a row."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def scanner(log: Path, tmp_path: Path) -> scan.SegmentScanner:
 
 
 def _scan(scanner: scan.SegmentScanner, log: Path) -> scan.Scanned:
-    return scanner.scan(str(log.parents[1]), "t-0", NAME, 0)
+    return scanner.begin(str(log.parents[1]), "t-0", NAME, 0)()
 
 
 def _files(tmp_path: Path) -> list[str]:
@@ -138,3 +138,17 @@ def test_beside_a_log_that_recovery_would_cut_index_files_stay_as_they_are(
     assert scanned.damage.kind == DamageKind.PARTIAL_BATCH
     assert (index.read_bytes() if index.exists() else None) == there
     assert not log.with_suffix(".timeindex").exists()
+
+
+def test_a_segment_is_finished_when_the_next_one_is_begun() -> None:
+    told = []
+
+    def begin(number: int) -> Callable[[], scan.Scanned]:
+        told.append(f"begin {number}")
+        return lambda: told.append(f"finish {number}") or scan.Scanned(None, None, number)
+
+    found = [scanned.size_bytes for scanned in scan.in_turn(map(begin, range(3)))]
+
+    assert found == [0, 1, 2]
+    assert told == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
+    assert list(scan.in_turn([])) == []

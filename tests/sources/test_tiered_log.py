@@ -37,7 +37,7 @@ def scan(tmp_path: Path) -> Scan:
 
     def run(log: Path) -> Scanned:
         relative_path = str(log.parent.relative_to(source))
-        return scanner.scan(source, relative_path, log.name, int(log.name[:20]))
+        return scanner.begin(source, relative_path, log.name, int(log.name[:20]))()
 
     return run
 
@@ -122,9 +122,9 @@ def test_so_does_kip33s_time_index(tmp_path: Path) -> None:
     rule = WithoutTimestamps.MTIME_NEXT
     kip33 = Kip33Format(without_timestamps=rule)
 
-    found = SegmentScanner(ScanOptions(RecoveryOptions(), output, kip33)).scan(
+    found = SegmentScanner(ScanOptions(RecoveryOptions(), output, kip33)).begin(
         source, FOLDER, log.name, 0, around=Around(60, 1)
-    )
+    )()
 
     (file,) = (tmp_path / "indexes").rglob("*.timeindex")
     assert found.damage is None
@@ -375,7 +375,7 @@ def test_on_s3_a_manifest_is_read_once_a_partition_and_once_a_log(
     listed = [found for found in object_store.requests if found.path.endswith(".rsm-manifest")]
     object_store.requests.clear()
     scanned = [
-        scanner.scan(row.source, row.relative_path, row.name, row.base_offset or 0)
+        scanner.begin(row.source, row.relative_path, row.name, row.base_offset or 0)()
         for row in segments
     ]
 

@@ -135,31 +135,35 @@ def test_a_file_that_is_replaced_is_noticed_while_the_next_is_fetched(
         opened.check_unchanged()
 
 
-def test_a_file_that_opens_late_is_started_while_the_one_before_is_checked(
-    object_store, files, monkeypatch
-):
-    opens, started = threading.Event(), threading.Event()
+def test_a_file_is_checked_while_the_next_one_is_read(files, monkeypatch):
+    answers = threading.Event()
 
     def check():
-        opens.set()
-        assert started.wait(10)
+        assert answers.wait(10)
+        raise FileReplacedError(2, 1)
 
     @contextmanager
     def opened(file, **_):
-        if file.path.endswith("1.log"):
-            assert opens.wait(10)
-        start = lambda: bool(started.set()) or True  # noqa: E731
-        yield OpenSegment(lambda *_: 0, 0, check, start=start)
+        yield OpenSegment(lambda *_: 0, 0, check, start=lambda: True)
 
     monkeypatch.setattr(in_turn, "open_segment", opened)
     places = [place("s3://late/0.log"), place("s3://late/1.log")]
     files.announce(places)
 
     with files.open(places[0]) as first:
-        assert not started.is_set()
-        first.check_unchanged()
+        checked = files.begin_check(first)
+    with files.open(places[1]):
+        answers.set()
+    with pytest.raises(FileReplacedError):
+        checked()
 
-    assert started.is_set()
+
+def test_a_file_that_none_follows_is_checked_when_that_is_asked_for(files, put):
+    (alone,) = put(1000)
+    files.announce([alone])
+
+    with files.open(alone) as opened:
+        assert files.begin_check(opened) == opened.check_unchanged
 
 
 def test_files_that_are_passed_over_or_not_announced_are_no_matter(put, files):

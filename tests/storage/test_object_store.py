@@ -164,9 +164,9 @@ def test_an_object_that_is_replaced_while_it_is_read_is_a_row_and_gives_no_files
     source = f"s3://{bucket}/logs"
     output = IndexOutput(f"s3://{bucket}/indexes", f"s3://{bucket}/aside", {source: ""})
 
-    scanned = SegmentScanner(ScanOptions(RecoveryOptions(), output)).scan(
+    scanned = SegmentScanner(ScanOptions(RecoveryOptions(), output)).begin(
         source, "t-0", "00000000000000000000.log", 0
-    )
+    )()
 
     assert scanned.recovery is None
     assert scanned.damage is not None

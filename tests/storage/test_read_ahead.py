@@ -270,6 +270,35 @@ def test_a_file_that_became_shorter_gives_a_short_read(room):
     ahead.close()
 
 
+def test_a_reader_that_finds_no_room_has_what_it_waits_for_all_the_same(monkeypatch):
+    room = read_ahead._Room()
+    monkeypatch.setattr(read_ahead, "_ROOM", room)
+    files = [Recorded(400), Recorded(400)]
+    first, second = (ReadAhead(file.fill, file.size_bytes, pace_of_most()) for file in files)
+    first.read_into(0, memoryview(bytearray(MIB)))
+    until = time.monotonic() + 5
+    while len(files[0].asked) < 32 and time.monotonic() < until:
+        time.sleep(0.01)
+
+    read_all(files[1], second)
+
+    assert files[1].most_at_once == 1
+    assert len(room._waiting) == 16
+    second.close()
+    first.close()
+    assert (room._held, room._asked) == (0, 0)
+    assert len(room._free) == MOST_BYTES // MIB
+
+
+def test_memory_that_was_given_back_last_is_used_first():
+    room = read_ahead._Room()
+    one, two = room.chunk(), room.chunk()
+    room.give_back(2, [one, two])
+
+    assert room.chunk() is two
+    assert room.chunk() is one
+
+
 def test_what_was_fetched_is_given_where_it_is_and_copied_where_it_is_not(room):
     file = Recorded(21, lambda _: time.sleep(0.001))
     ahead = ReadAhead(file.fill, file.size_bytes - 5, pace_of_most())

@@ -1,6 +1,7 @@
 """Recover one segment after another, and publish their index files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from kafka_segments.build.first_looks import FirstLooks, Looked
@@ -78,7 +79,7 @@ class SegmentScanner:
         """Give up what was announced and not scanned."""
         self._files.close()
 
-    def scan(
+    def begin(
         self,
         source: str,
         relative_path: str,
@@ -89,10 +90,11 @@ class SegmentScanner:
         gone: Sequence[str] = (),
         is_active: bool = False,
         looked: Looked | None = None,
-    ) -> Scanned:
-        """Recover a segment and publish its index files, or take a first look at it.
+    ) -> Callable[[], Scanned]:
+        """Recover a segment, or take a first look at it; return what publishes its index files.
 
-        A file that cannot be read is a ``Scanned`` with damage, not an exception. ``gone`` has
+        The store is asked meanwhile whether the segment is unchanged: begin the next one first. A
+        file that cannot be read is a ``Scanned`` with damage, not an exception. ``gone`` has
         the suffixes of index files of another format, which are removed. ``looked`` is the first
         look, if it has been taken already.
         """
@@ -102,30 +104,15 @@ class SegmentScanner:
             if self._looks is not None:
                 looked = looked or self._looks.take(source, file, base_offset, is_active=is_active)
                 if looked.found is not None:
-                    return _known_by(looked)
+                    return partial(_known_by, looked)
                 doubt = looked.doubt
             with self._files.open(file) as segment:
                 recovery, files, damage = self._recover(segment, base_offset, around or Around())
-                segment.check_unchanged()
-        except FileNotFoundError:
-            damage = Damage(DamageKind.VANISHED, 0, "listed, but gone when it was to be read")
-            return Scanned(None, damage)
-        except FileChangedError as error:
-            damage = Damage(DamageKind.CHANGED, error.position, str(error))
-            return Scanned(None, damage)
-        except OSError as error:
-            damage = Damage(DamageKind.UNREADABLE, 0, first_line(error))
-            return Scanned(None, damage)
-        publisher = self._publisher
-        if publisher is not None and not publisher.leaves_alone(
-            truncated_bytes=recovery.truncated_bytes
-        ):
-            removed: Files = dict.fromkeys(gone)
-            if not recovery.producers.has_transactions():  # else the fold over its log decides
-                removed[TXN_INDEX_SUFFIX] = None
-            publisher.publish(source, relative_path, base_offset, removed | files)
+            check = self._files.begin_check(segment)
+        except (OSError, FileChangedError) as error:
+            return partial(_unread, error)
         is_unread = damage is not None and damage.kind == DamageKind.TOO_LARGE
-        return Scanned(
+        scanned = Scanned(
             None if is_unread else recovery,
             damage,
             size_bytes=segment.size_bytes if tiered_log_of(file.path) else None,
@@ -133,6 +120,23 @@ class SegmentScanner:
             checked=self._checked,
             doubt=doubt,
         )
+        removed: Files = dict.fromkeys(gone)
+        if not recovery.producers.has_transactions():  # else the fold over its log decides
+            removed[TXN_INDEX_SUFFIX] = None
+
+        def finish() -> Scanned:
+            try:
+                check()
+            except (OSError, FileChangedError) as error:
+                return _unread(error)
+            publisher = self._publisher
+            if publisher is not None and not publisher.leaves_alone(
+                truncated_bytes=recovery.truncated_bytes
+            ):
+                publisher.publish(source, relative_path, base_offset, removed | files)
+            return scanned
+
+        return finish
 
     def _recover(
         self, segment: OpenSegment, base_offset: int, around: Around
@@ -151,6 +155,27 @@ class SegmentScanner:
             recovery, segment.read_into, base_offset=base_offset, around=around
         )
         return recovery, files, damage
+
+
+def _unread(error: OSError | FileChangedError) -> Scanned:
+    """Return what is known of a segment that could not be read, or not to its end."""
+    if isinstance(error, FileNotFoundError):
+        message = "listed, but gone when it was to be read"
+        return Scanned(None, Damage(DamageKind.VANISHED, 0, message))
+    if isinstance(error, FileChangedError):
+        return Scanned(None, Damage(DamageKind.CHANGED, error.position, str(error)))
+    return Scanned(None, Damage(DamageKind.UNREADABLE, 0, first_line(error)))
+
+
+def in_turn(begun: Iterable[Callable[[], Scanned]]) -> Iterator[Scanned]:
+    """Finish each segment when the next one is begun."""
+    before: Callable[[], Scanned] | None = None
+    for one in begun:
+        if before is not None:
+            yield before()
+        before = one
+    if before is not None:
+        yield before()
 
 
 def _known_by(looked: Looked) -> Scanned:

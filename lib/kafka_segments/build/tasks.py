@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.build.entry_files import EntryFiles
 from kafka_segments.build.first_looks import Looked, LooksAtOnce
-from kafka_segments.build.scanner import ScanOptions, SegmentScanner
+from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner, in_turn
 from kafka_segments.build.segment_values import SCANNED_COLUMNS, scanned_values
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.segments.format_files import Around
@@ -71,9 +71,13 @@ def scan_segments(
                             (row["source"], row["relative_path"], row["name"]) for row in given
                         )
                         taken = looks.take(given) if options.is_first_look else repeat(None)
-                        scanned = [
-                            _scan(scanner, entries, row, looked)
+                        begun = (
+                            _begin(scanner, row, looked)
                             for row, looked in zip(given, taken, strict=False)
+                        )
+                        scanned = [
+                            _values(entries, row, found)
+                            for row, found in zip(given, in_turn(begun), strict=True)
                         ]
                         yield _to_batch(rows, scanned, arrow_schema)
 
@@ -93,15 +97,15 @@ def _entry_files(folder: str | None) -> AbstractContextManager[EntryFiles | None
     return nullcontext() if folder is None else EntryFiles(folder)
 
 
-def _scan(
-    scanner: SegmentScanner, entries: EntryFiles | None, row: dict[str, Any], looked: Looked | None
-) -> dict[str, Any]:
-    """Scan the segment of a row of ``CARRIED``; return the values of the columns it changes.
+def _begin(
+    scanner: SegmentScanner, row: dict[str, Any], looked: Looked | None
+) -> Callable[[], Scanned]:
+    """Begin to scan the segment of a row of ``CARRIED``; return what finishes that.
 
     ``looked`` is a first look that was taken already.
     """
     format_before = row["index_format_before"]
-    scanned = scanner.scan(
+    return scanner.begin(
         row["source"],
         row["relative_path"],
         row["name"],
@@ -111,6 +115,10 @@ def _scan(
         is_active=row["is_active"],
         looked=looked,
     )
+
+
+def _values(entries: EntryFiles | None, row: dict[str, Any], scanned: Scanned) -> dict[str, Any]:
+    """Return the values of the columns of a row of ``CARRIED`` that its scan changes."""
     found, part = scanned.recovery, None
     if entries is not None and found is not None:
         key = tuple(row[name] for name in SEGMENT_KEYS)

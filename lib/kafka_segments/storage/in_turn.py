@@ -2,16 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from threading import RLock
 from typing import NamedTuple
 
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 
 _MOST_OPEN = 8
-_LOOK_SECONDS = 0.005
 
 
 class _Opened(NamedTuple):
@@ -50,9 +48,18 @@ class FilesInTurn:
         """
         opened = self._awaited(file)
         self._open_next()
-        check = partial(self._meanwhile, opened.segment.check_unchanged)
         with opened.stack:
-            yield opened.segment._replace(check_unchanged=check)
+            yield opened.segment
+
+    def begin_check(self, segment: OpenSegment) -> Callable[[], None]:
+        """Begin to ask whether a file that was read is unchanged, while the next one is read.
+
+        Returns what waits for the answer and raises FileReplacedError; where no file follows, it
+        asks then.
+        """
+        if self._pool is None or not self._opening:
+            return segment.check_unchanged
+        return self._pool.submit(segment.check_unchanged).result
 
     def close(self) -> None:
         """Close what was opened for nothing."""
@@ -92,17 +99,6 @@ class FilesInTurn:
                     return
                 if not opening.result().segment.start():
                     return
-
-    def _meanwhile(self, ask: Callable[[], None]) -> None:
-        """Ask the store something, and let the next files be fetched until it answers."""
-        if self._pool is None or not self._opening:
-            ask()
-            return
-        asked = self._pool.submit(ask)
-        while not asked.done():
-            self._start_next()
-            wait([asked], timeout=_LOOK_SECONDS)
-        asked.result()
 
     def _drop(self) -> None:
         _, opening = self._taken()
