@@ -95,6 +95,14 @@ ODD = {
 BEFORE = v2_batch(0, [(1000, b"k", b"v")] * 2, flags=TRANSACTIONAL, producer_id=7, producer_epoch=0)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is compiled at the first marker that is read."""
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / f"{0:020d}.log").write_bytes(BEFORE + ODD["abort"])
+    recovered_by_us(folder, RecoveryOptions())
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("buffer_bytes", "interval"), [(97, 0), (1024 * 1024, 4096)])
 def test_odd_markers_end_as_kafkas_do(
