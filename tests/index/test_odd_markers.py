@@ -97,10 +97,11 @@ BEFORE = v2_batch(0, [(1000, b"k", b"v")] * 2, flags=TRANSACTIONAL, producer_id=
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is compiled at the first marker that is read."""
-    folder = tmp_path_factory.mktemp("compiled")
-    (folder / f"{0:020d}.log").write_bytes(BEFORE + ODD["abort"])
-    recovered_by_us(folder, RecoveryOptions())
+    """What is compiled at the first marker that is read, and at the first that cannot be."""
+    for name in ("abort", "short key"):
+        folder = tmp_path_factory.mktemp("compiled")
+        (folder / f"{0:020d}.log").write_bytes(BEFORE + ODD[name])
+        recovered_by_us(folder, RecoveryOptions())
 
 
 @pytest.mark.parametrize("part", range(PARTS))
