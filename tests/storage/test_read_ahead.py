@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -481,3 +482,26 @@ def test_what_is_started_is_fetched_within_what_others_left(room):
     two.close()
 
     assert len(second.asked) == 7
+
+
+def test_what_a_store_gave_less_of_is_asked_for_once_more(room):
+    """It may be the file's end by now; else the store says what is wrong."""
+    file = Recorded(20, lambda position: {0: 5}.get(position, 0))
+    with closing(ReadAhead(file.fill, file.size_bytes, Pace())) as ahead:
+        assert ahead.read_into(0, memoryview(bytearray(10))) == 5
+    assert [position for position, _ in file.asked] == [0, 5]
+
+
+@pytest.mark.parametrize("wanted", [10, 2 * MIB])
+def test_why_a_store_gave_less_is_told(room, wanted):
+    def refuse(position):
+        if position:
+            raise OSError("out of the range")
+        return 5
+
+    file = Recorded(20, refuse)
+    with closing(ReadAhead(file.fill, file.size_bytes, Pace())) as ahead:
+        with pytest.raises(OSError, match="out of the range"):
+            ahead.read_into(0, memoryview(bytearray(wanted)))
+        with pytest.raises(OSError, match="out of the range"):
+            ahead.read_into(5, memoryview(bytearray(wanted)))

@@ -197,6 +197,8 @@ class _Piece:
         with self._changed:
             if self._filling is not None and self.start + length > self._filled_to:
                 self._put(self.start + length)
+            if self._error is None:
+                self.end = self.start + length
             self._is_done = True
             self._changed.notify_all()
         return length
@@ -364,7 +366,10 @@ class ReadAhead:
                 self._forget_first()
                 raise
             if taken is None:
-                return None
+                if position == piece.start:
+                    return None
+                piece = self._piece_at(position, wanted)  # the store gave less than was asked for
+                continue
             self._keep(taken)
             if position < taken.end:
                 return taken
