@@ -121,6 +121,29 @@ def test_the_trace_that_py4j_writes_of_ctrl_c_is_not_shown() -> None:
     )
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_of_objects_that_ctrl_c_left_half_made_the_bad_ends_are_told_if_asked_for(
+    verbose: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_value))
+
+    class HalfMade:
+        def __del__(self) -> None:
+            raise AttributeError("never set")
+
+    def interrupted() -> int:
+        half_made = HalfMade()
+        raise KeyboardInterrupt(half_made.__class__)
+
+    hook = sys.unraisablehook
+    with pytest.raises(SystemExit):
+        run(interrupted, verbose=verbose)
+
+    assert [str(error) for error in told] == ["never set"] * verbose
+    assert sys.unraisablehook is hook
+
+
 def test_lines_of_a_jvm_are_kept_aside_and_shown_where_it_ends(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -150,6 +150,7 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
     logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
     for handler in () if verbose else logging.getLogger().handlers:
         handler.addFilter(_is_not_of_py4j)
+    unraisable = sys.unraisablehook
     try:
         with _silence(quiet):
             status = command()
@@ -160,19 +161,23 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         click.echo(f"kafka-segments: {error}", err=True)
         status = FAILED
     except KeyboardInterrupt:
-        status = _interrupted()
+        status = _interrupted(verbose=verbose)
     except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
         if verbose:
             _LOG.exception("failed")
         if _CANCELLED in str(error):  # and the interrupt was lost where Python drops an object
-            status = _interrupted()
+            status = _interrupted(verbose=verbose)
         else:
             click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
             status = FAILED
+    sys.unraisablehook = unraisable  # what the error held has ended by now
     sys.exit(status)
 
 
-def _interrupted() -> int:
+def _interrupted(*, verbose: bool) -> int:
+    """Say so; return the status. Of objects that were half made, as PySpark's, some end badly."""
+    if not verbose:
+        sys.unraisablehook = lambda _: None
     click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
     return INTERRUPTED
 
