@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from kafka_segments.console import early
 from kafka_segments.spark.session import spark_session
 
 
@@ -13,6 +14,7 @@ def test_a_thread_that_is_new_to_spark_takes_the_running_session_and_leaves_it_r
 ) -> None:
     def ask() -> SparkSession:
         assert SparkSession.getActiveSession() is None
+        assert early._has_session()  # so no Java is looked for
         with spark_session("another", root=tmp_path) as found:
             return found
 
