@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ class _Calls:
     """Calls of the main thread to the JVM, and Ctrl-C in the middle of one of them."""
 
     def __init__(self, *, stop_at: int = -1, after_seconds: float = 0.0) -> None:
+        """Prepare; Ctrl-C comes ``after_seconds`` of the call with this number."""
         self.seconds: list[float] = []
         self._stop_at = stop_at
         self._signal = threading.Timer(after_seconds, os.kill, (os.getpid(), signal.SIGINT))
@@ -50,13 +52,15 @@ class _Calls:
         def counting(connection: ClientServerConnection, command: str) -> object:
             if threading.current_thread() is not threading.main_thread():
                 return send(connection, command)
-            if len(self.seconds) == self._stop_at:
+            self.seconds.append(0.0)  # what Ctrl-C asks of the JVM is counted, too
+            number = len(self.seconds) - 1
+            if number == self._stop_at:
                 self._signal.start()
             begin = time.monotonic()
             try:
                 return send(connection, command)
             finally:
-                self.seconds.append(time.monotonic() - begin)
+                self.seconds[number] = time.monotonic() - begin
 
         ClientServerConnection.send_command = counting
         try:
@@ -109,17 +113,19 @@ def interrupt(
     """Run a verb three times; Ctrl-C comes to the second, in its longest call to the JVM.
 
     That call is counted, not timed, so a busy machine does not change which it is. Where it has
-    ended nevertheless, as it was quicker this time, Ctrl-C comes at the beginning of one before.
+    ended nevertheless, as it was quicker this time, Ctrl-C comes at once, or in one before.
     """
     calls = _Calls()
     with calls.counted():
         before = run_verb(first)
-    number, wait = calls.longest, SHARE_OF_A_CALL * max(calls.seconds)
-    at = before
+    number = calls.longest
+    wait, at = SHARE_OF_A_CALL * calls.seconds[number], before
     while at.status != 130 and number >= 0:
         with suppress(KeyboardInterrupt), _Calls(stop_at=number, after_seconds=wait).counted():
             at = run_verb(second)
-        number, wait = number // 2 if number else -1, 0.0
+        if not wait:
+            number = number // 2 if number else -1
+        wait = 0.0
     return Interrupted(before, at, run_verb(third), spark.range(3).count())
 
 
@@ -131,7 +137,11 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     with spark_session("interrupted", root=Path(__file__).resolve().parents[1]) as spark:
         for line in sys.stdin:
-            print(json.dumps(interrupt(spark, *json.loads(line))), flush=True)
+            try:
+                done = interrupt(spark, *json.loads(line))
+            except Exception:  # noqa: BLE001 - of this verb's test; the others go on
+                done = Interrupted(*[Done(-1, "", traceback.format_exc())] * 3, -1)
+            print(json.dumps(done), flush=True)
 
 
 if __name__ == "__main__":
