@@ -50,6 +50,13 @@ def _compare_apart(folder: Path, seed: int, numbers: Iterable[int]) -> list[Diff
         return [*_compare(referee, folder, seed, numbers)]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled(referee: Referee, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is compiled at a first log, and what Kafka's JVM loads."""
+    for difference in _compare(referee, tmp_path_factory.mktemp("first"), seed, [FIRST]):
+        assert difference.explanation, difference
+
+
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_mutated_logs_give_what_kafka_makes_of_them(
