@@ -75,6 +75,7 @@ def _repair(
     from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.run_repair import run_repair  # noqa: PLC0415
     from kafka_segments.divergence.tasks_repair import RepairSettings  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     del verbose
@@ -87,6 +88,7 @@ def _repair(
     settings = RepairSettings(None if dry_run else str(target), logs, history, now)
     with (
         spark_session("kafka-segments divergence repair", root=ROOT) as spark,
+        few_rows(spark),
         ExitStack() as caches,
     ):
         with progress(spark) as work:
