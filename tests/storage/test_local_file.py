@@ -1,6 +1,7 @@
 """Ranges of files on a local disk, read by the system's own calls."""
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_ranges_are_shorter_at_the_end_only(file: Path) -> None:
-    with LocalFile(str(file)) as opened:
+    with closing(LocalFile(str(file))) as opened:
         assert opened.size_bytes == 10
         assert [opened.read(*one) for one in ((2, 3), (8, 5), (10, 1), (0, 0))] == [
             b"234", b"89", b"", b"",
@@ -37,7 +38,7 @@ def test_reads_that_the_system_cuts_short_go_on(
     monkeypatch.setattr(os, "pread", lambda fd, length, at: pread(fd, min(length, 4), at))
     monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][:4]], at))
 
-    with LocalFile(str(file)) as opened:
+    with closing(LocalFile(str(file))) as opened:
         buffer = bytearray(9)
         assert opened.read(1, 9) == b"123456789"
         assert opened.read(1, 20) == b"123456789"
@@ -52,7 +53,7 @@ def test_what_is_no_plain_file_is_refused(file: Path) -> None:
     link.symlink_to(file)
     opened_before = _open_files()
 
-    with LocalFile(str(link)) as opened:
+    with closing(LocalFile(str(link))) as opened:
         assert opened.read(0, 2) == b"01"
     for odd in (folder, pipe, link):
         with pytest.raises(OSError, match=odd.name):

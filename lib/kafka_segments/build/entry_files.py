@@ -7,7 +7,6 @@ counted twice. The driver makes and removes the folder: a task that outlives a f
 no folder, and leaves nothing behind.
 """
 
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from kafka_segments.storage.durable_files import sync_file
 from kafka_segments.storage.files import Place, place
 from kafka_segments.storage.publishing import make_folder, named_errors
 from kafka_segments.storage.stores import hadoop_uri
-from kafka_segments.storage.uris import join_uri
+from kafka_segments.storage.uris import GLOB_SIGN, join_uri
 from kafka_segments.tables.catalog import OFFSET_INDEX, TIME_INDEX, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 
@@ -38,7 +37,6 @@ INDEX_TABLES = tuple(_ENTRY_COLUMNS)
 _MOST_RELATIVE = 2**31 - 1
 _ROWS_A_GROUP = 500_000
 BaseOffsets: TypeAlias = "npt.NDArray[np.int64]"
-_GLOB_SIGN = re.compile(r"([\\*?,{}\[\]])")
 
 
 def entry_file(folder: str, table: Table, part: str) -> str:
@@ -78,7 +76,7 @@ class EntryParts:
         if not files:
             return self._spark.createDataFrame([], table.schema)
         folder = hadoop_uri(self._folder)
-        paths = [_GLOB_SIGN.sub(r"\\\1", entry_file(folder, table, part)) for part in self._parts]
+        paths = [GLOB_SIGN.sub(r"\\\g<0>", entry_file(folder, table, part)) for part in self._parts]
         return self._spark.read.schema(table.schema).parquet(*paths)
 
 

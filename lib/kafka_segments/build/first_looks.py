@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from threading import local
 from typing import Any, NamedTuple
 
@@ -173,7 +173,7 @@ class LooksAtOnce:
 def _opened_for_ranges(file: Place) -> Iterator[tuple[int, Callable[[int, int], bytes]]]:
     """Open a file; gives its size, and what returns a range of it by position and length."""
     if file.store.is_local:
-        with LocalFile(file.path, is_plain=True) as opened:
+        with closing(LocalFile(file.path, is_plain=True)) as opened:
             yield opened.size_bytes, opened.read
         return
     with file.filesystem.open_input_file(file.path) as stream:

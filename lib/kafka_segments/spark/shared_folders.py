@@ -1,7 +1,6 @@
 """Folders of tables that a client of Spark Connect and its server see alike."""
 
 import os
-import re
 import stat
 import uuid
 from contextlib import suppress
@@ -13,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.spark.connect import is_connect, is_on_this_machine
 from kafka_segments.storage.stores import store_of
+from kafka_segments.storage.uris import GLOB_SIGN
 
 _SHARED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
-_GLOB_SIGN = re.compile(r"[\\*?,{}\[\]]")
 
 
 def shares_folder(spark: SparkSession, folder: str) -> bool:
@@ -37,7 +36,7 @@ def shares_folder(spark: SparkSession, folder: str) -> bool:
 
 
 def _is_shared(spark: SparkSession, folder: str) -> bool:
-    is_plain = store_of(folder).is_local and not _GLOB_SIGN.search(folder)
+    is_plain = store_of(folder).is_local and not GLOB_SIGN.search(folder)
     if not (is_plain and is_on_this_machine(spark)):
         return False
     try:

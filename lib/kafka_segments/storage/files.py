@@ -280,7 +280,7 @@ def _open_stored(
         with _open_remote(file, reads_ahead, at_end) as remote:
             yield remote
         return
-    with LocalFile(file.path) as opened:
+    with closing(LocalFile(file.path)) as opened:
         yield OpenSegment(opened.read_into, opened.size_bytes)
 
 

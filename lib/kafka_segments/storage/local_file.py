@@ -3,12 +3,10 @@
 import errno
 import os
 import stat
-from types import TracebackType
-from typing import Self
 
 
 class LocalFile:
-    """An open file; use as a context manager.
+    """An open file, to be closed.
 
     Ranges may be read by several threads. ``size_bytes`` is its size when it was opened.
     """
@@ -48,13 +46,6 @@ class LocalFile:
             filled += read
         return filled
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close it."""
         os.close(self._descriptor)

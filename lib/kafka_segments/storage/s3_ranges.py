@@ -173,7 +173,7 @@ class S3Object:
                 problem = f"the answer ended after {filled} of {length} bytes"
         raise OSError(f"{self._told(position, length)}: {problem}; tried {_TRIES} times")
 
-    def _read_once(self, position: int, length: int, target: "_Target") -> int:
+    def _read_once(self, position: int, length: int, target: _Target) -> int:
         """Fill what one answer gives, fewer bytes where it is broken off."""
         url = urlsplit(self._signed_url())
         wanted = {"Range": f"bytes={position}-{position + length - 1}"}

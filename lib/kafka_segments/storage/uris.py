@@ -1,10 +1,14 @@
 """The parts of URIs; a local path is absolute and has no scheme."""
 
+import re
 from collections.abc import Sequence
 
 LOCAL_ROOT = "/"
 """What every local path starts with, and no URI."""
 _AFTER_SCHEME = "://"
+
+GLOB_SIGN = re.compile(r"[\\*?,{}\[\]]")
+"""A sign that Spark takes for part of a pattern in the paths that it is to read."""
 
 
 def join_uri(*parts: str) -> str:
