@@ -11,10 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from internal_histories import LivingLog, Stamp
 from internal_rows import rows_of_file
-from kafka_segments.internals import run
+from kafka_segments.internals import files, run
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, Reading, run_internals
 from kafka_segments.internals.tasks import read_records
+from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -150,3 +151,22 @@ def test_a_file_without_a_record_is_one_row_and_is_read_once(
     (row,) = table_rows(spark, tmp_path / "warehouse", INTERNAL_RECORDS)
     assert (row["offset"], row["kind"], row["problem"], row["row"]) == (None, None, None, 0)
     assert (first.changed, again.changed, files_read) == (1, 0, [])
+
+
+@pytest.mark.parametrize("more_bytes", [0, 1])
+@pytest.mark.usefixtures("few")
+def test_files_of_many_bytes_are_taken_for_many_rows(
+    spark: SparkSession, tmp_path: Path, more_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = v2_batch(7, [], record_count=0)
+    for number in range(2):
+        log = tmp_path / f"__consumer_offsets-{number}"
+        log.mkdir()
+        (log / f"{0:020d}.log").write_bytes(batch)
+    monkeypatch.setattr(files, "_MOST_BYTES_OF_FEW_ROWS", 2 * len(batch) - more_bytes)
+
+    with ExitStack() as caches:
+        found = files.find_files(spark, Origin((str(tmp_path),), cluster="c", broker_id=1), caches)
+
+        assert found.files.count() == 2
+        assert has_few_rows(spark) is not bool(more_bytes)

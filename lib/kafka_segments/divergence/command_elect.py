@@ -51,6 +51,7 @@ def _elect(
     from kafka_segments.divergence.report_elect import print_elections  # noqa: PLC0415
     from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.run_elect import run_elect  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -59,6 +60,7 @@ def _elect(
     sources = tuple(map(absolute_uri, metadata))
     with (
         spark_session("kafka-segments divergence elect", root=ROOT) as spark,
+        few_rows(spark),
         ExitStack() as caches,
     ):
         with progress(spark) as work:

@@ -17,7 +17,7 @@ from kafka_segments.generated import records
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
 from kafka_segments.sources.list import list_sources
-from kafka_segments.spark.few_rows import map_few
+from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows, map_few
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage.files import list_folder, place
@@ -30,6 +30,7 @@ INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
 _SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _OF_FILES = ("file", "path", "is_snapshot", "is_active", "base_offset", "size_bytes", "mtime_ns")
 FILE_COLUMNS = (*LOG_KEYS, *_OF_FILES)
+_MOST_BYTES_OF_FEW_ROWS = 4 * 1024**2  # of segments and snapshots: some 50,000 records
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class InternalFiles(NamedTuple):
 def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> InternalFiles:
     """List the sources for the files of internal topics.
 
-    Folders marked -delete, -stray and -future are left out: a broker does not serve them.
+    Folders marked -delete, -stray and -future are left out: a broker does not serve them. Large
+    files have many records, so the session works on many rows from here.
     """
     listed, loads = list_sources(spark, origin.sources, caches, follow_links=origin.follow_links)
     logs = (
@@ -86,8 +88,15 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
         .transform(_list_snapshots(segments.schema))
     )
     files = held(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
+    if has_few_rows(spark) and _size_of(files) > _MOST_BYTES_OF_FEW_ROWS:
+        expect_many_rows(spark)
     unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
     return InternalFiles(files, unseen)
+
+
+def _size_of(files: DataFrame) -> int:
+    size_bytes: int = files.select(F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0][0]
+    return size_bytes
 
 
 def parse_snapshot_name(name: str) -> int | None:

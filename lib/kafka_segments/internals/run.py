@@ -20,7 +20,6 @@ from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
 from kafka_segments.sources.broker_identity import lies_below
-from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
 from kafka_segments.spark.held import held
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.storage.folder_lock import internals_lock
@@ -30,8 +29,6 @@ from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.statements import sql_text
 from kafka_segments.wire.names import METADATA_TOPIC
 
-_MOST_BYTES_AT_ONCE = 4 * 1024**2
-"""Of segments and snapshots: some 50,000 records."""
 _CHANGED = StructType(
     [
         *(field for field in INTERNAL_RECORDS.schema if field.name in LOG_KEYS),
@@ -77,8 +74,6 @@ def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitSt
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     tables.create(INTERNAL_RECORDS)
     found = find_files(spark, origin, caches)
-    if has_few_rows(spark) and _size_of(found.files) > _MOST_BYTES_AT_ONCE:
-        expect_many_rows(spark)
     changed = found.files.transform(changed_files(_below(tables, origin))).collect()
     problems: Sequence[str] = ()
     if changed:
@@ -117,11 +112,6 @@ def condition_of(changed: Sequence[Row]) -> str:
 
 def _and_in(files: tuple[str, ...] | None) -> str:
     return "" if files is None else f" AND file IN ({', '.join(map(sql_text, files))})"
-
-
-def _size_of(files: DataFrame) -> int:
-    size_bytes: int = files.select(F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0][0]
-    return size_bytes
 
 
 def _below(tables: Warehouse, origin: Origin) -> DataFrame:
