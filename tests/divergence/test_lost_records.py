@@ -133,19 +133,28 @@ def test_elections_lose_what_was_foretold(
     script = CliRunner().invoke(cli, ["divergence", "elect", *copies, "--output", "commands"])
     put_disks(lost.cluster, disks)
     held = [records_on(disks, node) for node in nodes]
-    all_replicas = lost.life.assignments if is_whole else {}
+    tools = KafkaTools(tmp_path, lost.cluster.bootstrap)
 
     try:
-        said = follow(script.stdout, lost.cluster, KafkaTools(tmp_path, lost.cluster.bootstrap))
+        said = follow(script.stdout, lost.cluster, tools)
         print(said)
         lost.cluster.wait_until(
             lambda found: (
                 found["leader"] > 0
                 and set(found["isr"]) == set(found["replicas"]).intersection(nodes)
-                and set(found["replicas"]) >= set(all_replicas.get(name_of(found), ()))
             ),
             "all have leaders and followers",
         )
+        if is_whole:
+            print(give_back(script.stdout, tools))
+            lost.cluster.wait_until(
+                lambda found: (
+                    set(found["replicas"])
+                    == set(found["isr"])
+                    >= set(lost.life.assignments.get(name_of(found), ()))
+                ),
+                "all replicas are back",
+            )
         partitions = {name_of(found): found for found in lost.cluster.client.partitions()}
         served = lost.clients.served(lost.life.assignments)
     finally:
