@@ -116,7 +116,7 @@ def _check_record(data: Any, at: Any, end: Any, failure: Any) -> Any:
     return np.int64(OK)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def check_records(data: Any, start: Any, end: Any, count: Any, failure: Any) -> Any:
     """Check that ``data[start:end]`` holds ``count`` records and nothing else.
 
