@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
 LOCAL = ROOT / "airflow_dags" / "local.sh"
 _LISTENS = "0A"
-_TURNS = 5
+_TURNS = 10
+# What the API says of a lock, by its status; 503 is for backfills.
+_LOCKED = {500: b"Database error", 503: b"Database is locked"}
 _Found = TypeVar("_Found")
 
 
@@ -216,7 +218,7 @@ class Api:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read()
-            kind = _NoTurnError if error.code == 500 and b"Database error" in said else OSError
+            kind = _NoTurnError if _LOCKED.get(error.code, b"no lock") in said else OSError
             raise kind(f"{error.code} {method} {path}: {said!r}") from None
 
 
