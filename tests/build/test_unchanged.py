@@ -16,7 +16,13 @@ from pyspark.sql.types import StructType
 from conftest import SEED
 from kafka_segments.build import planning
 from kafka_segments.build.decide.plan import SAME, gone, plan_scan
-from kafka_segments.build.decide.unchanged import COMPARED, lies_below, without_unchanged
+from kafka_segments.build.decide.unchanged import (
+    COMPARED,
+    Identity,
+    lies_below,
+    of_logs,
+    without_unchanged,
+)
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
@@ -27,7 +33,6 @@ from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.listed import Listed
 from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.local_rows import arrow_schema, local_rows
-from kafka_segments.spark.packing import Load
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     LOGS,
@@ -169,7 +174,9 @@ def test_what_is_left_is_decided_as_all_is(
     ]
     before = pa.Table.from_pylist(_one_a_key(known), arrow_schema(COLUMNS))
 
-    unlike = without_unchanged(listed, before, options=OPTIONS, needs_next=needs_next, **identity)
+    unlike = without_unchanged(
+        listed, before, options=OPTIONS, needs_next=needs_next, identity=Identity(**identity)
+    )
 
     all_of_it = _decided(frame, _frame(spark, before), identity, options)
     left = _decided(
@@ -205,6 +212,23 @@ def test_known_rows_below_the_sources() -> None:
     assert lies_below(pa.chunked_array([paths[:4]]), ["/"]).to_pylist() == [True] * 4
 
 
+def test_the_rows_of_other_logs_are_left_out() -> None:
+    listed = _table(
+        [
+            Listed(kinds.SEGMENT, "/", "t-1", "1", "/a", "t", 1),
+            Listed(kinds.SEGMENT, "/", "t-1", "2", "/a", "t", 1),
+            Listed(kinds.SEGMENT, "/", "t-2", "3", "/a", "t", 2),
+            Listed(kinds.SEGMENT, "/", "u-1", "4", "/a", "u", 1),
+            Listed(kinds.SEGMENT, "/", "u-1", "5", "/b", "u", 1),
+            Listed(kinds.LOG, "/", "t-2", "6", "/a", "t", 2),
+            Listed(kinds.UNLISTED, "/", "x", "7"),
+        ]
+    )
+    changed = [listed.slice(1, 1), listed.slice(4, 1), listed.slice(0, 0)]
+
+    assert of_logs(listed, changed)["name"].to_pylist() == ["1", "2", "5", "6", "7"]
+
+
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few listed segments count as many."""
@@ -212,9 +236,15 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few", "many")
+@pytest.mark.parametrize("rows_in_driver", [200_000, 1])
 def test_where_nothing_has_changed_no_step_works_on_many_rows(
-    spark: SparkSession, lent_build: LentBuild, tmp_path: Path
+    spark: SparkSession,
+    lent_build: LentBuild,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_in_driver: int,
 ) -> None:
+    monkeypatch.setattr(listing, "_ROWS_IN_DRIVER", rows_in_driver)
     lent = lent_build.lend(tmp_path / "wh")
     before = Warehouse(spark, str(lent.warehouse)).version(SEGMENTS)
 
@@ -248,8 +278,9 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
         monkeypatch.setattr(planning, "_READ_OF_KNOWN", ("checked", "of_a_later_version"))
     elif why == "folders left":
         here = here._replace(left=[Listed(kinds.FOLDER, str(lent.logs), "t-0")])
+        monkeypatch.setattr(planning, "_MOST_KNOWN_HERE", 1)
     else:
-        monkeypatch.setattr(planning, "_MOST_OF_FEW", Load(1, 0))
+        monkeypatch.setattr(planning, "_MOST_UNLIKE", 1)
 
     assert planning._without_unchanged(here, warehouse, options) is None
 

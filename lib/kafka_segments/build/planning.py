@@ -5,19 +5,26 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 
 from kafka_segments.build.decide import plan as decide
-from kafka_segments.build.decide.unchanged import COMPARED, without_unchanged
+from kafka_segments.build.decide.unchanged import COMPARED, Identity, of_logs, without_unchanged
 from kafka_segments.build.decide.unchanged import lies_below as lies_below_here
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below, with_broker
-from kafka_segments.sources.list import ListedHere, list_here, list_rest, listed_frame
+from kafka_segments.sources.list import (
+    ListedHere,
+    list_here,
+    list_on,
+    list_rest,
+    listed_frame,
+)
 from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
-from kafka_segments.spark.local_rows import frame_of_known
+from kafka_segments.spark.local_rows import frame_of_known, known_rows
 from kafka_segments.spark.packing import Load
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
@@ -37,8 +44,10 @@ _OF_SEGMENTS = (
 """What a listing says of a segment beside its key; other columns are of other kinds of rows."""
 
 
-_MOST_KNOWN_HERE = 400_000
+_MOST_KNOWN_HERE = 1_500_000
 """Rows of ``segments`` that the driver reads at most, to leave out what has not changed."""
+_MOST_UNLIKE = 50_000
+"""Rows that may be left then, to be worked on as few."""
 _READ_OF_KNOWN = ("index_format", "checked", "size_bytes", "last_modified_ms", "damage")
 
 
@@ -95,7 +104,7 @@ def plan_build(
     here = list_here(options.sources, follow_links=options.follow_links)
     unlike = _without_unchanged(here, warehouse, options)
     if unlike is not None:
-        return _planned_of_few(unlike, here, warehouse, options, now=now, caches=caches)
+        return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
     listed, loads = list_rest(warehouse.spark, here, caches, follow_links=options.follow_links)
     if not _is_little(loads, reads_all=not options.is_first_look):
         expect_many_rows(warehouse.spark)
@@ -118,8 +127,9 @@ def plan_build(
 
 
 class _Unlike(NamedTuple):
-    """What is left of a listing, and of the rows of ``segments`` below the sources."""
+    """A listing, what is left of it, and of the rows of ``segments`` below the sources."""
 
+    here: ListedHere
     listed: pa.Table
     known: DataFrame
 
@@ -129,33 +139,39 @@ def _without_unchanged(
 ) -> _Unlike | None:
     """Leave out the segments that are as they are known; None: Spark is to find them.
 
-    That pays where they are many, and nearly all: what is left is few rows.
+    That pays where they are many, and nearly all: what is left is few rows. So the driver lists a
+    larger tree than else, where the table has as many rows.
     """
-    loads = here.loads()
-    if here.left or options.full or _is_little(loads, reads_all=False):
+    if options.full or (not here.left and _is_little(here.loads(), reads_all=False)):
         return None
     asked = (*COMPARED, *_READ_OF_KNOWN)
     found = warehouse.columns_here(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
     if found is None or len(found[1]) < len(asked):
         return None
     rows, columns = found
+    is_below = lies_below_here(rows["path"], options.sources)
+    if not pc.all(is_below).as_py():
+        rows = rows.filter(is_below)
+    if here.left and len(rows) > len(here.rows):
+        more = 2 * len(rows) - len(here.rows)
+        here = list_on(here, most_rows=more, follow_links=options.follow_links)
+    if here.left:
+        return None
     unlike = without_unchanged(
         here.rows,
-        rows.filter(lies_below_here(rows["path"], options.sources)),
+        rows,
         options=options.fingerprint_of_options(),
         needs_next=options.index_format.needs_next,
-        cluster=options.cluster,
-        broker_id=options.broker_id,
+        identity=Identity(options.cluster, options.broker_id),
     )
-    is_few = max(len(unlike.listed), len(unlike.known)) <= _MOST_OF_FEW.segments
-    if not unlike.same or not is_few:
+    if not unlike.same or max(len(unlike.listed), len(unlike.known)) > _MOST_UNLIKE:
         return None
-    return _Unlike(unlike.listed, frame_of_known(warehouse.spark, unlike.known, columns))
+    known = frame_of_known(warehouse.spark, unlike.known, columns)
+    return _Unlike(here, unlike.listed, known)
 
 
 def _planned_of_few(
     unlike: _Unlike,
-    here: ListedHere,
     warehouse: Warehouse,
     options: BuildOptions,
     *,
@@ -164,10 +180,10 @@ def _planned_of_few(
 ) -> BuildWork:
     """Plan a build of which all but few segments are as they are known.
 
-    Where nothing is to be done, nobody asks for the others. Else the whole listing and the whole
-    rows of ``segments`` are handed to Spark, as they are without this.
+    Where nothing is to be done, nobody asks for the others. Else Spark is handed those of the logs
+    in which something has changed, and the whole rows of ``segments``.
     """
-    loads = here.loads()
+    loads = unlike.here.loads()
     listed = _identified(listed_frame(warehouse.spark, unlike.listed), options)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
@@ -175,8 +191,10 @@ def _planned_of_few(
     known = unlike.known
     if not plan.is_needless:
         plan = plan._replace(gone=held_if_few(plan.gone))
+        changed = [rows for frame in (plan.planned, plan.gone) if (rows := known_rows(frame))]
         expect_many_rows(warehouse.spark)
-        listed = _identified(listed_frame(warehouse.spark, here.rows), options)
+        rows = of_logs(unlike.here.rows, changed)
+        listed = _identified(listed_frame(warehouse.spark, rows), options)
         known = _rows_below(warehouse, options)
     return plan.work(listed, loads, known, now=now)
 

@@ -122,17 +122,26 @@ class ListedHere(NamedTuple):
 
 def list_here(sources: Sequence[str], *, follow_links: bool = False) -> ListedHere:
     """List every source down to the partitions' folders in the driver, up to many rows."""
+    nothing = pa.Table.from_batches([], to_arrow_schema(LISTED))
+    roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]
+    here = ListedHere(nothing, roots)
+    return list_on(here, most_rows=_ROWS_IN_DRIVER, follow_links=follow_links)
+
+
+def list_on(here: ListedHere, *, most_rows: int, follow_links: bool = False) -> ListedHere:
+    """List the folders that are left, up to ``most_rows`` more rows."""
     arrow_schema = to_arrow_schema(LISTED)
-    waiting = deque((source, "") for source in sources)
+    waiting = deque((folder.source, folder.relative_path) for folder in here.left)
     batches: list[pa.RecordBatch] = []
     rows: list[listing.Listed] = []
-    for listed in walk_on(waiting, most_rows=_ROWS_IN_DRIVER, follow_links=follow_links):
+    for listed in walk_on(waiting, most_rows=most_rows, follow_links=follow_links):
         rows += listed
         if len(rows) >= _ROWS_A_BATCH:
             batches.append(_to_batch(rows, arrow_schema))
             rows = []
     batches.append(_to_batch(rows, arrow_schema))
-    return ListedHere(pa.Table.from_batches(batches, arrow_schema), left_of(waiting))
+    more = pa.Table.from_batches(batches, arrow_schema)
+    return ListedHere(pa.concat_tables([here.rows, more]), left_of(waiting))
 
 
 def list_sources(

@@ -4,7 +4,8 @@ A run finds most segments as they were. To leave them out here takes a tenth of 
 Spark is told of them and joins them; what is left, ``build.decide.plan`` decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,14 +36,15 @@ def lies_below(paths: pa.ChunkedArray, sources: Sequence[str]) -> pa.ChunkedArra
     return below
 
 
+class Identity(NamedTuple):
+    """What a build says of all segments; None: as meta.properties of their log_dir says."""
+
+    cluster: str | None
+    broker_id: int | None
+
+
 def without_unchanged(
-    listed: pa.Table,
-    known: pa.Table,
-    *,
-    options: str,
-    needs_next: bool,
-    cluster: str | None,
-    broker_id: int | None,
+    listed: pa.Table, known: pa.Table, *, options: str, needs_next: bool, identity: Identity
 ) -> Unlike:
     """Leave out what ``plan_scan`` would mark as ``same``, and the known rows of that.
 
@@ -51,30 +53,53 @@ def without_unchanged(
         known: rows of ``segments`` with ``COMPARED``.
         options: what the fingerprint says of the options.
         needs_next: whether the next segment's base offset counts like the size.
-        cluster: the cluster of all segments; None: as meta.properties of their log_dir says.
-        broker_id: the broker of all segments; None likewise.
+        identity: the cluster and the broker of all segments.
     """
-    is_segment = pc.equal(listed["kind"], kinds.SEGMENT)
-    found = listed.filter(is_segment)
-    number = pc.index_in(_paths(found), value_set=known["path"])
-    before = known.select([name for name in COMPARED if name != "path"]).take(number)
-    brokers = _brokers(listed.filter(pc.equal(listed["kind"], kinds.LOG_DIR)))
-    now = {
-        **{name: found[name] for name in SEGMENT_KEYS[2:]},
-        "cluster": _by_log_dir(found, 0, brokers, cluster, default=""),
-        "broker_id": _by_log_dir(found, 1, brokers, broker_id, default=-1),
-        "fingerprint": _fingerprints(found, options, needs_next=needs_next),
-        "is_active": found["is_active"],
-    }
-    is_same = pc.is_null(before["vanished_at"])
-    for name, values in now.items():
-        is_same = pc.and_(is_same, pc.equal(values, before[name]))
+    number = pc.index_in(_paths(listed), value_set=known["path"])
+    is_same = pc.and_(
+        pc.equal(listed["kind"], kinds.SEGMENT), pc.is_null(known["vanished_at"].take(number))
+    )
+    fingerprint = partial(_fingerprints, options=options, needs_next=needs_next)
+    for name, values in _as_known(listed, identity, fingerprint):
+        is_same = pc.and_(is_same, pc.equal(values, known[name].take(number)))
     is_same = pc.fill_null(is_same, False)
-    is_left = pc.invert(is_same)
-    left = pa.concat_tables([listed.filter(pc.invert(is_segment)), found.filter(is_left)])
     is_unlike = np.ones(len(known), dtype=bool)
     is_unlike[number.filter(is_same).to_numpy()] = False
-    return Unlike(left, known.filter(pa.array(is_unlike)), len(found) - pc.sum(is_left).as_py())
+    left = listed.filter(pc.invert(is_same))
+    return Unlike(left, known.filter(pa.array(is_unlike)), len(listed) - len(left))
+
+
+def _as_known(
+    listed: pa.Table, identity: Identity, fingerprint: Callable[[pa.Table], pa.ChunkedArray]
+) -> Iterator[tuple[str, Any]]:
+    """Yield what is to be compared, with its column of ``segments``; one at a time, as it is large.
+
+    Rows that are no segment have some, too.
+    """
+    for name in (*SEGMENT_KEYS[2:], "is_active"):
+        yield name, listed[name]
+    brokers = _brokers(listed.filter(pc.equal(listed["kind"], kinds.LOG_DIR)))
+    yield "cluster", _by_log_dir(listed, 0, brokers, identity.cluster, default="")
+    yield "broker_id", _by_log_dir(listed, 1, brokers, identity.broker_id, default=-1)
+    yield "fingerprint", fingerprint(listed)
+
+
+def of_logs(listed: pa.Table, changed: Sequence[pa.Table]) -> pa.Table:
+    """Leave out the segments of a listing whose logs have no row in ``changed``.
+
+    Args:
+        listed: rows of a listing.
+        changed: rows with ``log_dir``, ``topic`` and ``partition``.
+    """
+    logs = pa.concat_arrays([chunk for rows in changed for chunk in _logs(rows).chunks])
+    is_of_log = pc.is_in(_logs(listed), value_set=logs)
+    return listed.filter(pc.or_(is_of_log, pc.not_equal(listed["kind"], kinds.SEGMENT)))
+
+
+def _logs(rows: pa.Table) -> pa.ChunkedArray:
+    """Return a text for each row that tells its log from all others in its log directory."""
+    partition = rows["partition"].cast(pa.string())
+    return pc.binary_join_element_wise(rows["log_dir"], rows["topic"], partition, "/")
 
 
 def _paths(found: pa.Table) -> pa.ChunkedArray:
@@ -87,7 +112,7 @@ def _paths(found: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(root, *below, "/", null_handling="skip")
 
 
-def _fingerprints(found: pa.Table, options: str, *, needs_next: bool) -> pa.ChunkedArray:
+def _fingerprints(found: pa.Table, *, options: str, needs_next: bool) -> pa.ChunkedArray:
     """Return what ``plan_scan`` compares of segments."""
     depends_on = ["size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else [])]
     parts = [found[name].cast(pa.string()) for name in depends_on]
