@@ -33,6 +33,7 @@ from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.listed import Listed
 from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.local_rows import arrow_schema, local_rows
+from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     LOGS,
@@ -258,7 +259,9 @@ def test_where_nothing_has_changed_no_step_works_on_many_rows(
 
 
 @pytest.mark.usefixtures("few", "many")
-@pytest.mark.parametrize("why", ["full", "another column", "folders left", "most have changed"])
+@pytest.mark.parametrize(
+    "why", ["full", "another column", "many known", "a store", "most have changed"]
+)
 def test_where_it_cannot_be_told_nothing_is_left_out(
     spark: SparkSession,
     lent_build: LentBuild,
@@ -269,16 +272,19 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     lent = lent_build.lend(tmp_path / "wh")
     asked = {"recovery": RecoveryOptions(), "now_ms": 1, "index_dir": str(lent.indexes)}
     options = BuildOptions((str(lent.logs),), str(lent.warehouse), **asked)  # type: ignore[arg-type]
+    monkeypatch.setattr(listing, "_ROWS_IN_DRIVER", 1)
     here, warehouse = listing.list_here(options.sources), Warehouse(spark, options.warehouse)
+    assert here.left
     assert planning._without_unchanged(here, warehouse, options) is not None
 
     if why == "full":
         options = replace(options, full=True)
     elif why == "another column":
         monkeypatch.setattr(planning, "_READ_OF_KNOWN", ("checked", "of_a_later_version"))
-    elif why == "folders left":
-        here = here._replace(left=[Listed(kinds.FOLDER, str(lent.logs), "t-0")])
+    elif why == "many known":
         monkeypatch.setattr(planning, "_MOST_KNOWN_HERE", 1)
+    elif why == "a store":
+        monkeypatch.setattr(planning, "store_of", lambda _: store_of("s3://bucket/logs"))
     else:
         monkeypatch.setattr(planning, "_MOST_UNLIKE", 1)
 

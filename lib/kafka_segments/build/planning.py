@@ -22,10 +22,11 @@ from kafka_segments.sources.list import (
     list_rest,
     listed_frame,
 )
-from kafka_segments.spark.few_rows import expect_many_rows
+from kafka_segments.spark.few_rows import can_work_here, expect_many_rows
 from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
 from kafka_segments.spark.local_rows import frame_of_known, known_rows
 from kafka_segments.spark.packing import Load
+from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
@@ -45,7 +46,10 @@ _OF_SEGMENTS = (
 
 
 _MOST_KNOWN_HERE = 1_500_000
-"""Rows of ``segments`` that the driver reads at most, to leave out what has not changed."""
+"""Rows of ``segments`` that the driver reads at most, to leave out what has not changed.
+
+A million, with as many of a listing, take 0.75 GiB.
+"""
 _MOST_UNLIKE = 50_000
 """Rows that may be left then, to be worked on as few."""
 _READ_OF_KNOWN = ("index_format", "checked", "size_bytes", "last_modified_ms", "damage")
@@ -140,9 +144,11 @@ def _without_unchanged(
     """Leave out the segments that are as they are known; None: Spark is to find them.
 
     That pays where they are many, and nearly all: what is left is few rows. So the driver lists a
-    larger tree than else, where the table has as many rows.
+    larger tree on a local disk than else, where the table has as many rows.
     """
-    if options.full or (not here.left and _is_little(here.loads(), reads_all=False)):
+    if options.full or not can_work_here(warehouse.spark):
+        return None
+    if not here.left and _is_little(here.loads(), reads_all=False):
         return None
     asked = (*COMPARED, *_READ_OF_KNOWN)
     found = warehouse.columns_here(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
@@ -152,7 +158,8 @@ def _without_unchanged(
     is_below = lies_below_here(rows["path"], options.sources)
     if not pc.all(is_below).as_py():
         rows = rows.filter(is_below)
-    if here.left and len(rows) > len(here.rows):
+    are_local = all(store_of(source).is_local for source in options.sources)
+    if here.left and are_local and len(rows) > len(here.rows):
         more = 2 * len(rows) - len(here.rows)
         here = list_on(here, most_rows=more, follow_links=options.follow_links)
     if here.left:
