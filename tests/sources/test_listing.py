@@ -10,6 +10,7 @@ from kafka_segments.sources import kinds, source_folder
 from kafka_segments.sources import listed as listing
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
+from kafka_segments.storage.local_folder import list_local_folder
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import file_name
@@ -528,10 +529,10 @@ def test_the_walk_takes_a_future_folder_that_is_a_source(tree):
 def test_the_walk_names_a_folder_that_may_not_be_listed(tree, monkeypatch):
     real = source_folder.list_folder
 
-    def list_folder(folder):
+    def list_folder(folder, **options):
         if folder.path.endswith("/t-1"):
             raise SourceError(folder.path, "Permission denied")
-        return real(folder)
+        return real(folder, **options)
 
     source = tree({f"t-0/{segment(0)}": b"", f"t-1/{segment(0)}": b""})
     monkeypatch.setattr(source_folder, "list_folder", list_folder)
@@ -564,3 +565,14 @@ def test_a_source_that_cannot_be_listed_stops_the_walk(tree):
 )
 def test_parts_of_a_uri_are_joined_by_one_slash(parts, expected):
     assert join_uri(*parts) == expected
+
+
+def test_files_that_no_row_tells_of_are_left_out_where_they_are_plain(tree, tmp_path):
+    source = Path(tree({"t-0/1.index": b"", "t-0/2.index": b"", "t-0/2.log": b"", "i/x": b""}))
+    (source / "t-0" / "3.index").symlink_to(tmp_path)
+    (source / "t-0" / "4.index").mkdir()
+
+    found = list_local_folder(str(source / "t-0"), without=(".index", ".timeindex"))
+
+    assert sorted(entry.name for entry in found) == ["2.log", "3.index", "4.index"]
+    assert len(list_local_folder(str(source / "t-0"))) == 5

@@ -1,5 +1,7 @@
 """Finding every segment below a source."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,29 @@ def test_folders_are_listed_in_the_order_given_and_no_deeper(tmp_path: Path) -> 
 
     assert listed == [row for folder in folders for row in list_source_folder(*folder)]
     assert [row.partition for row in listed if row.kind == "segment"] == list(range(40))
+
+
+@pytest.mark.parametrize(
+    ("source", "seconds", "soon", "here"),
+    [("/data", 0.0, 60.0, {100}), ("/data", 0.02, 0.01, {1, 2, 3}), ("s3://b", 0.0, 60.0, {0})],
+    ids=["in memory", "waited for", "a store"],
+)
+def test_only_folders_that_are_waited_for_are_listed_many_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, source: str, seconds: float, soon: float, here: set[int]
+) -> None:
+    listed_here = []
+
+    def listed(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
+        time.sleep(seconds)
+        if threading.current_thread() is threading.main_thread():
+            listed_here.append(folder)
+        return [Listed("segment", *folder)]
+
+    monkeypatch.setattr(walk, "_list_rows", listed)
+    monkeypatch.setattr(walk, "_SOON", soon)
+    folders = [(source, f"t-{number}") for number in range(100)]
+
+    rows = walk.walk_folders(folders).folders
+
+    assert [(row.source, row.relative_path) for (row,) in rows] == folders
+    assert len(listed_here) in here

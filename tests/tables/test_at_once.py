@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from filled_tables import fill
-from kafka_segments.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows
 from kafka_segments.tables import at_once, delta
 from kafka_segments.tables.at_once import read_at_once
 from kafka_segments.tables.catalog import (
@@ -93,6 +93,28 @@ def test_of_the_columns_that_are_named_those_are_read_that_the_table_has(
 
     assert found.columns == ["damage", "base_offset", "path"]
     assert _sorted(found) == _sorted(tables.read(SEGMENTS).select(*found.columns))
+
+
+@pytest.mark.usefixtures("small")
+def test_columns_are_read_here_up_to_so_many_rows(
+    spark: SparkSession, broker_build: ReadyBuild
+) -> None:
+    tables = Warehouse(spark, str(broker_build.warehouse))
+    asked = ("path", "no_such", "base_offset")
+    there = tables.read(SEGMENTS, asked)
+    count = there.count()
+
+    found = tables.columns_here(SEGMENTS, asked, most_rows=count)
+
+    assert found is not None
+    rows, columns = found
+    assert columns.fieldNames() == rows.column_names == ["path", "base_offset"]
+    assert rows.sort_by("path").to_pylist() == [
+        row.asDict() for row in there.sort("path").collect()
+    ]
+    assert tables.columns_here(SEGMENTS, asked, most_rows=count - 1) is None
+    expect_many_rows(spark)
+    assert tables.columns_here(SEGMENTS, asked, most_rows=count) is None
 
 
 def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_path: Path) -> None:

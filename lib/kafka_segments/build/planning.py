@@ -4,17 +4,29 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Row
 
 from kafka_segments.build.decide import plan as decide
+from kafka_segments.build.decide.unchanged import COMPARED, Identity, of_logs, without_unchanged
+from kafka_segments.build.decide.unchanged import lies_below as lies_below_here
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below, with_broker
-from kafka_segments.sources.list import list_sources
-from kafka_segments.spark.few_rows import expect_many_rows
+from kafka_segments.sources.list import (
+    ListedHere,
+    list_here,
+    list_on,
+    list_rest,
+    listed_frame,
+)
+from kafka_segments.spark.few_rows import can_work_here, expect_many_rows
 from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
+from kafka_segments.spark.local_rows import frame_of_known, known_rows
 from kafka_segments.spark.packing import Load
+from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
@@ -31,6 +43,16 @@ _OF_SEGMENTS = (
     "next_base_offset",
 )
 """What a listing says of a segment beside its key; other columns are of other kinds of rows."""
+
+
+_MOST_KNOWN_HERE = 1_500_000
+"""Rows of ``segments`` that the driver reads at most, to leave out what has not changed.
+
+A million, with as many of a listing, take 0.75 GiB.
+"""
+_MOST_UNLIKE = 50_000
+"""Rows that may be left then, to be worked on as few."""
+_READ_OF_KNOWN = ("index_format", "checked", "size_bytes", "last_modified_ms", "damage")
 
 
 class BuildWork(NamedTuple):
@@ -83,29 +105,156 @@ def plan_build(
     Raises:
         SourceError: a source cannot be listed.
     """
-    listed, listed_loads = list_sources(
-        warehouse.spark, options.sources, caches, follow_links=options.follow_links
-    )
-    if not _is_little(listed_loads, reads_all=not options.is_first_look):
+    here = list_here(options.sources, follow_links=options.follow_links)
+    unlike = _without_unchanged(here, warehouse, options)
+    if unlike is not None:
+        return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
+    listed, loads = list_rest(warehouse.spark, here, caches, follow_links=options.follow_links)
+    if not _is_little(loads, reads_all=not options.is_first_look):
         expect_many_rows(warehouse.spark)
-    if kinds.UNLISTED in listed_loads:
+    if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
-    listed = in_one_task(listed)
+    listed = _identified(listed, options)
+    found = _segments_of(listed)
     known = _known(warehouse, options)
-    identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    listed = held_if_few(listed.transform(identify))
-    found = listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
     if known is not None:
-        work = _held_against(known, found, listed, options, now=now, caches=caches)
-        if work is not None:
-            return work._replace(listed_loads=listed_loads)
+        plan = _held_against(known, found, listed, options, caches=caches)
+        if decide.KNOWN in plan.counted:
+            return plan.work(listed, loads, known, now=now)
     return BuildWork(
         listed=listed,
-        listed_loads=listed_loads,
+        listed_loads=loads,
         known=None,
         planned=found.transform(_plan_scan(None, options)),
-        load=listed_loads.get(kinds.SEGMENT, Load()),
+        load=loads.get(kinds.SEGMENT, Load()),
     )
+
+
+class _Unlike(NamedTuple):
+    """A listing, what is left of it, and of the rows of ``segments`` below the sources."""
+
+    here: ListedHere
+    listed: pa.Table
+    known: DataFrame
+
+
+def _without_unchanged(
+    here: ListedHere, warehouse: Warehouse, options: BuildOptions
+) -> _Unlike | None:
+    """Leave out the segments that are as they are known; None: Spark is to find them.
+
+    That pays where they are many, and nearly all: what is left is few rows. So the driver lists a
+    larger tree on a local disk than else, where the table has as many rows.
+    """
+    if options.full or not can_work_here(warehouse.spark):
+        return None
+    if not here.left and _is_little(here.loads(), reads_all=False):
+        return None
+    asked = (*COMPARED, *_READ_OF_KNOWN)
+    found = warehouse.columns_here(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
+    if found is None or len(found[1]) < len(asked):
+        return None
+    rows, columns = found
+    is_below = lies_below_here(rows["path"], options.sources)
+    if not pc.all(is_below).as_py():
+        rows = rows.filter(is_below)
+    are_local = all(store_of(source).is_local for source in options.sources)
+    if here.left and are_local and len(rows) > len(here.rows):
+        more = 2 * len(rows) - len(here.rows)
+        here = list_on(here, most_rows=more, follow_links=options.follow_links)
+    if here.left:
+        return None
+    unlike = without_unchanged(
+        here.rows,
+        rows,
+        options=options.fingerprint_of_options(),
+        needs_next=options.index_format.needs_next,
+        identity=Identity(options.cluster, options.broker_id),
+    )
+    if not unlike.same or max(len(unlike.listed), len(unlike.known)) > _MOST_UNLIKE:
+        return None
+    known = frame_of_known(warehouse.spark, unlike.known, columns)
+    return _Unlike(here, unlike.listed, known)
+
+
+def _planned_of_few(
+    unlike: _Unlike,
+    warehouse: Warehouse,
+    options: BuildOptions,
+    *,
+    now: Column,
+    caches: ExitStack,
+) -> BuildWork:
+    """Plan a build of which all but few segments are as they are known.
+
+    Where nothing is to be done, nobody asks for the others. Else Spark is handed those of the logs
+    in which something has changed, and the whole rows of ``segments``.
+    """
+    loads = unlike.here.loads()
+    listed = _identified(listed_frame(warehouse.spark, unlike.listed), options)
+    if kinds.UNLISTED in loads:
+        _refuse_missing_sources(listed)
+    plan = _held_against(unlike.known, _segments_of(listed), listed, options, caches=caches)
+    known = unlike.known
+    if not plan.is_needless:
+        plan = plan._replace(gone=held_if_few(plan.gone))
+        changed = [rows for frame in (plan.planned, plan.gone) if (rows := known_rows(frame))]
+        expect_many_rows(warehouse.spark)
+        rows = of_logs(unlike.here.rows, changed)
+        listed = _identified(listed_frame(warehouse.spark, rows), options)
+        known = _rows_below(warehouse, options)
+    return plan.work(listed, loads, known, now=now)
+
+
+def _identified(listed: DataFrame, options: BuildOptions) -> DataFrame:
+    listed = in_one_task(listed)
+    identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
+    return held_if_few(listed.transform(identify))
+
+
+def _segments_of(listed: DataFrame) -> DataFrame:
+    return listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
+
+
+class _Plan(NamedTuple):
+    """What is new, changed or gone since the rows of ``segments``.
+
+    Attributes:
+        planned: the segments of the listing with which something is to be done.
+        gone: the keys of those that were not found again.
+        counted: the rows of ``count_work``, by plan.
+    """
+
+    planned: DataFrame
+    gone: DataFrame
+    counted: dict[str, Row]
+
+    @property
+    def is_needless(self) -> bool:
+        """Whether nothing is to be done."""
+        return not {decide.SCAN, decide.RETOUCH, decide.GONE} & self.counted.keys()
+
+    def _count(self, plan: str, column: str) -> int:
+        return self.counted[plan][column] or 0 if plan in self.counted else 0
+
+    def work(
+        self, listed: DataFrame, loads: dict[str, Load], known: DataFrame, *, now: Column
+    ) -> BuildWork:
+        """Return what a build has to do; ``known``: the rows of ``segments``."""
+        vanished = None
+        if decide.GONE in self.counted:
+            vanished = held_if_few(known.transform(decide.vanished(self.gone, now=now)))
+        return BuildWork(
+            listed=listed,
+            listed_loads=loads,
+            known=known,
+            planned=self.planned,
+            load=Load(self._count(decide.SCAN, "segments"), self._count(decide.SCAN, "bytes")),
+            rescanned=self._count(decide.SCAN, "known"),
+            retouched=self._count(decide.RETOUCH, "segments"),
+            vanished=vanished,
+            vanished_count=self._count(decide.GONE, "segments"),
+        )
 
 
 def _held_against(
@@ -114,37 +263,16 @@ def _held_against(
     listed: DataFrame,
     options: BuildOptions,
     *,
-    now: Column,
     caches: ExitStack,
-) -> BuildWork | None:
-    """Return what is new, changed or gone since the table's rows; None if it has no rows."""
+) -> _Plan:
+    """Return what is new, changed or gone since the table's rows."""
     unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
     planned = found.transform(_plan_scan(known, options)).where(F.col("plan") != decide.SAME)
     planned = held_if_many(planned, caches)
     gone = held_if_many(known.transform(decide.gone(found, unseen)), caches)
     counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
-    if decide.KNOWN not in counted:
-        return None
-
-    def count(plan: str, column: str) -> int:
-        return counted[plan][column] or 0 if plan in counted else 0
-
-    if decide.SCAN in counted or decide.RETOUCH in counted or decide.GONE in counted:
-        planned = held_if_few(planned)
-    vanished = None
-    if decide.GONE in counted:
-        vanished = held_if_few(known.transform(decide.vanished(gone, now=now)))
-    return BuildWork(
-        listed=listed,
-        listed_loads={},
-        known=known,
-        planned=planned,
-        load=Load(count(decide.SCAN, "segments"), count(decide.SCAN, "bytes")),
-        rescanned=count(decide.SCAN, "known"),
-        retouched=count(decide.RETOUCH, "segments"),
-        vanished=vanished,
-        vanished_count=count(decide.GONE, "segments"),
-    )
+    plan = _Plan(planned, gone, counted)
+    return plan if plan.is_needless else plan._replace(planned=held_if_few(planned))
 
 
 def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:
@@ -171,7 +299,9 @@ def _refuse_missing_sources(listed: DataFrame) -> None:
 
 
 def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
-    if not warehouse.version(SEGMENTS):
-        return None
+    return _rows_below(warehouse, options) if warehouse.version(SEGMENTS) else None
+
+
+def _rows_below(warehouse: Warehouse, options: BuildOptions) -> DataFrame:
     rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
     return rows.where(lies_below(F.col("path"), options.sources))

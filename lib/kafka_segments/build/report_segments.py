@@ -31,10 +31,11 @@ def segments_of_run(spark: SparkSession, warehouse: str, done: BuildSummary, out
     """Print the segments that a run read."""
     if not done.segments_scanned and output != "csv":  # which has its header at least
         return
+    is_of_run = F.col("run_id") == done.run_id if done.segments_scanned else F.lit(False)
     segments = (
         Warehouse(spark, warehouse)
         .read(tables.SEGMENTS)
-        .where(F.col("run_id") == done.run_id)
+        .where(is_of_run)
         .drop("producers", "transaction_steps")
         .orderBy("log_dir", "topic", "partition", "base_offset")
     )

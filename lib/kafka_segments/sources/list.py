@@ -1,10 +1,13 @@
 """List the sources: small trees in the driver, the rest of large ones in the executors."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import reduce
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -19,7 +22,7 @@ from pyspark.sql.types import (
 
 from kafka_segments.sources import kinds
 from kafka_segments.sources import listed as listing
-from kafka_segments.sources.walk import list_folders, walk_folders
+from kafka_segments.sources.walk import left_of, list_folders, walk_on
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables import columns as F
@@ -102,6 +105,45 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
+class ListedHere(NamedTuple):
+    """Rows that the driver listed, as Arrow holds ``LISTED``, and rows of the folders left."""
+
+    rows: pa.Table
+    left: list[listing.Listed]
+
+    def loads(self) -> dict[str, Load]:
+        """Return how many rows there are and how many bytes they have, by kind."""
+        loads = {}
+        for found in pc.value_counts(self.rows["kind"]).to_pylist():
+            sizes = self.rows["size_bytes"].filter(pc.equal(self.rows["kind"], found["values"]))
+            loads[found["values"]] = Load(found["counts"], pc.sum(sizes).as_py() or 0)
+        return loads
+
+
+def list_here(sources: Sequence[str], *, follow_links: bool = False) -> ListedHere:
+    """List every source down to the partitions' folders in the driver, up to many rows."""
+    nothing = pa.Table.from_batches([], to_arrow_schema(LISTED))
+    roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]
+    here = ListedHere(nothing, roots)
+    return list_on(here, most_rows=_ROWS_IN_DRIVER, follow_links=follow_links)
+
+
+def list_on(here: ListedHere, *, most_rows: int, follow_links: bool = False) -> ListedHere:
+    """List the folders that are left, up to ``most_rows`` more rows."""
+    arrow_schema = to_arrow_schema(LISTED)
+    waiting = deque((folder.source, folder.relative_path) for folder in here.left)
+    batches: list[pa.RecordBatch] = []
+    rows: list[listing.Listed] = []
+    for listed in walk_on(waiting, most_rows=most_rows, follow_links=follow_links):
+        rows += listed
+        if len(rows) >= _ROWS_A_BATCH:
+            batches.append(_to_batch(rows, arrow_schema))
+            rows = []
+    batches.append(_to_batch(rows, arrow_schema))
+    more = pa.Table.from_batches(batches, arrow_schema)
+    return ListedHere(pa.concat_tables([here.rows, more]), left_of(waiting))
+
+
 def list_sources(
     spark: SparkSession,
     sources: Sequence[str],
@@ -115,18 +157,22 @@ def list_sources(
     so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
     is left of a larger one is listed by the executors, a folder level a Spark job.
     """
-    walked = walk_folders(
-        ((source, "") for source in sources), most_rows=_ROWS_IN_DRIVER, follow_links=follow_links
-    )
+    here = list_here(sources, follow_links=follow_links)
+    return list_rest(spark, here, caches, follow_links=follow_links)
+
+
+def list_rest(
+    spark: SparkSession, here: ListedHere, caches: ExitStack, *, follow_links: bool = False
+) -> tuple[DataFrame, dict[str, Load]]:
+    """List what ``list_here`` left; gives all rows and how many, as ``list_sources`` does."""
     list_below = _list_folders(follow_links=follow_links)
-    near = [row for rows in walked.folders for row in rows]
-    loads: dict[str, Load] = {}
-    for row in near:
-        _add(loads, row.kind, Load(1, row.size_bytes or 0))
-    levels = [_to_frame(spark, near)]
-    if not walked.left:
+    loads = here.loads()
+    levels = [listed_frame(spark, here.rows)]
+    if not here.left:
         return levels[0], loads
-    folders = _to_frame(spark, walked.left)
+    folders = listed_frame(
+        spark, pa.Table.from_batches([_to_batch(here.left, to_arrow_schema(LISTED))])
+    )
     tasks = default_parallelism(spark)
     for _ in range(listing.MOST_LEVELS):
         below = folders.where(F.col("kind") == kinds.FOLDER).select("source", "relative_path")
@@ -145,13 +191,11 @@ def list_sources(
     return reduce(DataFrame.unionByName, levels), loads
 
 
-def _to_frame(spark: SparkSession, rows: list[listing.Listed]) -> DataFrame:
-    if not rows:
+def listed_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows of a listing as a DataFrame."""
+    if not rows.num_rows:
         return spark.createDataFrame([], LISTED)  # Connect's client takes no empty table of Arrow
-    arrow_schema = to_arrow_schema(LISTED)
-    firsts = range(0, len(rows), _ROWS_A_BATCH)
-    batches = [_to_batch(rows[first : first + _ROWS_A_BATCH], arrow_schema) for first in firsts]
-    return spark.createDataFrame(pa.Table.from_batches(batches, arrow_schema))
+    return spark.createDataFrame(rows)
 
 
 def _add(loads: dict[str, Load], kind: str, load: Load) -> None:

@@ -43,8 +43,8 @@ def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
     copies = {} if are_plain else _copies(entries, parse_name)
     segments: list[tuple[int, FileEntry]] = []
     for entry in entries:
-        reason = copies.get(entry.name) or _why_unrecognized(entry, parse_name)
         base_offset = None if entry.is_folder else parse_name(entry.name)
+        reason = copies.get(entry.name) or _why_unrecognized(entry, base_offset)
         is_left_over = reason == _LEFT_OVER
         if base_offset is not None and gone and reason is None:
             reason = f"the folder is marked -{state.value}, a broker does not serve it"
@@ -57,25 +57,23 @@ def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
             segments.append((base_offset, entry))
     if gone:
         return
-    common = {
-        "log_dir": folder.log_dir,
-        "topic": folder.partition.topic,
-        "partition": folder.partition.partition,
-        "folder_state": state.value,
-    }
+    topic, partition = folder.partition.topic, folder.partition.partition
     next_bases = [base_offset for base_offset, _ in segments[1:]]
     for (base_offset, entry), next_base in zip_longest(segments, next_bases):
-        yield Listed(
+        yield Listed(  # by their places: to name the fields takes twice as long
             SEGMENT,
             folder.source,
             folder.relative_path,
-            name=entry.name,
-            base_offset=base_offset,
-            size_bytes=entry.size_bytes,
-            mtime_ns=entry.mtime_ns,
-            is_active=next_base is None,
-            next_base_offset=next_base,
-            **common,  # type: ignore[arg-type]
+            entry.name,
+            folder.log_dir,
+            topic,
+            partition,
+            state.value,
+            base_offset,
+            entry.size_bytes,
+            entry.mtime_ns,
+            next_base is None,
+            next_base,
         )
     files = BrokerFiles(folder.place, entries)
     topic_id = files.parse(checkpoints.PARTITION_METADATA, checkpoints.parse_partition_metadata)
@@ -84,10 +82,13 @@ def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
         LOG,
         folder.source,
         folder.relative_path,
+        log_dir=folder.log_dir,
+        topic=topic,
+        partition=partition,
+        folder_state=state.value,
         topic_id=topic_id,
         leader_epochs=leader_epochs,
         reason=files.problems,
-        **common,  # type: ignore[arg-type]
     )
 
 
@@ -141,16 +142,18 @@ def _copies(entries: list[FileEntry], parse_name: Callable[[str], int | None]) -
     }
 
 
-def _why_unrecognized(entry: FileEntry, parse_name: Callable[[str], int | None]) -> str | None:
+def _why_unrecognized(entry: FileEntry, base_offset: int | None) -> str | None:
     if entry.is_folder:
         return "a folder inside a partition's folder"
     if entry.oddity is not None:
         return entry.oddity
+    if base_offset is not None:
+        return None
     if entry.name.endswith((".cleaned", ".swap", ".deleted")):
         return _LEFT_OVER
     if entry.name.endswith(TEMPORARY):
         return "unfinished file of a kafka-segments run that was stopped; may be removed"
-    if not entry.name.endswith(LOG_SUFFIX) or parse_name(entry.name) is not None:
+    if not entry.name.endswith(LOG_SUFFIX):
         return None
     number = entry.name.partition(".")[0]
     if number.isascii() and number.isdigit() and int(number) < 2**63:

@@ -17,20 +17,24 @@ from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.links import with_links_judged
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.names import LOG_SUFFIX, parse_partition_folder
+from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
 # Keys of object stores may have them; what is written for them would lie elsewhere.
 _NO_FOLDERS = ("", ".", "..")
 
 
-def entries_of(source: str, relative_path: str, *, follow_links: bool = False) -> list[FileEntry]:
+def entries_of(
+    source: str, relative_path: str, *, follow_links: bool = False, without: tuple[str, ...] = ()
+) -> list[FileEntry]:
     """Return the entries of a folder below a source; links that are not followed are oddities.
+
+    ``without``: as of ``list_folder``.
 
     Raises:
         SourceError: the folder cannot be listed.
     """
-    entries = list_folder(place(source).child(relative_path))
+    entries = list_folder(place(source).child(relative_path), without=without)
     return with_links_judged(source, relative_path, entries, follow=follow_links)
 
 
@@ -42,14 +46,15 @@ def list_source_folder(
     A folder that cannot be listed, or that lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)
+    uri = join_uri(source, relative_path)
+    tiered = tiered_folder_of(uri)
+    without = INDEX_SUFFIXES if tiered is None else ()  # no row tells of index files
     try:
-        entries = entries_of(source, relative_path, follow_links=follow_links)
+        entries = entries_of(source, relative_path, follow_links=follow_links, without=without)
     except SourceError as error:
         yield Listed(UNLISTED, source, relative_path, reason=error.reason)
         return
-    uri = join_uri(source, relative_path)
     parent, _, name = uri.rpartition("/")
-    tiered = tiered_folder_of(uri)
     if tiered is not None and is_tiered(entries):
         yield from list_tiered_log(folder, source, relative_path, tiered, entries)
         return

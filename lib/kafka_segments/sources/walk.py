@@ -1,8 +1,10 @@
 """Find every segment below a source, in the driver."""
 
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -11,13 +13,14 @@ from kafka_segments.errors import SourceError
 from kafka_segments.sources.kinds import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED
 from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.storage.stores import REQUESTS_AT_ONCE
+from kafka_segments.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import FolderState, parse_partition_folder, parse_segment_name
 
 # Folders listed at a time; on object stores most of it is waiting. A task is one of many.
 _LISTERS = REQUESTS_AT_ONCE
 _LISTERS_A_TASK = 8
+_SOON = 0.005  # s without CPU that are no waiting yet: another process may have had it
 
 
 class SegmentFile(NamedTuple):
@@ -98,21 +101,34 @@ def walk_folders(
     The walk ends when it has found ``most_rows`` rows, or a few more. Only the folders left have
     rows of kind ``folder``.
     """
-    walked, count = Walked([], []), 0
-    list_rows = partial(_list_rows, follow_links=follow_links)
     waiting = deque(folders)
-    with ThreadPoolExecutor(_LISTERS) as pool:
+    listed = list(walk_on(waiting, most_rows=most_rows, follow_links=follow_links))
+    return Walked(listed, left_of(waiting))
+
+
+def walk_on(
+    waiting: deque[tuple[str, str]], *, most_rows: float, follow_links: bool = False
+) -> Iterator[list[Listed]]:
+    """Yield the rows of each folder that a walk lists, as ``walk_folders`` does.
+
+    ``waiting`` has the folders to begin with; at the end, those that the walk left.
+    """
+    count = 0
+    with _Listers(_LISTERS, follow_links=follow_links) as listers:
         while waiting and count < most_rows:
             chunk = [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
-            for listed in pool.map(list_rows, chunk):
+            for listed in listers.list(chunk):
                 waiting.extend(
                     (row.source, row.relative_path) for row in listed if row.kind == FOLDER
                 )
                 rows = [row for row in listed if row.kind != FOLDER]
-                walked.folders.append(rows)
                 count += len(rows)
-    walked.left.extend(Listed(FOLDER, source, path) for source, path in waiting)
-    return walked
+                yield rows
+
+
+def left_of(waiting: Iterable[tuple[str, str]]) -> list[Listed]:
+    """Return the rows of folders that a walk left."""
+    return [Listed(FOLDER, source, path) for source, path in waiting]
 
 
 def list_folders(
@@ -120,11 +136,54 @@ def list_folders(
 ) -> Iterator[Listed]:
     """Yield the rows of folders, given as (source, relative path); folders below are not listed."""
     waiting = iter(folders)
-    list_rows = partial(_list_rows, follow_links=follow_links)
-    with ThreadPoolExecutor(_LISTERS_A_TASK) as pool:
+    with _Listers(_LISTERS_A_TASK, follow_links=follow_links) as listers:
         while chunk := list(islice(waiting, _LISTERS_A_TASK)):
-            for rows in pool.map(list_rows, chunk):
+            for rows in listers.list(chunk):
                 yield from rows
+
+
+class _Listers:
+    """Lists folders: many at a time where that is mostly waiting, else one after another.
+
+    Stores are waited for. What a local disk has in memory is not: there threads would only keep
+    each other from Python's lock, which takes three times as long. A network's disk, or one whose
+    folders are not in memory, shows by the CPU that listing took.
+    """
+
+    def __init__(self, threads: int, *, follow_links: bool) -> None:
+        self._pool = ThreadPoolExecutor(threads)
+        self._list_rows = partial(_list_rows, follow_links=follow_links)
+        self._waits = False
+
+    def __enter__(self) -> "_Listers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def list(self, folders: Sequence[tuple[str, str]]) -> Iterator[list[Listed]]:
+        """Yield the rows of each folder, in the order given."""
+        here = 0
+        if all(store_of(source).is_local for source, _ in folders):
+            while here < len(folders) and not self._waits:
+                with self._watch():
+                    rows = self._list_rows(folders[here])
+                here += 1
+                yield rows
+            if here < len(folders):
+                with self._watch():
+                    at_once = list(self._pool.map(self._list_rows, folders[here:]))
+                yield from at_once
+            return
+        yield from self._pool.map(self._list_rows, folders)
+
+    @contextmanager
+    def _watch(self) -> Iterator[None]:
+        """Note whether what is done meanwhile is mostly waiting."""
+        began, cpu = time.perf_counter(), time.process_time()
+        yield
+        spent, worked = time.perf_counter() - began, time.process_time() - cpu
+        self._waits = spent - worked > max(worked, _SOON)
 
 
 def _list_rows(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:

@@ -61,7 +61,8 @@ def read_small_files(
     """
     table = place(uri)
     try:
-        found = _snapshot(table.child("_delta_log"), most_log_bytes=most_bytes)
+        most_log_bytes = min(most_bytes, _MOST_LOG_BYTES)
+        found = _snapshot(table.child("_delta_log"), most_log_bytes=most_log_bytes)
         if found is None or not _is_small(found, most_bytes) or len(found.added) > most_files:
             return None
         files = []

@@ -116,15 +116,17 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-def list_folder(folder: Place) -> list[FileEntry]:
+def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEntry]:
     """Return the entries of a folder, sorted by name.
+
+    ``without``: on a local disk plain files whose names end so may be left out, which is quicker.
 
     Raises:
         SourceError: the folder does not exist, is no folder, or may not be read.
     """
     try:
         if folder.store.is_local:
-            return sorted(list_local_folder(folder.path))
+            return sorted(list_local_folder(folder.path, without=without))
         is_deep = not folder.store.lists_folders
         infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
         if is_deep:

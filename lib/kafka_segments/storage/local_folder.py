@@ -31,14 +31,21 @@ def as_text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def list_local_folder(folder: str) -> list[FileEntry]:
+def list_local_folder(folder: str, *, without: tuple[str, ...] = ()) -> list[FileEntry]:
     """Return the entries of a folder, in no order; no two of them have the same text for a name.
+
+    ``without``: plain files whose names end so are left out, for which the disk is asked no more.
 
     Raises:
         OSError: the folder does not exist, is no folder, or may not be read.
     """
     with os.scandir(folder) as found:
-        entries = [entry for name in found if (entry := _entry(name)) is not None]
+        entries = [
+            entry
+            for name in found
+            if not (name.name.endswith(without) and _is_plain(name))
+            and (entry := _entry(name)) is not None
+        ]
     odd = [entry for entry in entries if not is_text(entry.name)]
     if not odd:
         return entries
@@ -60,6 +67,11 @@ def _named(odd: list[FileEntry], entries: list[FileEntry]) -> Iterator[FileEntry
 def is_text(name: str) -> bool:
     """Tell whether a path, as Python decodes it, is UTF-8 on disk."""
     return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _is_plain(found: os.DirEntry[str]) -> bool:
+    """Tell, without asking for its status, whether a name is a file's and is written as text."""
+    return found.name.isascii() and found.is_file(follow_symlinks=False)
 
 
 def _entry(found: os.DirEntry[str]) -> FileEntry | None:

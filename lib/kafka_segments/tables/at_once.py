@@ -24,6 +24,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 MOST_BYTES = 4 * 1024 * 1024
 MOST_FILES = 500
 MOST_BYTES_READ = 16 * 1024 * 1024
+_MOST_BYTES_OF_COLUMNS = 4 * 1024**3
 _MOST_TRIES = 5
 
 
@@ -37,15 +38,40 @@ def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> 
     found = _read_small(uri, columns)
     if found is None:
         return None
-    schema = StructType.fromJson(json.loads(found.schema))
-    if columns:
-        fields = {field.name: field for field in schema}
-        asked = (fields[name] for name in columns if name in fields)
-        schema = StructType([StructField(of.name, of.dataType, of.nullable) for of in asked])
+    schema = _schema_of(found, columns)
     rows = _joined(found, arrow_schema(schema))
     if rows is None or rows.nbytes > MOST_BYTES_READ:
         return None
     return frame_of_known(spark, rows, schema)
+
+
+def read_columns(
+    uri: str, columns: Sequence[str], *, most_rows: int
+) -> tuple[pa.Table, StructType] | None:
+    """Return those of some columns that a table on this machine has, however large its rows are.
+
+    None: the table has more rows or lies in a store, or only Delta can tell what it holds.
+    """
+    if not store_of(uri).is_local:
+        return None
+    found = read_small_files(
+        uri, columns, most_bytes=_MOST_BYTES_OF_COLUMNS, most_files=most_rows, most_rows=most_rows
+    )
+    if found is None:
+        return None
+    schema = _schema_of(found, columns)
+    rows = _joined(found, arrow_schema(schema))
+    return None if rows is None else (rows, schema)
+
+
+def _schema_of(table: SmallTable, columns: Sequence[str]) -> StructType:
+    """Return the schema of what was read: of all columns, or of some without their comments."""
+    schema = StructType.fromJson(json.loads(table.schema))
+    if not columns:
+        return schema
+    fields = {field.name: field for field in schema}
+    asked = (fields[name] for name in columns if name in fields)
+    return StructType([StructField(of.name, of.dataType, of.nullable) for of in asked])
 
 
 def is_small(uri: str) -> bool:

@@ -7,6 +7,7 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -26,7 +27,13 @@ from kafka_segments.storage.folder_lock import creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import columns as F
-from kafka_segments.tables.at_once import append_at_once, is_small, merge_at_once, read_at_once
+from kafka_segments.tables.at_once import (
+    append_at_once,
+    is_small,
+    merge_at_once,
+    read_at_once,
+    read_columns,
+)
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.missing import missing_table
@@ -96,6 +103,18 @@ class Warehouse:
             return rows
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
+
+    def columns_here(
+        self, table: Table, columns: Sequence[str], *, most_rows: int
+    ) -> tuple[pa.Table, StructType] | None:
+        """Return the rows of columns of a table, read in the driver; None: Spark is to read them.
+
+        So it is where a verb works on few rows, to find those few among ``most_rows`` at most. The
+        columns are those that the table has.
+        """
+        if not self._has_few():
+            return None
+        return read_columns(join_uri(self.root, table.name), columns, most_rows=most_rows)
 
     def _has_few(self) -> bool:
         """Tell whether a verb works on few rows, of tables that Spark sees as this process does."""
