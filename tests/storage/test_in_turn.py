@@ -86,8 +86,8 @@ def test_small_files_that_follow_are_fetched_while_one_is_read(object_store, put
 def test_the_next_file_waits_until_all_of_this_one_is_under_way(
     object_store, put, files, monkeypatch
 ):
-    monkeypatch.setattr(read_ahead, "_MOST_CHUNKS", 24)
-    monkeypatch.setattr(read_ahead, "_MOST_CHUNKS_ASKED", 24)
+    monkeypatch.setattr(read_ahead, "MOST_BYTES", 24 * MIB)
+    monkeypatch.setattr(read_ahead, "MOST_ASKED_BYTES", 24 * MIB)
     places = put(50 * MIB, 20 * MIB)
     going_on = threading.Event()
     object_store.refuses = lambda request: going_on.wait(0.05) and False
@@ -99,7 +99,7 @@ def test_the_next_file_waits_until_all_of_this_one_is_under_way(
         assert "1.log" not in gets(object_store)
         for position in range(MIB, 50 * MIB, MIB):
             opened.read_into(position, memoryview(bytearray(MIB)))
-            assert read_ahead._ROOM._held <= 24
+            assert read_ahead._ROOM._held <= 24 * MIB
         assert "1.log" in gets(object_store)
     going_on.set()
     with files.open(places[1]) as opened:

@@ -57,6 +57,10 @@ class Recorded:
             with self._lock:
                 self.at_once -= 1
 
+    def wait_until_under_way(self, ranges):
+        while self.at_once < ranges:
+            time.sleep(0.001)
+
     @staticmethod
     def mark(position):
         return (position // MIB).to_bytes(MARK, "big")
@@ -65,21 +69,20 @@ class Recorded:
 class _Counted(read_ahead._Room):
     def __init__(self):
         super().__init__()
-        self.chunks_made = self.most_held = self.most_asked = 0
+        self.blocks_made = self.most_held = self.most_asked = 0
 
     def _grant(self, piece):
         super()._grant(piece)
         self.most_held = max(self.most_held, self._held)
         self.most_asked = max(self.most_asked, self._asked)
 
-    def chunk(self):
-        self.chunks_made += not self._free
-        return super().chunk()
+    def memory(self, size_bytes):
+        self.blocks_made += size_bytes == LARGEST_READ_BYTES and not self._free
+        return super().memory(size_bytes)
 
-    def give_back(self, chunks, memory):
-        for one in memory:
-            assert all(one is not free for free in self._free)
-        super().give_back(chunks, memory)
+    def give_back(self, size_bytes, memory):
+        assert all(memory is not free for free in self._free)
+        super().give_back(size_bytes, memory)
 
 
 @pytest.fixture
@@ -89,9 +92,9 @@ def room(monkeypatch):
     monkeypatch.setattr(read_ahead, "_ROOM", counted)
     yield counted
     assert (counted._held, counted._asked, len(counted._waiting)) == (0, 0, 0)
-    assert len(counted._free) == counted.chunks_made <= MOST_BYTES // MIB
-    assert counted.most_held * MIB <= MOST_BYTES
-    assert counted.most_asked * MIB <= MOST_ASKED_BYTES
+    assert len(counted._free) == counted.blocks_made <= MOST_BYTES // LARGEST_READ_BYTES
+    assert counted.most_held <= MOST_BYTES
+    assert counted.most_asked <= MOST_ASKED_BYTES
 
 
 def pace_of_most():
@@ -131,7 +134,7 @@ def test_a_range_that_takes_long_holds_up_no_others_while_there_is_room(room):
     go_on = threading.Event()
     file = Recorded(400, lambda position: go_on.wait(10) and None if position == 40 * MIB else None)
     ahead = ReadAhead(file.fill, file.size_bytes, pace_of_most())
-    asked = (MOST_ASKED_BYTES - 4 * MIB) // LARGEST_READ_BYTES  # 4 MiB are kept of those read
+    asked = MOST_ASKED_BYTES // LARGEST_READ_BYTES - 2  # two are kept of those read
     pieces = 40 * MIB // LARGEST_READ_BYTES + asked
 
     assert asked_meanwhile(file, ahead, pieces, go_on) == pieces
@@ -173,12 +176,13 @@ def test_a_jump_waits_for_buffers_that_are_written_to(room):
     ahead = ReadAhead(file.fill, file.size_bytes, Pace())
     view = memoryview(bytearray(MIB))
     ahead.read_into(0, view)
+    file.wait_until_under_way(8)
 
     jumping = threading.Thread(target=ahead.read_into, args=(350 * MIB, view))
     jumping.start()
     time.sleep(0.05)
     assert jumping.is_alive()
-    assert room._held == 9 * LARGEST_READ_BYTES // MIB
+    assert room._held == 9 * LARGEST_READ_BYTES
     go_on.set()
     jumping.join()
     ahead.close()
@@ -234,6 +238,7 @@ def test_a_reader_that_leaves_early_waits_for_what_is_written_to(room):
     file = Recorded(200, lambda position: go_on.wait(10) and None if position else None)
     ahead = ReadAhead(file.fill, file.size_bytes, pace_of_most())
     ahead.read_into(0, memoryview(bytearray(MIB)))
+    file.wait_until_under_way(8)
 
     closing = threading.Thread(target=ahead.close)
     closing.start()
@@ -288,16 +293,18 @@ def test_a_reader_that_finds_no_room_has_what_it_waits_for_all_the_same(monkeypa
     second.close()
     first.close()
     assert (room._held, room._asked) == (0, 0)
-    assert len(room._free) == MOST_BYTES // MIB
+    assert len(room._free) == MOST_BYTES // LARGEST_READ_BYTES
 
 
 def test_memory_that_was_given_back_last_is_used_first():
     room = read_ahead._Room()
-    one, two = room.chunk(), room.chunk()
-    room.give_back(2, [one, two])
+    one, two = (room.memory(LARGEST_READ_BYTES) for _ in range(2))
+    room.give_back(LARGEST_READ_BYTES, one)
+    room.give_back(LARGEST_READ_BYTES, two)
 
-    assert room.chunk() is two
-    assert room.chunk() is one
+    assert room.memory(LARGEST_READ_BYTES) is two
+    assert len(room.memory(LARGEST_READ_BYTES - 1)) == FRONT_BYTES + LARGEST_READ_BYTES - 1
+    assert room.memory(LARGEST_READ_BYTES) is one
 
 
 def test_what_was_fetched_is_given_where_it_is_and_copied_where_it_is_not(room):
@@ -305,10 +312,12 @@ def test_what_was_fetched_is_given_where_it_is_and_copied_where_it_is_not(room):
     ahead = ReadAhead(file.fill, file.size_bytes - 5, pace_of_most())
     view = memoryview(bytearray(2 * MIB))
 
-    for number in range(21):
+    for number in (0, 8, 16):
         found = ahead.fetched_at(number * MIB)
-        assert found.length == (MIB if number < 20 else MIB - 5)
-        assert found.memory[FRONT_BYTES:][:MARK].tobytes() == file.mark(number * MIB)
+        assert found.length == (8 * MIB if number < 16 else 5 * MIB - 5)
+        for at in range(0, found.length, MIB):
+            mark = found.memory[FRONT_BYTES + at :][:MARK].tobytes()
+            assert mark == file.mark(number * MIB + at)
         found.memory[:FRONT_BYTES] = 0xFF
         assert ahead.fetched_at(number * MIB + 1) is None
     assert ahead.fetched_at(21 * MIB - 5) is None
@@ -319,18 +328,18 @@ def test_what_was_fetched_is_given_where_it_is_and_copied_where_it_is_not(room):
     ahead.close()
 
 
-def test_what_was_given_stays_until_four_others_were(room):
+def test_what_was_given_stays_until_two_others_were(room):
     file = Recorded(400)
     ahead = ReadAhead(file.fill, file.size_bytes, pace_of_most())
     given = []
 
-    for number in range(400):
+    for number in range(0, 400, 8):
         given.append(ahead.fetched_at(number * MIB).memory)
-        for back, memory in enumerate(reversed(given[-4:])):
-            assert memory[FRONT_BYTES:][:MARK].tobytes() == file.mark((number - back) * MIB)
+        for back, memory in enumerate(reversed(given[-2:])):
+            assert memory[FRONT_BYTES:][:MARK].tobytes() == file.mark((number - 8 * back) * MIB)
     ahead.close()
 
-    assert len({id(memory) for memory in given}) <= MOST_BYTES // MIB
+    assert len({id(memory) for memory in given}) <= MOST_BYTES // LARGEST_READ_BYTES
 
 
 def test_answers_that_come_before_there_is_room_wait_without_memory(room):

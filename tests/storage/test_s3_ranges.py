@@ -35,6 +35,11 @@ class Answer(SimpleNamespace):
                 "size": len(DATA),
                 "body": b"",
                 "more": b"",
+                "drop": None,
+                "stalls": 0,
+                "is_short": False,
+                "is_chunked": False,
+                "is_one_packet": False,
             }
             | does
         )
@@ -54,16 +59,30 @@ class Handler(BaseHTTPRequestHandler):
         first, last = map(int, re.findall("[0-9]+", asked))
         data = DATA[first : last + 1] if answer.status in (200, 206) else answer.body
         data += answer.more
+        if answer.is_short:
+            data, answer.gives = data[: answer.gives], None
         self.send_response(answer.status)
-        self.send_header("Content-Length", str(len(data)))
+        if answer.is_chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+        else:
+            self.send_header("Content-Length", str(len(data)))
         if answer.status == 206:
             self.send_header("Content-Range", f"bytes {first}-{last}/{answer.size}")
         if answer.etag is not None:
             self.send_header("ETag", answer.etag)
+        if answer.is_one_packet:
+            self._headers_buffer.append(b"\r\n" + data)
+            self.flush_headers()
+            return
         self.end_headers()
-        self.wfile.write(data[: answer.gives])
+        drop = answer.drop or len(data)
+        for start in range(0, len(data[: answer.gives]), drop):
+            self.wfile.write(data[: answer.gives][start : start + drop])
+            if answer.drop:
+                time.sleep(0.001)
+        self.server.is_over.wait(answer.stalls)
         if answer.gives is not None:
-            self.wfile.flush()
             self.close_connection = True
 
 
@@ -73,6 +92,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, *given):
         super().__init__(*given)
         self.asked, self.peers, self.kept, self.script = [], set(), set(), iter(())
+        self.is_over = threading.Event()
 
     def process_request(self, request, client_address):
         self.kept.add(request)
@@ -92,6 +112,7 @@ def server():
     started = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=started.serve_forever, args=(0.01,), daemon=True).start()
     yield started
+    started.is_over.set()
     started.shutdown()
     started.server_close()
 
@@ -111,11 +132,11 @@ def read(server, monkeypatch):
     bucket = S3Bucket("bucket", region="us-east-1", endpoint=endpoint)
     found = S3Object(bucket, KEY, len(DATA))
 
-    def read(*script):
+    def read(*script, position=100, length=200_000, step=70_000):
         server.script = iter(script)
-        view = bytearray(200_000)
-        length = found.fill(100, len(view), views_of(view))
-        return bytes(view[:length])
+        view = bytearray(length)
+        filled = found.fill(position, length, views_of(view, step))
+        return bytes(view[:filled])
 
     read.bucket, read.found = bucket, found
     yield read
@@ -164,6 +185,63 @@ def test_what_is_broken_off_goes_on_from_there(read, server):
 
     firsts = [asked.partition("=")[2].partition("-")[0] for _, asked in server.asked]
     assert firsts == ["100", "150100", "150100", "170100"]
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(drop=30_000), Answer(is_one_packet=True), Answer(is_chunked=True)]
+)
+@pytest.mark.parametrize("step", [200_000, 8_192, 3_000])
+def test_a_body_is_read_whatever_of_it_comes_at_once(read, server, answer, step):
+    assert read(answer, step=step) == DATA[100:200_100]
+    assert read(position=7, length=20, step=3) == DATA[7:27]
+
+    assert len(server.asked) == 2
+    if not answer.is_chunked:
+        assert len(server.peers) == 1
+
+
+def test_an_answer_that_ends_before_what_was_asked_for_goes_on_from_there(read, server):
+    short = Answer(gives=80_000, is_short=True)
+
+    assert read(short, Answer(gives=0, is_short=True)) == DATA[100:200_100]
+
+    firsts = [asked.partition("=")[2].partition("-")[0] for _, asked in server.asked]
+    assert firsts == ["100", "80100", "80100"]
+
+
+def test_an_answer_of_the_whole_object_is_taken_where_that_was_asked_for(read, server):
+    for _ in range(2):
+        assert read(Answer(status=200), position=0, length=len(DATA)) == DATA
+
+    assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize("given", [0, 150_000])
+def test_a_body_that_stalls_is_broken_off_after_a_while(read, server, monkeypatch, given):
+    monkeypatch.setattr(s3_ranges, "_READ_SECONDS", 1)
+    started = time.monotonic()
+
+    assert read(Answer(gives=given, stalls=30)) == DATA[100:200_100]
+
+    assert 1 <= time.monotonic() - started < 4
+    assert len(server.asked) == 2
+
+
+def test_the_rest_of_a_body_is_received_by_one_call(read, monkeypatch):
+    calls = []
+
+    class Counted(socket.socket):
+        def recv_into(self, *given):
+            calls.append(given[1:])
+            return super().recv_into(*given)
+
+    monkeypatch.setattr(socket, "socket", Counted)
+    for _ in range(3):
+        assert read(Answer(drop=10_000), step=200_000) == DATA[100:200_100]
+
+    bodies = [given for given in calls if len(given) > 1]
+    assert len(bodies) <= 3
+    assert all(flags == socket.MSG_WAITALL for _, flags in bodies)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])

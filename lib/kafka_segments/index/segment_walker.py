@@ -49,13 +49,7 @@ class SegmentWalker:
         self._buffer = np.zeros(kernel.HEADER_ROOM + size, dtype=np.uint8)
         self._bytes = self._buffer[kernel.HEADER_ROOM :]
         self._view = memoryview(self._bytes)
-        size += FRONT_BYTES  # what is left of a buffer goes in front of what was fetched
-        most_entries = size // MIN_BATCH_BYTES + 2
-        self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
-        self._time_out = np.empty((most_entries, 2), dtype=np.int64)
-        self._epochs_out = np.empty((_EPOCHS, 2), dtype=np.int64)
-        most_batches = size // HEADER_BYTES + 2
-        self._producers_out = np.empty((most_batches, BATCH_COLUMNS), dtype=np.int64)
+        self._make_outputs(size)
         self._digests = RangeDigests(digest_bits) if digest_bits else None
         self.marker_message = ""
 
@@ -64,14 +58,13 @@ class SegmentWalker:
     ) -> Walked:
         """Walk over the file that ``walk`` describes, until its status says how it ended.
 
-        Bytes that ``fetched_at`` gives are not copied: ``_BUFFER_BYTES`` at most at once.
+        Bytes that ``fetched_at`` gives are not copied.
 
         Raises:
             FileChangedError: the file ended before ``walk.end``.
             OSError: whatever ``read_into`` raises.
         """
         parts: tuple[list[Entries], list[Entries], list[Entries]] = ([], [], [])
-        outputs = (self._offset_out, self._time_out, self._epochs_out)
         summarizer: Summarizer | None = None
         digests, position, data_end = self._digests, 0, 0
         buffer, length = self._buffer, 0
@@ -83,12 +76,15 @@ class SegmentWalker:
                 joined_on = _joined(fetched_at, buffer, length, data_end - position, data_end)
             if joined_on is not None:
                 buffer, length = joined_on
+                if length > self._outputs_bytes:
+                    self._make_outputs(length + FRONT_BYTES)  # others may have more in front
             else:
                 fetched_at = None  # none begin where this ends
                 self._buffer[: kernel.HEADER_ROOM] = buffer[: kernel.HEADER_ROOM]
                 buffer, length = self._buffer, min(len(self._bytes), walk.end - position)
                 self._fill(read_into, position, length, end=walk.end)
             data_end = position + length
+            outputs = (self._offset_out, self._time_out, self._epochs_out)
             if digests is not None:
                 digests.add(buffer[kernel.HEADER_ROOM :], length, position)
             position = int(
@@ -134,6 +130,16 @@ class SegmentWalker:
                 return False
             position += length
         return True
+
+    def _make_outputs(self, size_bytes: int) -> None:
+        """Make room for what buffers of so many bytes can give."""
+        self._outputs_bytes = size_bytes
+        most_entries = size_bytes // MIN_BATCH_BYTES + 2
+        self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
+        self._time_out = np.empty((most_entries, 2), dtype=np.int64)
+        self._epochs_out = np.empty((_EPOCHS, 2), dtype=np.int64)
+        most_batches = size_bytes // HEADER_BYTES + 2
+        self._producers_out = np.empty((most_batches, BATCH_COLUMNS), dtype=np.int64)
 
     def _fill(self, read_into: ReadInto, position: int, length: int, *, end: int) -> None:
         read = read_into(position, self._view[:length]) if length else 0

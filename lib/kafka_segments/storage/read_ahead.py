@@ -1,9 +1,11 @@
 """Read a file of an object store in a few large pieces, and fetch the next ones meanwhile."""
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache
 from itertools import chain
 from threading import Condition, Lock
 from typing import NamedTuple
@@ -23,12 +25,11 @@ from kafka_segments.wire.reading import FRONT_BYTES, Fetched, FillViews
 
 _SMALLEST_READ_BYTES = 256 * 1024
 _FIRST_OF_ALL_BYTES = 1024 * 1024
-_CHUNK_BYTES = 1024 * 1024  # what is given to a reader, and taken from it, at once
-_KEPT = 4  # chunks: readers go back to where the last batch began
+_KEPT = 2  # pieces: readers go back to where the last batch began
 _PAUSES_SECONDS = (0.2, 1.0, 5.0)
-_MOST_CHUNKS = MOST_BYTES // _CHUNK_BYTES
-_MOST_CHUNKS_ASKED = MOST_ASKED_BYTES // _CHUNK_BYTES
+_MOST_FREE = MOST_BYTES // LARGEST_READ_BYTES
 _Memory = npt.NDArray[np.uint8]
+_NO_MEMORY: _Memory = np.empty(0, dtype=np.uint8)
 _NO_ROOM_FOR_REFUSAL = "Failed to flush response stream"
 
 
@@ -72,9 +73,9 @@ def arrow_ranges(file: NativeFile) -> FillViews:
 
 
 class _Room:
-    """This process's memory for what is read: so many chunks, which are used again.
+    """This process's memory for what is read: so many bytes, in blocks that are used again.
 
-    A piece asks for its chunks in its turn. The chunk that was given back last is used first: it
+    A piece asks for its memory in its turn. The block that was given back last is used first: it
     is in the processor's cache.
     """
 
@@ -86,39 +87,41 @@ class _Room:
         self._lock = Lock()
 
     def ask_now(self, piece: "_Piece") -> None:
-        """Let a piece have its chunks, whatever others have: a reader waits for it."""
+        """Let a piece have its memory, whatever others have: a reader waits for it."""
         with self._lock:
             if piece in self._waiting:
                 self._waiting.remove(piece)
             elif piece.is_granted:
                 return
             else:
-                self._asked += piece.chunks
+                self._asked += piece.size_bytes
             self._grant(piece)
 
     def ask_if_room(self, piece: "_Piece") -> bool:
-        """Let a piece have its chunks when there is room; tell whether it may wait for that."""
+        """Let a piece have its memory when there is room; tell whether it may wait for that."""
         with self._lock:
-            if self._asked + piece.chunks > _MOST_CHUNKS_ASKED:
+            if self._asked + piece.size_bytes > MOST_ASKED_BYTES:
                 return False
-            self._asked += piece.chunks
+            self._asked += piece.size_bytes
             self._waiting.append(piece)
             self._grant_waiting()
             return True
 
-    def chunk(self) -> _Memory:
-        """Return the memory of one of a piece's chunks."""
+    def memory(self, size_bytes: int) -> _Memory:
+        """Return the memory of a piece of so many bytes."""
         with self._lock:
-            if self._free:
+            if self._free and size_bytes == LARGEST_READ_BYTES:
                 return self._free.pop()
-        return np.empty(FRONT_BYTES + _CHUNK_BYTES, dtype=np.uint8)
+        return np.empty(FRONT_BYTES + size_bytes, dtype=np.uint8)
 
-    def give_back(self, chunks: int, memory: list[_Memory]) -> None:
-        """Take back so many of a piece's chunks; ``memory``: of those that were made."""
+    def give_back(self, size_bytes: int, memory: _Memory) -> None:
+        """Take back what a piece of so many bytes had; ``memory`` is empty if none was made."""
         with self._lock:
-            self._held -= chunks
-            self._asked -= chunks
-            self._free += memory[: max(0, _MOST_CHUNKS - len(self._free))]
+            self._held -= size_bytes
+            self._asked -= size_bytes
+            is_large = len(memory) == FRONT_BYTES + LARGEST_READ_BYTES
+            if is_large and len(self._free) < _MOST_FREE:
+                self._free.append(memory)
             self._grant_waiting()
 
     def forget(self, piece: "_Piece") -> bool:
@@ -127,54 +130,37 @@ class _Room:
             if piece not in self._waiting:
                 return False
             self._waiting.remove(piece)
-            self._asked -= piece.chunks
+            self._asked -= piece.size_bytes
             return True
 
     def _grant_waiting(self) -> None:
-        while self._waiting and self._held + self._waiting[0].chunks <= _MOST_CHUNKS:
+        while self._waiting and self._held + self._waiting[0].size_bytes <= MOST_BYTES:
             self._grant(self._waiting.popleft())
 
     def _grant(self, piece: "_Piece") -> None:
-        self._held += piece.chunks
+        self._held += piece.size_bytes
         piece.grant()
 
 
 _ROOM = _Room()
 
 
-class _Chunk(NamedTuple):
-    start: int
-    data: memoryview
-    memory: _Memory
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.data)
-
-
 class _Piece:
-    """A range of a file: a thread fetches it chunk by chunk, and a reader takes these."""
+    """A range of a file, which one thread fetches and a reader waits for."""
 
     def __init__(self, start: int, end: int) -> None:
         """Prepare; nothing is filled before ``grant``."""
         self.start, self.end = start, end
-        self.chunks = -(-(end - start) // _CHUNK_BYTES)
-        self._taken, self._taken_to = 0, start
-        self._filled_to = start
-        self._filling: _Memory | None = None
+        self.size_bytes = end - start
+        self._memory = _NO_MEMORY
         self._changed = Condition()
-        # What both threads change:
-        self._filled: deque[_Chunk] = deque()
+        # What several threads change:
         self.is_granted = self._is_dropped = self._is_done = False
         self._error: Exception | None = None
 
     def holds(self, position: int) -> bool:
-        """Tell whether a position is in what was not taken yet."""
-        return self._taken_to <= position < self.end
-
-    def is_taken(self) -> bool:
-        """Tell whether all of it was taken."""
-        return self._taken_to == self.end
+        """Tell whether a position is in it."""
+        return self.start <= position < self.end
 
     def grant(self) -> None:
         """Let it be filled: there is room."""
@@ -183,75 +169,65 @@ class _Piece:
             self._changed.notify_all()
 
     def drop(self) -> None:
-        """Let no more of it be filled than the chunk that is written to."""
+        """Let it not be filled any more where that has not begun."""
         with self._changed:
             self._is_dropped = True
             self._changed.notify_all()
 
     def fetch(self, ranges: FillViews) -> int:
-        """Fill it; return the bytes that came. What went wrong is for who takes it."""
+        """Fill it; return the bytes that came. What went wrong is for who waits for it."""
+        length, error = 0, None
         try:
-            length = ranges(self.start, self.end - self.start, self._views())
-        except Exception as error:  # noqa: BLE001 - any: ``take`` raises it again
-            length, self._error = 0, error
+            length = ranges(self.start, self.size_bytes, self._views())
+        except Exception as raised:  # noqa: BLE001 - any: ``wait`` raises it again
+            error = raised
         with self._changed:
-            if self._filling is not None and self.start + length > self._filled_to:
-                self._put(self.start + length)
-            if self._error is None:
-                self.end = self.start + length
-            self._is_done = True
+            self.end = self.start + length
+            self._error, self._is_done = error, True
             self._changed.notify_all()
         return length
 
-    def take(self) -> _Chunk | None:
-        """Wait for the next chunk; None: no more came.
+    def wait(self) -> None:
+        """Wait until it was fetched; ``end`` is where what came ends.
 
         Raises:
             OSError: the store did not give the bytes.
             FileReplacedError: another object took this one's place.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._filled or self._is_done)
-            if self._filled:
-                chunk = self._filled.popleft()
-                self._taken, self._taken_to = self._taken + 1, chunk.end
-                return chunk
-            if self._error is not None:
-                raise self._error
-            return None
+            self._changed.wait_for(lambda: self._is_done)
+        if self._error is not None:
+            raise self._error
+
+    def fetched(self) -> Fetched:
+        """Return what came."""
+        return Fetched(self._memory, self.end - self.start)
 
     def release(self) -> None:
-        """Give up what was not taken; no thread writes to it any more."""
+        """Give it up; no thread writes to it any more."""
         if not _ROOM.forget(self):
-            unused = [] if self._filling is None else [self._filling]
-            unused += [chunk.memory for chunk in self._filled]
-            _ROOM.give_back(self.chunks - self._taken, unused)
+            _ROOM.give_back(self.size_bytes, self._memory)
 
     def _views(self) -> Iterator[memoryview]:
-        """Give the memory of one chunk after another, as soon as there is room."""
-        while self._filled_to < self.end and self._may_go_on():
-            self._filling = _ROOM.chunk()
-            view = _bytes_of(self._filling, self.end - self._filled_to)
-            yield view
-            with self._changed:
-                self._put(self._filled_to + len(view))
-                self._changed.notify_all()
-
-    def _may_go_on(self) -> bool:
+        """Give its memory as soon as there is room; nothing where it was dropped."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_granted or self._is_dropped)
-            return not self._is_dropped
-
-    def _put(self, end: int) -> None:
-        if self._filling is not None:
-            data = _bytes_of(self._filling, end - self._filled_to)
-            self._filled.append(_Chunk(self._filled_to, data, self._filling))
-            self._filled_to, self._filling = end, None
+            if self._is_dropped:
+                return
+        self._memory = _ROOM.memory(self.size_bytes)
+        yield memoryview(self._memory)[FRONT_BYTES:]
 
 
 class _Ahead(NamedTuple):
     piece: _Piece
-    fetched: Future[int] | None  # None: it was, by the reader
+    fetched: Future[int] | None  # None: its reader fetches it
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads that fetch for a process's readers."""
+    del process  # a child of it has none
+    return ThreadPoolExecutor(MOST_AT_ONCE)
 
 
 class ReadAhead:
@@ -286,9 +262,8 @@ class ReadAhead:
         self._size_bytes = size_bytes
         self._pace = pace
         self._at_end = at_end
-        self._kept: deque[_Chunk] = deque()
+        self._kept: deque[_Piece] = deque()
         self._window = 0
-        self._pool: ThreadPoolExecutor | None = None
         # What the threads that fetch change as well:
         self._lock = Lock()
         self._ahead: deque[_Ahead] = deque()
@@ -305,17 +280,18 @@ class ReadAhead:
         """
         filled = 0
         while filled < len(view) and position + filled < self._size_bytes:
-            here = position + filled
-            chunk = self._chunk_at(here, len(view) - filled)
-            if chunk is None:
+            piece = self._piece_with(position + filled, len(view) - filled)
+            if piece is None:
                 break
-            given = chunk.data[here - chunk.start :][: len(view) - filled]
+            memory, length = piece.fetched()
+            data = memoryview(memory)[FRONT_BYTES : FRONT_BYTES + length]
+            given = data[position + filled - piece.start :][: len(view) - filled]
             _copy(given, view[filled : filled + len(given)])
             filled += len(given)
         return filled
 
     def fetched_at(self, position: int) -> Fetched | None:
-        """Return the chunk that begins at a position; None: none does, or the file ended before.
+        """Return the piece that begins at a position; None: none does, or the file ended before.
 
         It stays as it is until ``_KEPT`` others were read.
 
@@ -325,10 +301,10 @@ class ReadAhead:
         """
         if position >= self._size_bytes:
             return None
-        chunk = self._chunk_at(position, _CHUNK_BYTES)
-        if chunk is None or chunk.start != position:
+        piece = self._piece_with(position, _FIRST_OF_ALL_BYTES)
+        if piece is None or piece.start != position:
             return None
-        return Fetched(chunk.memory, len(chunk.data))
+        return piece.fetched()
 
     def start(self) -> bool:
         """Fetch the first pieces before anything is read; for who is going to read all.
@@ -347,74 +323,71 @@ class ReadAhead:
         with self._lock:
             self._is_closed = True
         self._forget_ahead()
-        if self._pool is not None:
-            self._pool.shutdown()
         while self._kept:
-            _ROOM.give_back(1, [self._kept.pop().memory])
+            self._kept.pop().release()
 
-    def _chunk_at(self, position: int, wanted: int) -> _Chunk | None:
-        """Return the chunk that holds a position; None: the file ended before."""
-        for chunk in self._kept:
-            if chunk.start <= position < chunk.end:
-                return chunk
-        piece = self._piece_at(position, wanted)
+    def _piece_with(self, position: int, wanted: int) -> _Piece | None:
+        """Return the piece that holds a position; None: the file ended before."""
+        for piece in self._kept:
+            if piece.holds(position):
+                return piece
         while True:
+            first = self._piece_at(position, wanted)
+            piece = first.piece
             self._go_on()
+            self._fetch_now(first)
             try:
-                taken = piece.take()
+                piece.wait()
             except Exception:
-                self._forget_first()
+                self._taken().release()
                 raise
-            if taken is None:
-                if position == piece.start:
-                    return None
-                piece = self._piece_at(position, wanted)  # the store gave less than was asked for
-                continue
-            self._keep(taken)
-            if position < taken.end:
-                return taken
+            self._keep(self._taken())
+            if piece.holds(position):
+                return piece
+            if position == piece.start:
+                return None  # else the store gave less than was asked for
 
-    def _keep(self, chunk: _Chunk) -> None:
-        """Keep a chunk that was taken, and give up the oldest."""
-        self._kept.append(chunk)
+    def _taken(self) -> _Piece:
+        with self._lock:
+            return self._ahead.popleft().piece
+
+    def _keep(self, piece: _Piece) -> None:
+        """Keep a piece that came, and give up the oldest."""
+        self._kept.append(piece)
         if len(self._kept) > _KEPT:
-            _ROOM.give_back(1, [self._kept.popleft().memory])
+            self._kept.popleft().release()
 
-    def _piece_at(self, position: int, wanted: int) -> _Piece:
-        piece = self._piece_ahead(position)
-        if piece is not None:
-            if not piece.is_granted:
-                _ROOM.ask_now(piece)
-            return piece
+    def _piece_at(self, position: int, wanted: int) -> _Ahead:
+        with self._lock:
+            first = self._ahead[0] if self._ahead else None
+        if first is not None and first.piece.holds(position):
+            if not first.piece.is_granted:
+                _ROOM.ask_now(first.piece)
+            return first
         self._forget_ahead()
         self._window = self._next_window(position, wanted)
         is_last = position + self._window >= self._size_bytes
         is_first_of_many = self._window == LARGEST_READ_BYTES and (self._kept or not position)
         if is_last:
             self._at_end()
-        if is_last or not is_first_of_many:
-            piece = _Piece(position, min(position + self._window, self._size_bytes))
-            _ROOM.ask_now(piece)
-            self._ahead.append(_Ahead(piece, None))
-            piece.fetch(self._ranges)
-            return piece
         with self._lock:
-            self._next = position
-            piece = self._next_piece()
-            _ROOM.ask_now(piece)
-            self._fetch(piece)
-        return piece
+            if is_last or not is_first_of_many:
+                end = min(position + self._window, self._size_bytes)
+                self._ahead.append(_Ahead(_Piece(position, end), None))
+                _ROOM.ask_now(self._ahead[0].piece)
+            else:
+                self._next = position
+                piece = self._next_piece()
+                _ROOM.ask_now(piece)
+                self._fetch(piece)
+            return self._ahead[0]
 
-    def _piece_ahead(self, position: int) -> _Piece | None:
-        """Return the piece ahead that has a position still; the one before it is done with."""
-        with self._lock:
-            before = None
-            if self._ahead and self._ahead[0].piece.is_taken():
-                before = self._ahead.popleft()
-            piece = self._ahead[0].piece if self._ahead else None
-        if before is not None:
-            before.piece.release()
-        return piece if piece is not None and piece.holds(position) else None
+    def _fetch_now(self, first: _Ahead) -> None:
+        """Fetch a piece here if no thread has begun to: all may wait for what others read."""
+        if first.fetched is None:
+            first.piece.fetch(self._ranges)
+        elif first.fetched.cancel():
+            self._fill(first.piece, 0)
 
     def _next_window(self, position: int, wanted: int) -> int:
         if not self._kept and not position and wanted >= _FIRST_OF_ALL_BYTES:
@@ -450,8 +423,8 @@ class ReadAhead:
     def _fetch(self, piece: _Piece) -> None:
         self._next = piece.end
         self._under_way += 1
-        self._pool = self._pool or ThreadPoolExecutor(MOST_AT_ONCE)
-        self._ahead.append(_Ahead(piece, self._pool.submit(self._fill, piece, self._under_way)))
+        fetched = _pool(os.getpid()).submit(self._fill, piece, self._under_way)
+        self._ahead.append(_Ahead(piece, fetched))
 
     def _fill(self, piece: _Piece, at_once: int) -> int:
         """Fill a piece, and let the next one be fetched at once: nobody has to wake up for it."""
@@ -463,12 +436,6 @@ class ReadAhead:
             self._under_way -= 1
         self._go_on()
         return length
-
-    def _forget_first(self) -> None:
-        """Drop the piece that a reader waited for in vain."""
-        with self._lock:
-            first = self._ahead.popleft()
-        first.piece.release()
 
     def _forget_ahead(self) -> None:
         """Drop what was fetched ahead; wait for what is under way, its memory is written to."""
@@ -483,10 +450,6 @@ class ReadAhead:
         wait(waited_for)
         for ahead in dropped:
             ahead.piece.release()
-
-
-def _bytes_of(memory: _Memory, length: int) -> memoryview:
-    return memoryview(memory)[FRONT_BYTES : FRONT_BYTES + length]
 
 
 def _copy(source: memoryview, target: memoryview) -> None:

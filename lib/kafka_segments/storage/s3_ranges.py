@@ -6,12 +6,15 @@ AWS's own library finds credentials and signs.
 
 import os
 import re
+import socket
 import ssl
+import struct
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from io import DEFAULT_BUFFER_SIZE
 from threading import Lock
 from urllib.parse import SplitResult, urlsplit
 
@@ -82,6 +85,8 @@ class S3Bucket:
         else:
             connection = HTTPConnection(url.netloc, timeout=_CONNECT_SECONDS)
         connection.connect()
+        limit = struct.pack("ll", _READ_SECONDS, 0)
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         connection.sock.settimeout(_READ_SECONDS)
         return connection
 
@@ -133,6 +138,37 @@ class _Target:
         self._rest = self._rest[length:]
 
 
+def _reader_of(answer: HTTPResponse, received: socket.socket) -> Callable[[memoryview], int]:
+    """Return what fills a view with the next bytes of an answer, none at its end.
+
+    A body of known length that is not encrypted is received by the system alone: one call for all
+    of a view, and no look before it whether something came.
+    """
+    if answer.length is None or isinstance(received, ssl.SSLSocket):
+        return answer.readinto
+    left, is_begun = answer.length, False
+
+    def read_into(view: memoryview) -> int:
+        nonlocal left, is_begun
+        view = view[:left]
+        if not view:
+            return 0
+        received.settimeout(None)  # the system has the same limit
+        try:
+            if is_begun:
+                read = received.recv_into(view, len(view), socket.MSG_WAITALL)
+            else:  # what came with the headers
+                read = answer.fp.readinto1(view) or 0
+                is_begun = len(view) > DEFAULT_BUFFER_SIZE  # nothing is left of it
+        finally:
+            received.settimeout(_READ_SECONDS)
+        left -= read
+        answer.length = left
+        return read
+
+    return read_into
+
+
 class S3Object:
     """An object of which ranges are read, all of one version of it."""
 
@@ -182,15 +218,18 @@ class S3Object:
         try:
             connection = self._bucket.connection(url)
             connection.request("GET", f"{url.path}?{url.query}", headers=wanted)
+            received = connection.sock  # an answer that is the last takes it from the connection
             answer = connection.getresponse()
             problem = self._problem(answer, position, length)
+            read_into = _reader_of(answer, received)
             while problem is None and filled < length:
-                read = answer.readinto(target.rest())
+                read = read_into(target.rest())
                 if not read:
                     break
                 target.took(read)
                 filled += read
-            is_whole = filled == length and answer.isclosed()
+            is_at_end = answer.isclosed() or (answer.length == 0 and not answer.will_close)
+            is_whole = filled == length and is_at_end
         except (OSError, HTTPException) as error:
             self._bucket.close()  # a server that closed this one may have closed those, too
             problem = None if filled else _PassingError(str(error) or type(error).__name__)

@@ -26,7 +26,7 @@ class Fetched(NamedTuple):
 
 
 FetchedAt = Callable[[int], Fetched | None]
-"""Return what was fetched and begins at a position; it stays as it is until four others were asked
+"""Return what was fetched and begins at a position; it stays as it is until two others were asked
 for. None: nothing begins there, the bytes must be copied by ``ReadInto``."""
 
 FillViews = Callable[[int, int, Iterator[memoryview]], int]
