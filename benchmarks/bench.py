@@ -72,7 +72,8 @@ def measure(name: str, folder: Path, *, quick: bool) -> None:
     print(f"\n== {name}", flush=True)
     load, day = round(os.getloadavg()[0], 1), datetime.now(UTC).date()
     section = SECTIONS[name](quick=quick)
-    kept = asdict(section) | {"load": load, "day": day.isoformat(), "machine": machine()}
+    kept = asdict(section) | {"load": load, "cores": usable_cores()}
+    kept |= {"day": day.isoformat(), "machine": machine()}
     (folder / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
@@ -101,7 +102,7 @@ def report(folder: Path, images: Path) -> list[str]:
 
 def _measured(section: dict[str, Any]) -> str:
     text = f"Measured {section['day']} on {section['machine']}"
-    if section["load"] > _MUCH_LOAD * usable_cores():
+    if section["load"] > _MUCH_LOAD * section["cores"]:
         text += f", after a minute of load {section['load']}, the section before it included"
     return f"{text}."
 
