@@ -18,6 +18,14 @@ KINDS = ("v2", "legacy", "mixed")
 COLUMNS = "path,offset,timestamp_ms,key,value,headers,error"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Register the data source, and read nothing: what that starts for the first time takes 4 s."""
+    register(spark)
+    empty = str(tmp_path_factory.mktemp("empty"))
+    assert not spark.read.format("kafka_segments").load(empty).collect()
+
+
 def _hex(data: bytes | None) -> str:
     return "-" if data is None else data.hex()
 
@@ -40,7 +48,6 @@ def _plain(rows: pa.Table) -> Iterator[dict]:
 
 
 def _ours(spark: SparkSession, *sources: Path) -> dict[str, list[str]]:
-    register(spark)
     records = spark.read.format("kafka_segments").options(rows="records", columns=COLUMNS, tasks=4)
     return _lines(records.load([str(source) for source in sources]).toArrow())
 
@@ -78,7 +85,6 @@ def _differences(
 def test_golden_segments_have_every_format_and_codec(
     spark: SparkSession, synthetic: Path, broker: Path
 ) -> None:
-    register(spark)
     batches = spark.read.format("kafka_segments").load([str(synthetic), str(broker / "logs")])
 
     found = batches.where("error IS NULL").select("magic", "codec").distinct().collect()

