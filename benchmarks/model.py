@@ -102,7 +102,7 @@ def _first_look(looks: Mapping[str, float], cores: float) -> str:
     gets = LOOK_GETS * segments
     return (
         f"A first look (`build --check index`) at the same {segments:,.0f} segments on one machine"
-        f" of {LOOK_CORES} cores: {minutes:.0f} min. Its work is {work * segments / 60:.0f} min,"
+        f" of {LOOK_CORES} cores: {minutes:.0f} min. Its work is {work * segments:.0f} s,"
         " measured here and shared out to those cores; the store is waited for"
         f" {waiting * segments / 60:.0f} min, with {LOOK_REQUESTS} requests a segment of"
         f" {REQUEST_SECONDS * 1e3:.0f} ms each and {LOOKS_AT_ONCE} segments at once in each task."
