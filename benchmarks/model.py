@@ -58,7 +58,7 @@ def cost_model(figures: Figures) -> Section:
         "",
         f"The driver's own work on {BYTES / SEGMENT_BYTES:,.0f} segments (a build with nothing"
         f" changed, {per_segment(many, 'unchanged') * 1e3:.2f} ms each here, all of it counted as"
-        f" serial) is {driver_hours(many):.2f} h of it. With 16 KB batches that is"
+        f" serial) is {driver_hours(many) * _HOUR:.0f} s of it. With 16 KB batches that is"
         f" {CORES * wall:,.0f} core hours (${CORES * wall * DOLLARS_A_CORE_HOUR:,.0f} at"
         f" ${DOLLARS_A_CORE_HOUR} an hour) and {gets / 1e6:,.0f} million GETs"
         f" (${gets / 1e6 * DOLLARS_A_MILLION_GETS:,.0f} at ${DOLLARS_A_MILLION_GETS} a million)."
