@@ -8,6 +8,7 @@ import tarfile
 import time
 import venv
 import zipfile
+from hashlib import sha1
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,9 +102,12 @@ def packed_environment(folder: Path) -> Path:
     packages = bare_environment(folder)
     with zipfile.ZipFile(_wheel(folder)) as wheel:
         wheel.extractall(packages)
-    for compiled in Path(os.environ["NUMBA_CACHE_DIR"]).glob("*_*"):
-        room = compiled.name.rpartition("_")[0]  # numba adds a hash of the path to a folder's name
-        shutil.copytree(compiled, packages / "kafka_segments" / room / "__pycache__")
+    for room in (ROOT / "lib" / "kafka_segments").iterdir():
+        # As numba names it; what executors compiled lies beside it.
+        name = f"{room.name}_{sha1(str(room).encode()).hexdigest()}"
+        compiled = Path(os.environ["NUMBA_CACHE_DIR"]) / name
+        if compiled.exists():
+            shutil.copytree(compiled, packages / "kafka_segments" / room.name / "__pycache__")
     shutil.copy(ROOT / "tests" / "faulty_daemon.py", packages)
     archive = folder / "environment.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
