@@ -1,15 +1,19 @@
 """Verbs that ask the tables answer the same whether they take them for few rows or for many."""
 
 from contextlib import ExitStack, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.audit.run import AuditOptions, run_audit
+from kafka_segments.backup.run import BACKUP, verify_backup
+from kafka_segments.divergence.run import CopyOptions
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
+from kafka_segments.retention.run_plan import run_plan
 from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.roll.run import RollOptions, run_roll
 from kafka_segments.search.log_tables import LogChoice
@@ -25,7 +29,7 @@ _MOMENTS = (("T", 1_700_000_000_050), ("LATEST", LATEST), ("MAX_TIMESTAMP", MAX_
 
 
 def _answers(
-    spark: SparkSession, built: ReadyBuild, caches: ExitStack
+    spark: SparkSession, built: ReadyBuild, cluster: Path, caches: ExitStack
 ) -> dict[str, tuple[list[str], list[str]]]:
     """Return the columns and the rows of each verb, without what is drawn for a run.
 
@@ -37,7 +41,18 @@ def _answers(
     roll = RollOptions(warehouse, configs, RollRules(), _NOW_MS)
     search = SearchOptions(warehouse, LogChoice(), (4, 3), _MOMENTS)
     audit = AuditOptions((str(built.logs),), RecoveryOptions(), (4, 3), _NOW_MS)
+    disks = ((BACKUP, "node-1"), ("now", "node-2"))
+    copies = tuple((name, str(cluster / "disks" / node)) for name, node in disks)
+    verify = CopyOptions(copies, _NOW_MS, anchor=BACKUP)
+    all_of_it = RetentionOptions(
+        warehouse,
+        TopicConfigs.load(Settings.load(None, ("retention_ms=1",))),
+        RetentionRules.of("4.3"),
+        _NOW_MS,
+    )
     found = {
+        "plan": run_plan(spark, all_of_it, has_digests=True, dry_run=True)[1],
+        "backup": verify_backup(spark, verify, caches, moment_ms=_NOW_MS, dry_run=True).rows,
         "retention": run_retention(spark, retention, dry_run=True),
         "explain": run_explain(spark, retention, topic="ct-two-partitions", partition=0),
         "roll": run_roll(spark, roll, dry_run=True),
@@ -48,17 +63,17 @@ def _answers(
 
 
 def _texts(rows: DataFrame) -> list[str]:
-    return sorted(repr(row) for row in rows.drop("run_id", "bytes_read").collect())
+    return sorted(repr(row) for row in rows.drop("run_id", "plan_id", "bytes_read").collect())
 
 
 @pytest.mark.slow
 def test_they_answer_the_same(
-    spark: SparkSession, broker_build: ReadyBuild, caches: ExitStack
+    spark: SparkSession, broker_build: ReadyBuild, cluster: Path, caches: ExitStack
 ) -> None:
     found: list[dict[str, Any]] = []
     for taken in (nullcontext(), few_rows(spark)):
         with taken:
-            found.append(_answers(spark, broker_build, caches))
+            found.append(_answers(spark, broker_build, cluster, caches))
             assert has_few_rows(spark) == (len(found) == 2)
 
     assert all(rows for _, rows in found[0].values())

@@ -71,6 +71,7 @@ def _verify(
     from kafka_segments.backup.run import BACKUP, verify_backup  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
@@ -87,7 +88,11 @@ def _verify(
         digests=tuple(map(absolute_uri, digests)),
     )
     moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
-    with spark_session("kafka-segments backup", root=ROOT) as spark, ExitStack() as caches:
+    with (
+        spark_session("kafka-segments backup", root=ROOT) as spark,
+        few_rows(spark, of=asked.warehouse),
+        ExitStack() as caches,
+    ):
         with progress(spark) as work:
             verified = verify_backup(
                 spark, asked, caches, moment_ms=moment_ms, dry_run=dry_run, tell=work.reads

@@ -9,6 +9,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kafka_segments.divergence.log_files import open_sized
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.spark.few_rows import map_few
 from kafka_segments.tables.keys import Transform
 from kafka_segments.wire import batches as wire
 
@@ -42,7 +43,7 @@ def find_timestamps() -> Transform:
             ]
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
-    return lambda asked: asked.select("path", "size_bytes", "offset").mapInArrow(on_task, FOUND)
+    return lambda asked: map_few(asked.select("path", "size_bytes", "offset"), on_task, FOUND)
 
 
 def _timestamp(path: str, size_bytes: int, offset: int) -> int | None:

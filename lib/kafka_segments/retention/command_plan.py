@@ -78,12 +78,17 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.retention.run_plan import run_plan  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     asked = retention_options(**options)
     name, is_long = "kafka-segments retention plan", holds_much(asked.warehouse)
-    with spark_session(name, root=ROOT, is_long=is_long) as spark, progress(spark):
+    with (
+        spark_session(name, root=ROOT, is_long=is_long) as spark,
+        few_rows(spark, of=asked.warehouse),
+        progress(spark),
+    ):
         plan_id, planned = run_plan(spark, asked, has_digests=has_digests, dry_run=dry_run)
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
     return FINDINGS if problems else DONE

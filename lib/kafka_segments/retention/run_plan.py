@@ -17,6 +17,7 @@ from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.plan import choose_to_move, with_problem
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
+from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
 from kafka_segments.storage.folder_lock import held_lock
@@ -98,11 +99,11 @@ def run_plan(
     plan_id = uuid.uuid4().hex[:12]
     segments = segments_to_decide(spark, options)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
-    to_move = segments.transform(decide).transform(choose_to_move(segments))
+    to_move = held_if_few(segments.transform(decide).transform(choose_to_move(segments)))
     elsewhere = to_move.where(~F.col("path").startswith(LOCAL_ROOT)).first()
     if elsewhere is not None:
         raise UsageError(f"{elsewhere['path']}: a plan moves files of a local file system alone")
-    planned = (
+    planned = held_if_few(
         with_segment_files(to_move, has_digests=has_digests)
         .transform(with_problem)
         .withColumn("plan_id", F.lit(plan_id))

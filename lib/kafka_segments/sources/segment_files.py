@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.spark.few_rows import map_few
+from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.set_aside import files_of_segments
 from kafka_segments.tables import columns as F
@@ -42,10 +43,8 @@ def with_segment_files(
     )
     on_task = partial(_list, has_digests=has_digests, only_found=only_found)
     row_type = from_arrow_schema(_LISTED)
-    if has_digests:
-        listed = folders.mapInArrow(on_task, row_type)
-    else:
-        listed = map_few(folders, on_task, row_type)
+    threads = default_parallelism(segments.sparkSession) if has_digests else 1
+    listed = map_few(folders, on_task, row_type, spread=has_digests, threads=threads)
     keys = ["_folder", "base_offset"]
     return (
         segments.withColumn("_folder", folder)
