@@ -11,6 +11,11 @@ OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
 """Runs a command that mounts what it alone sees."""
 
 
+def is_ci() -> bool:
+    """Tell whether tests run as CI runs them."""
+    return os.environ.get("CI", "").lower() not in _NO
+
+
 def require_own_mounts() -> None:
     """Skip a test where a command cannot have mounts of its own, as ``skip_but_in_ci`` does."""
     if not (shutil.which("unshare") and not subprocess.call([*OWN_MOUNTS, "true"])):
@@ -20,6 +25,6 @@ def require_own_mounts() -> None:
 def skip_but_in_ci(lacking: str) -> None:
     """Skip a test for what this machine lacks; with CI set, fail it."""
     reason = f"this machine has no {lacking}"
-    if os.environ.get("CI", "").lower() in _NO:
+    if not is_ci():
         pytest.skip(reason)
     pytest.fail(f"{reason}; CI is set, so that is no reason to skip")

@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ci import is_ci
 from compiled_rooms import compiled_sources
 from memory_folders import MEMORY, has_plenty
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
 os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
-os.environ.setdefault("KAFKA_SEGMENTS_CLASS_ARCHIVE", "off")  # no process of ours outlives a test
+if not is_ci():  # there no command makes an archive of classes when it ends
+    os.environ.setdefault("KAFKA_SEGMENTS_CLASS_ARCHIVE", "off")
 # A shell starts what runs in the background without SIGINT, and so would the tests' processes.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -102,6 +105,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header() -> str:
     """Show what repeats this run's random input."""
     return f"REFEREE_SEED={SEED}"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let the JVMs of CI's tests start sooner; elsewhere `make setup` has seen to it."""
+    if is_ci() and not hasattr(session.config, "workerinput"):
+        making = [sys.executable, "-m", "kafka_segments.class_archive"]
+        subprocess.run(making, env=os.environ | {"PYTHONPATH": str(LIBRARY)}, check=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -236,7 +246,7 @@ def spark(
         with ExitStack() as stack:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sessions, "_LOCAL", {**sessions._LOCAL, **long_run})
-                patch.delenv("KAFKA_SEGMENTS_CLASS_ARCHIVE")  # one that is there may be used
+                patch.delenv("KAFKA_SEGMENTS_CLASS_ARCHIVE", raising=False)  # one there may be used
                 session = stack.enter_context(
                     sessions.spark_session("tests", root=ROOT, master="local[2]")
                 )

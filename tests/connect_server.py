@@ -37,6 +37,7 @@ class ConnectServer:
             **(_with_delta() if has_delta else {}),
             "spark.master": "local[2]",
             "spark.driver.memory": "3g",
+            "spark.driver.extraJavaOptions": f"{sessions.SHORT_RUN_OPTIONS} -XX:+UseSerialGC",
             "spark.ui.enabled": "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": "0",

@@ -23,7 +23,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation with two JARs, and a cache folder of its own."""
     monkeypatch.setattr(making, "jars_of", _jars)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(archive.SWITCH)
+    monkeypatch.delenv(archive.SWITCH, raising=False)
     monkeypatch.delenv("CI", raising=False)
     for name in ("a", "b"):
         (tmp_path / f"{name}.jar").write_text(name, "utf-8")
