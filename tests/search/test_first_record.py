@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.broker_rules.lookups import lookup_kip33, lookup_timestamp
-from kafka_segments.errors import FileChangedError
+from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.index.kip33_index import SegmentPlace, kip33_entries
 from kafka_segments.index.offset_index import lookup_offset
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
@@ -113,6 +113,26 @@ def test_records_that_cannot_be_decoded_are_said() -> None:
     with pytest.raises(DecompressionError, match="varint"):
         FirstRecordFinder().find(
             reader_of(bytes(batch)), start=0, end=70, least_timestamp_ms=0, least_offset=0
+        )
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason"),
+    [
+        (bytes(30), "batch length is 0, the least is 14"),
+        (v2_batch(1, [(9, None, b"x")])[:40], "the batch says 69 bytes, 40 are left in the file"),
+        (b"\x00" * 9, "9 bytes left, too few for a batch"),
+    ],
+)
+def test_where_no_batch_can_be_read_the_search_does_not_say_that_there_is_no_record(
+    tail: bytes, reason: str
+) -> None:
+    log = v2_batch(0, [(5, None, b"x")])
+    end = len(log) + len(tail)
+
+    with pytest.raises(UnreadableBatchError, match=f"batch at byte {len(log)}: {reason}"):
+        FirstRecordFinder().find(
+            reader_of(log + tail), start=0, end=end, least_timestamp_ms=9, least_offset=0
         )
 
 

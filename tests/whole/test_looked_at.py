@@ -25,6 +25,7 @@ from kafka_segments.tables.catalog import OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.validate.run import run_validation
+from plain_decoder import plain_records, positions
 from stored_builds import NOW_MS, build_few
 
 KEY = ("topic", "partition", "base_offset")
@@ -160,6 +161,37 @@ def test_search_answers_as_if_all_had_been_read(
 
     looked, read = both
     assert answers(looked) == answers(read)
+
+
+def test_a_search_that_meets_damage_in_what_a_look_passed_over_says_so(
+    spark: SparkSession, broker: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "ct-none-0"
+    for part in ("logs", "rebuilt"):
+        shutil.copytree(broker / part / log.name, log, dirs_exist_ok=True)
+    (file, *_) = sorted(log.glob("*.log"))
+    data = bytearray(file.read_bytes())
+    times = {record.timestamp: record.batch_position for record in plain_records(bytes(data))}
+    batches = [start for start, _ in positions(data)]
+    damaged = batches[len(batches) // 2]
+    data[damaged + 8 : damaged + 12] = bytes(4)
+    file.write_bytes(data)
+    build_few(spark, str(tmp_path / "logs"), str(tmp_path / "tables"), is_first_look=True)
+    before, behind = (
+        next(time for time, batch in times.items() if batch == batches[n]) for n in (1, -2)
+    )
+
+    with kafka_segments.open(tmp_path / "tables", spark) as looked:
+        rows = looked.search(before, behind, now=NOW_MS).orderBy("target_ms").collect()
+
+    assert _rows(spark, tmp_path / "tables")["ct-none", 0, 0]["checked"] == "index"
+    assert [row["problem"] for row in rows] == [
+        None,
+        f"{file}: batch at byte {damaged}: batch length is 0, the least is 14; what follows was not"
+        " searched: run `kafka-segments build` to read all",
+    ]
+    assert rows[0]["true_timestamp_ms"] == before
+    assert rows[1]["kafka_offset"] is None
 
 
 def test_rolls_are_decided_by_the_index_files_beside_the_segments(

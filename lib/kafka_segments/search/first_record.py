@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.errors import FileChangedError
+from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError
+from kafka_segments.wire.ends import describe_end
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.record_times import RecordTimesReader
 
@@ -67,11 +68,13 @@ class FirstRecordFinder:
         1. Batches whose greatest timestamp or last offset lies below are passed over. Their headers
            are trusted, as Kafka trusts them.
         2. The first of the other batches that holds such a record has the answer.
-        3. The search ends at byte ``end``, or where no further batch can begin.
+        3. The search ends at byte ``end``.
 
         Raises:
             DecompressionError: a batch that may hold the record cannot be decoded.
             FileChangedError: the file ends before ``end``.
+            UnreadableBatchError: no batch can begin where one ends before ``end``. Kafka throws
+                there, or takes it for the end of the segment.
             OSError: whatever ``read_into`` raises.
 
         Source: FileRecords.searchForTimestamp.
@@ -88,6 +91,7 @@ class FirstRecordFinder:
                 if found is not None:
                     return found
             if walk.status != wire.WANTS_BYTES:
+                _refuse_damage(walk, end)
                 return None
             wanted = walk.found
 
@@ -145,3 +149,12 @@ class FirstRecordFinder:
             window = np.concatenate((window, data)) if len(window) else data
         self._window, self._window_position = window, first
         return window[position - first : max(end - first, 0)]
+
+
+def _refuse_damage(walk: wire.BatchWalk, end: int) -> None:
+    """Refuse a walk that ended before its end: what lies behind was not searched."""
+    position = walk.next_position
+    left = max(end - position, 0)
+    reason = describe_end(walk.status, found=walk.found, expected=walk.expected, left=left)
+    if reason is not None:
+        raise UnreadableBatchError(position, reason)

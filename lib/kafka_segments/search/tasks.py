@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.errors import FileChangedError
+from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.spark.held import held_if_few
@@ -30,6 +30,7 @@ _FOUND = StructType(
 )
 _SEARCH = ("path", "start_position", "valid_bytes", "least_timestamp_ms", "least_offset")
 _NOT_FOUND = (None,) * 5
+_READ_ALL = "run `kafka-segments build` to read all"
 _Search = tuple[str | None, int, int | None, int | None, int | None]
 
 
@@ -64,6 +65,10 @@ class LogReads:
             problem = f"{error}, the tables expect more: run `kafka-segments build` again"
         except DecompressionError as error:
             problem = f"a batch that may hold the record cannot be decoded: {error}"
+        except UnreadableBatchError as error:
+            problem = (
+                f"{error}; what follows was not searched: run `kafka-segments build` to read all"
+            )
         except OSError as error:
             problem = first_line(error)
         bytes_read = self._finder.bytes_read - before
@@ -77,16 +82,17 @@ class LogReads:
         if end is None:
             raise OSError("the build could not read this segment: column damage of table segments")
         segment, bytes_read = self._open(path), self._finder.bytes_read
-        found = self._finder.find(
-            segment.read_into,
-            start=start,
-            end=end,
-            least_timestamp_ms=least_timestamp_ms,
-            least_offset=least_offset,
-        )
-        if self._finder.bytes_read > bytes_read:
-            segment.check_unchanged()
-        return found
+        try:
+            return self._finder.find(
+                segment.read_into,
+                start=start,
+                end=end,
+                least_timestamp_ms=least_timestamp_ms,
+                least_offset=least_offset,
+            )
+        finally:  # what was read of a file that has changed is no answer, nor is an error of it
+            if self._finder.bytes_read > bytes_read:
+                segment.check_unchanged()
 
     def _open(self, path: str) -> OpenSegment:
         if self._segment is None or self._path != path:
