@@ -1,6 +1,7 @@
 """Commands over Spark Connect: a server and its clients as processes, held against local runs."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -248,13 +249,15 @@ def test_every_other_verb_runs_there_and_gives_as_many_rows_as_here(
     spark: SparkSession, server: ConnectServer, cluster: Path, synthetic: Path, tmp_path: Path
 ) -> None:
     verbs = [verb for verb in CALLS if verb not in OF_VERBS_BELOW]
-    worlds = [World(spark, cluster, synthetic, tmp_path / name) for name in ("there", "here")]
-    there, here = (
-        [[*world.call(verb), "--output", "json", "--quiet"] for verb in verbs] for world in worlds
-    )
+    world, as_it_was = tmp_path / "world", tmp_path / "as-it-was"
+    calls = World(spark, cluster, synthetic, world)
+    words = [[*calls.call(verb), "--output", "json", "--quiet"] for verb in verbs]
+    shutil.copytree(world, as_it_was)
 
-    remote = dict(zip(verbs, server.run_all(there), strict=True))
-    local = {verb: run_verb(words) for verb, words in zip(verbs, here, strict=True)}
+    remote = dict(zip(verbs, server.run_all(words), strict=True))
+    shutil.rmtree(world)
+    as_it_was.rename(world)
+    local = {verb: run_verb(each) for verb, each in zip(verbs, words, strict=True)}
 
     assert {verb: _ended(done) for verb, done in remote.items()} == {
         verb: _ended(done) for verb, done in local.items()
