@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from py4j.clientserver import ClientServerConnection
 from pyspark.sql import SparkSession
 
 from connect_client import Done, run_verb
+from every_verb import World
+from processes import MARK, left_in_the_end
 
 SHARE_OF_A_CALL = 0.3
 
@@ -73,26 +75,41 @@ class _Calls:
 
 
 class InterruptedVerbs:
-    """The process, as tests see it: one that is lost to a Ctrl-C takes no test's process along."""
+    """The process, as tests see it: one that is lost to a Ctrl-C takes no test's process along.
+
+    It works in ``here``, and has what is temporary in ``temporary``.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._said = folder / "stderr"
+        self._mark, self._said = str(folder), folder / "stderr"
+        self.here, self.temporary = folder / "here", folder / "temporary"
+        for place in (self.here, self.temporary):
+            place.mkdir()
         root = Path(__file__).resolve().parents[1]
+        self._run: dict[str, Interrupted] = {}
         with self._said.open("w") as said:
             self._process = subprocess.Popen(
                 [sys.executable, __file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                env=os.environ | {"PYTHONPATH": f"{root}/lib"},
+                env=os.environ
+                | {"PYTHONPATH": f"{root}/lib", MARK: self._mark, "TMPDIR": str(self.temporary)},
+                cwd=self.here,
                 text=True,
             )
 
-    def run(self, call: Callable[[], list[str]]) -> Interrupted:
-        """Run a verb three times; ``call`` gives its words for each."""
+    def run(self, verb: str, world: World) -> Interrupted:
+        """Run a verb three times, each with words of its own; what was run already is known."""
+        if verb not in self._run:
+            words = [[*world.call(verb), "--output", "json"] for _ in range(3)]
+            self._run[verb] = self._answer(words)
+        return self._run[verb]
+
+    def _answer(self, words: list[list[str]]) -> Interrupted:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps([call(), call(), call()]), file=self._process.stdin, flush=True)
+        print(json.dumps(words), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         assert answer, self.said()
         before, at, after, counted = json.loads(answer)
@@ -104,7 +121,13 @@ class InterruptedVerbs:
 
     def close(self) -> None:
         """End the process and its session."""
-        self._process.communicate(timeout=60)
+        if self._process.poll() is None:
+            self._process.communicate(timeout=60)
+
+    def left(self) -> list[str]:
+        """End it; return the processes that outlive it."""
+        self.close()
+        return left_in_the_end(self._mark)
 
 
 def interrupt(
@@ -113,11 +136,14 @@ def interrupt(
     """Run a verb three times; Ctrl-C comes to the second, in its longest call to the JVM.
 
     That call is counted, not timed, so a busy machine does not change which it is. Where it has
-    ended nevertheless, as it was quicker this time, Ctrl-C comes at once, or in one before.
+    ended nevertheless, as it was quicker this time, Ctrl-C comes at once, or in one before. A verb
+    that asks no JVM is run once.
     """
     calls = _Calls()
     with calls.counted():
         before = run_verb(first)
+    if not calls.seconds:
+        return Interrupted(before, before, before, spark.range(3).count())
     number = calls.longest
     wait, at = SHARE_OF_A_CALL * calls.seconds[number], before
     while at.status != 130 and number >= 0:

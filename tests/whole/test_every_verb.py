@@ -39,12 +39,19 @@ def test_every_verb_has_a_call() -> None:
     assert sorted(CALLS) == sorted(VERBS)
 
 
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InterruptedVerbs]:
+    started = InterruptedVerbs(tmp_path_factory.mktemp("interrupted"))
+    yield started
+    started.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
-    world: World, verb: str, capfd: pytest.CaptureFixture[str]
+    world: World, interrupted: InterruptedVerbs, verb: str
 ) -> None:
-    done = run_verb([*world.call(verb), "--output", "json"])
+    done = interrupted.run(verb, world).before
 
     assert done.status in (0, 1), done.err
     rows = [json.loads(line) for line in done.out.splitlines()]
@@ -52,7 +59,7 @@ def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
     assert bool(rows) != (verb in NOTHING_TO_SAY) or verb == "compact", done.err
     assert "\x1b" not in done.out + done.err
     assert not OF_A_JVM.search(done.err), done.err
-    assert capfd.readouterr() == ("", "")  # past Python's own streams
+    assert interrupted.said() == ""  # past Python's own streams
 
 
 @pytest.mark.slow
@@ -82,26 +89,30 @@ def test_on_a_terminal_the_bar_goes_before_the_result(world: World, verb: str) -
     assert not OF_A_JVM.search(said), said
 
 
-@pytest.fixture(scope="module")
-def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InterruptedVerbs]:
-    started = InterruptedVerbs(tmp_path_factory.mktemp("interrupted"))
-    yield started
-    started.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in DONE_AT_ONCE])
 def test_ctrl_c_ends_a_verb_that_works_and_leaves_the_session_sound(
     world: World, interrupted: InterruptedVerbs, verb: str
 ) -> None:
-    before, at, after, counted = interrupted.run(lambda: world.call(verb))
+    before, at, after, counted = interrupted.run(verb, world)
 
     assert at.status == 130, at.err
     assert at.err.endswith(INTERRUPTED) or not at.err  # before it has begun it says nothing
     assert "Traceback" not in at.err
     assert after.status == before.status, after.err
     assert counted == 3
-    assert interrupted.said() == ""  # past Python's own streams
+    assert interrupted.said() == ""
+
+
+@pytest.mark.slow
+def test_after_every_verb_and_ctrl_c_no_process_and_no_temporary_file_is_left(
+    world: World, interrupted: InterruptedVerbs
+) -> None:
+    for verb in VERBS:
+        interrupted.run(verb, world)
+
+    assert interrupted.left() == []
+    assert [*interrupted.here.rglob("*"), *interrupted.temporary.rglob("*")] == []
 
 
 def _on_a_terminal(words: list[str]) -> Done:
