@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from driver_process import Driver, build, leftovers, same_tables, small_settings
+from driver_process import Driver, build_undisturbed, leftovers, same_tables, small_settings
 from kafka_segments.cli import cli
 from kafka_segments.tables import catalog as tables
 from spark_cluster import BIN, ROOT, SparkCluster, bare_environment, package_zip, packed_environment
@@ -48,7 +48,7 @@ def undisturbed(
 ) -> Path:
     """What a local build of the broker's logs gives."""
     target = tmp_path_factory.mktemp("undisturbed")
-    build(spark, broker / "logs", target)
+    build_undisturbed(spark, broker / "logs", target)
     return target
 
 
@@ -213,7 +213,7 @@ def test_segments_that_change_and_vanish_while_they_are_read_are_right_after_the
     first = driver.build(log_dir, tmp_path / "disturbed").result()
     active.with_suffix(".vanished").rename(active)
     second = driver.build(log_dir, tmp_path / "disturbed").result()
-    build(spark, log_dir, tmp_path / "undisturbed")
+    build_undisturbed(spark, log_dir, tmp_path / "undisturbed")
 
     assert (first.segments_scanned, first.segments_damaged) == (4, 2)
     assert (second.segments_scanned, second.segments_damaged) == (3, 2)

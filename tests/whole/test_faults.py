@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ci import OWN_MOUNTS, require_own_mounts
-from driver_process import Driver, build, leftovers, same_tables, small_settings
+from driver_process import Driver, build, build_undisturbed, leftovers, same_tables, small_settings
 
 pytestmark = pytest.mark.timeout(1800)
 SETTINGS = small_settings("local[2]")
@@ -37,7 +37,7 @@ def test_a_full_disk_fails_by_name_and_with_room_all_is_as_on_an_empty_one(
         text=True,
         check=False,
     )
-    build(spark, log_dir, tmp_path / "undisturbed")
+    build_undisturbed(spark, log_dir, tmp_path / "undisturbed")
 
     failures = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr[-3000:]
@@ -56,11 +56,11 @@ def history(
     logs, before, after = folder / "logs", folder / "before", folder / "after"
     for name in ("ct-two-partitions-0", "ct-two-partitions-1"):
         shutil.copytree(broker / "logs" / name, logs / name)
-    build(spark, logs, after)
+    build_undisturbed(spark, logs, after)
     shutil.copytree(after, before)
     os.truncate(logs / "ct-two-partitions-1" / f"{1566:020d}.log", 30_000)
     (logs / "ct-two-partitions-0" / f"{1581:020d}.log").unlink()
-    build(spark, logs, after)
+    build_undisturbed(spark, logs, after)
     return logs, before, after
 
 
@@ -76,7 +76,7 @@ def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
     logs, before, after = history
     if is_first:
         logs, after = log_dir, tmp_path / "one"
-        build(spark, logs, after)
+        build_undisturbed(spark, logs, after)
     else:
         shutil.copytree(before, tmp_path / "both")
     meeting = tmp_path / "meeting"
