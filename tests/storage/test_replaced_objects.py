@@ -100,6 +100,18 @@ def test_a_search_gives_no_answer_but_the_reason(source):
     assert REPLACED in problem
 
 
+def test_damage_in_what_a_search_read_of_it_is_no_reason(put_replaced, log):
+    source = put_replaced(log.name, log.read_bytes()[:1000] + bytes(1000))
+    (segment,) = find_segments([source]).segments
+
+    reads = LogReads()
+    *_, problem = reads.answer((segment.path, 0, segment.size_bytes, 2**62, 0))
+    reads.close()
+
+    assert REPLACED in problem
+    assert "batch at byte" not in problem
+
+
 def test_its_formats_are_not_counted(source):
     (segment,) = find_segments([source]).segments
 
