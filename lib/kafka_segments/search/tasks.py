@@ -30,7 +30,6 @@ _FOUND = StructType(
 )
 _SEARCH = ("path", "start_position", "valid_bytes", "least_timestamp_ms", "least_offset")
 _NOT_FOUND = (None,) * 5
-_READ_ALL = "run `kafka-segments build` to read all"
 _Search = tuple[str | None, int, int | None, int | None, int | None]
 
 
