@@ -15,7 +15,13 @@ from kafka_segments.index.appending import append_entries
 from kafka_segments.index.markers import store_batch
 from kafka_segments.index.producer_batches import DATA, KIND, TRANSACTIONAL_DATA
 from kafka_segments.index.relative import MAX_RELATIVE_OFFSET
-from kafka_segments.index.tally import Counts, store_timestamps, with_timestamps_of
+from kafka_segments.index.tally import (
+    counted_run,
+    store_timestamps,
+    summed,
+    sums_of,
+    with_timestamps_of,
+)
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START
 from kafka_segments.wire.ends import SOUND
@@ -82,9 +88,8 @@ def _walk_run(
     """Walk a run of batches of one magic; where that is a constant, half of this goes away."""
     status, position, last_indexed_position, timestamps, counts = begun
     checks_crc, by_instruction = walk.checks_crc != 0, walk.by_instruction != 0
-    next_offset, records, batches = counts.next_offset, counts.records, np.int64(0)
-    is_v2 = magic == layout.MAGIC_V2
-    least_bytes = layout.HEADER_BYTES if is_v2 else layout.MIN_BATCH_BYTES
+    sums = sums_of(counts)
+    least_bytes = layout.HEADER_BYTES if magic == layout.MAGIC_V2 else layout.MIN_BATCH_BYTES
     kind = DATA if attributes & layout.TRANSACTIONAL == 0 else TRANSACTIONAL_DATA
     rows, row = outputs.producer_batches, walk.new_producer_batches
     while position <= stop - layout.HEADER_BYTES:
@@ -92,7 +97,7 @@ def _walk_run(
         if not least_bytes <= size_bytes <= stop - position or magic_at(file, position) != magic:
             break
         header = read_header(file, position, magic)
-        if not _is_alike(walk, header, attributes, next_offset):
+        if not _is_alike(walk, header, attributes, sums.next_offset):
             break
         if checks_crc and not _is_sound(file, position, size_bytes, magic, by_instruction):
             break
@@ -110,22 +115,10 @@ def _walk_run(
             store_batch(rows, row, header, position)
             rows[row, KIND] = kind
             row += 1
-        next_offset = header.last_offset + 1
-        records += header.record_count
-        batches += 1
+        sums = summed(sums, header)
         position += size_bytes
     walk.new_producer_batches = row
-    if is_v2 and attributes & layout.TRANSACTIONAL != 0:
-        walk.transactional_batch_count += batches
-    counts = Counts(
-        next_offset,
-        next_offset if is_v2 else counts.producer_end_offset,
-        counts.batches + batches,
-        records,
-        counts.magic_bits,
-        counts.codec_bits,
-        counts.timestamp_type_bits,
-    )
+    counts = counted_run(walk, counts, sums, magic, attributes)
     return Run(status, position, last_indexed_position, timestamps, counts)
 
 

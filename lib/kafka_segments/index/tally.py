@@ -35,6 +35,14 @@ class Counts(NamedTuple):
     timestamp_type_bits: Any
 
 
+class RunSums(NamedTuple):
+    """Where a run of batches that are alike ends, and how many records and batches it has."""
+
+    next_offset: Any
+    records: Any
+    batches: Any
+
+
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def timestamps_of(walk: Any) -> Any:
     """Return the timestamps that ``walk`` has."""
@@ -130,4 +138,39 @@ def counted(walk: Any, counts: Any, header: Any, reaches_producers: Any) -> Any:
         counts.magic_bits | 1 << magic_bit,
         counts.codec_bits | 1 << (header.attributes & layout.CODEC_MASK),
         counts.timestamp_type_bits | 1 << timestamp_type,
+    )
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def sums_of(counts: Any) -> Any:
+    """Return the sums of a run that has no batch yet and begins where ``counts`` end."""
+    return RunSums(counts.next_offset, np.int64(0), np.int64(0))
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def summed(sums: Any, header: Any) -> Any:
+    """Return the sums with one more batch of the run: what ``counted`` takes from its header."""
+    return RunSums(header.last_offset + 1, sums.records + header.record_count, sums.batches + 1)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def counted_run(walk: Any, counts: Any, sums: Any, magic: Any, attributes: Any) -> Any:
+    """Return the counts with a run of batches, as ``counted`` with each of them.
+
+    The batches are like the last one in ``counts``, which has noted their formats. None of them is
+    a control batch or a compressed message v0 or v1.
+    """
+    producer_end_offset = counts.producer_end_offset
+    if magic >= layout.MAGIC_V2:
+        producer_end_offset = sums.next_offset
+        if attributes & layout.TRANSACTIONAL != 0:
+            walk.transactional_batch_count += sums.batches
+    return Counts(
+        sums.next_offset,
+        producer_end_offset,
+        counts.batches + sums.batches,
+        counts.records + sums.records,
+        counts.magic_bits,
+        counts.codec_bits,
+        counts.timestamp_type_bits,
     )
