@@ -45,9 +45,9 @@ _LOG = bytes.fromhex(
 
 
 def make_class_archive(root: Path) -> bool:
-    """Make the archive of an installation where it has none; tells whether there is one then.
+    """Make the archive of an installation that has none; return whether there is one then.
 
-    Another process that makes it is waited for by nobody: then there is none yet.
+    If another process is making it, do not wait: there is none yet.
     """
     jars = jars_of(root)
     archive = class_archive(root, jars)

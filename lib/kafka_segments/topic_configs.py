@@ -82,8 +82,8 @@ class TopicConfigs:
     ) -> Self:
         """Read the files that were named, and take the settings over them.
 
-        ``metadata``: configs of the metadata log, which has all that is set of a topic. Then no
-        topic has what Kafka sets where it makes its own ones.
+        ``metadata``: configs of the metadata log, which has all that is set of a topic. With it,
+        Kafka's own topics get no defaults from here.
 
         Raises:
             UsageError: a file that cannot be read, a value that Kafka refuses, or a setting that

@@ -6,8 +6,9 @@ import numpy as np
 
 from kafka_segments.index.minute_index import MINUTE_MS
 from kafka_segments.index.segment import Entries
-from kafka_segments.index.time_index import NO_TIMESTAMP, TimestampOffset
+from kafka_segments.index.time_index import TimestampOffset
 from kafka_segments.index.transactions import AbortedTransaction
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 
 
 def lookup_timestamp(

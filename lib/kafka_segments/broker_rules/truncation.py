@@ -9,8 +9,8 @@ import numpy as np
 
 from kafka_segments.index.offset_index import lookup_offset
 from kafka_segments.index.segment import Entries
-from kafka_segments.index.time_index import NO_TIMESTAMP
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 
 
 def truncate_offset_index(entries: Entries, offset: int) -> Entries:

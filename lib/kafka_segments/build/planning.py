@@ -131,7 +131,7 @@ def plan_build(
 
 
 class _Unlike(NamedTuple):
-    """A listing, what is left of it, and of the rows of ``segments`` below the sources."""
+    """A listing, its rows that differ from table ``segments``, and the table's rows for them."""
 
     here: ListedHere
     listed: pa.Table

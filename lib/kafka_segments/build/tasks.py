@@ -131,7 +131,7 @@ def _values(entries: EntryFiles | None, row: dict[str, Any], scanned: Scanned) -
 def _to_batch(
     carried: pa.RecordBatch, rows: Sequence[dict[str, Any]], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Build a batch: a column of the scan where there is one, else the one that was carried."""
+    """Build a batch: a column comes from the scan if it has one, otherwise from the input."""
     scanned = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     arrays = [
         _array(scanned[field.name], field.type)

@@ -175,7 +175,10 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
 
 
 def _interrupted(*, verbose: bool) -> int:
-    """Say so; return the status. Of objects that were half made, as PySpark's, some end badly."""
+    """Say that the verb was interrupted; return the status.
+
+    Objects of PySpark that were half made can end badly, which is not shown.
+    """
     if not verbose:
         sys.unraisablehook = lambda _: None
     click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)

@@ -20,7 +20,7 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
        clusters: within it, the order of messages may differ.
     2. Where an unread message is older than that, it is the timestamp of that message. So every
        unread message of this cluster lies, in the other, at or after the offset found.
-    3. Where no message is consumed, or none of them is left, it is that of the oldest unread one.
+    3. If no message was consumed, or its last one is gone, it is that of the oldest unread one.
 
     Needs: last_timestamp_ms (of the last message consumed; null: none), least_unread_timestamp_ms
         (null: none); any other columns.

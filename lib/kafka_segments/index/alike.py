@@ -126,9 +126,10 @@ def _walk_run(
 def walk_run(walk: Any, file: Any, stop: Any, header: Any, begun: Any, outputs: Any) -> Any:
     """Walk the batches like the one with ``header``, which is the last before them.
 
-    ``file`` is the address that byte 0 of the file would have if all of it lay before the bytes
-    of the buffer, which end at the position ``stop``. ``begun`` is the ``Run`` so far: where the
-    batches begin, and what those before add up to. Return the ``Run`` with those of this call.
+    ``file`` is the address of byte 0 of the file, if all of it lay in memory in front of the
+    buffer. The bytes of the buffer end at the position ``stop``. ``begun`` is the ``Run`` so far:
+    where the batches begin, and what those before add up to. Return the ``Run`` with those of this
+    call.
     """
     attributes = header.attributes
     if header.magic == layout.MAGIC_V2:

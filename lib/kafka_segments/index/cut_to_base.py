@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from kafka_segments.index.log_end import BatchSearch, headers
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 from kafka_segments.wire.reading import ReadInto
 
 Entries = npt.NDArray[np.int64]
 
 _WARM_BYTES = 8192
-_NO_TIMESTAMP = -1
 
 
 class Left(NamedTuple):
@@ -59,7 +59,7 @@ def truncated_to_base(
     times = _truncated(
         time_entries, _slot(time_entries[:, 1], base_offset, entry_bytes=12), 1, base_offset
     )
-    timestamp, at = times[-1].tolist() if len(times) else (_NO_TIMESTAMP, base_offset)
+    timestamp, at = times[-1].tolist() if len(times) else (NO_TIMESTAMP, base_offset)
     if max_timestamp >= 0:
         slot = _slot(offsets[:, 0], at, entry_bytes=8)
         start = 0 if slot < 0 else int(offsets[slot, 1])

@@ -12,7 +12,7 @@ from kafka_segments.wire import ends
 from kafka_segments.wire.header_layout import MAGIC_V2
 
 WINDOW_BYTES = 16 * 1024
-"""Holds most batches; of a larger one the header alone is read."""
+"""Large enough for most batches; of a larger one only the header is read."""
 _values = itemgetter(
     *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
     wire.MAX_TIMESTAMP,

@@ -17,11 +17,11 @@ from kafka_segments.index import producer_summary as summary_of
 from kafka_segments.index.producer_batches import ABORT
 from kafka_segments.index.producer_summary import ProducerSummary, Table
 from kafka_segments.index.transactions import AbortedTransaction
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
-NO_TIMESTAMP = -1
 _FIRST_BUCKETS = 16
 _LEAST_OF_TREES = 64  # buckets; from there on a full one becomes a tree
 _MOST_IN_BUCKET = 8
@@ -71,10 +71,11 @@ class ProducerState:
     ) -> list[AbortedTransaction]:
         """Take the batches of the next segment; return the entries of its transaction index.
 
-        ``is_reread``: there is no transaction index, whose entries would have to rise; and new
-        producers come in the order of a HashMap of the summary's, which puts each before those
-        that share its bucket. All its transactions begin before the first of them ends: one that
-        begins where another that ends there had begun is open and yet not ongoing.
+        ``is_reread``: the state is read again after a cut. No transaction index is written, whose
+        entries would have to rise, and new producers come in the order of Kafka's HashMap: within
+        a bucket the newest comes first. All transactions of the summary begin before the first of
+        them ends: one that begins where another that ends there had begun is open and yet not
+        ongoing.
 
         Raises:
             InvalidTransactionError: the broker refuses the log; the state is as before.
@@ -150,8 +151,8 @@ def _by_bucket(of_producers: Mapping[int, _Of], buckets: int) -> list[tuple[int,
 def _computed_order(rows: dict[int, list[int]]) -> list[tuple[int, list[int]]]:
     """Return the rows in the order of a HashMap that ``computeIfAbsent`` has filled.
 
-    It puts a key before those that share its bucket, counts the keys before it adds one, and
-    takes eight in a bucket for too many. Whether a batch follows the one that brought the last
+    Within a bucket the newest key comes first. The map counts its keys before it adds one, and
+    eight in a bucket are too many. Whether a batch follows the one that brought the last
     producer is told by the greatest last offset.
     """
     last_offsets = [row[summary_of.LAST_OFFSET] for row in rows.values()]

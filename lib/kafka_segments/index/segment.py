@@ -79,8 +79,8 @@ class SegmentSummary(NamedTuple):
 class SegmentRecovery:
     """A recovered segment.
 
-    A field with a default has it where the segment could not be read. A field with the name of one
-    of ``SegmentWalk`` is what the walk found, and a column of that name is had from it.
+    A segment that could not be read has the fields' defaults. A field named like one of
+    ``SegmentWalk`` takes the walk's value, and the column of that name takes the field's.
 
     ``offset_entries`` has rows (offset, position), ``time_entries`` (timestamp ms, offset),
     ``leader_epochs`` (epoch, start offset), all int64 and absolute. Both indexes are None

@@ -12,7 +12,6 @@ import numpy as np
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.segment import TIME_ENTRY_BYTES, Entries
 
-NO_TIMESTAMP = -1
 _ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 
 

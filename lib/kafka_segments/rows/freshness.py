@@ -1,11 +1,10 @@
 """Whether index files are still true at the end of their log."""
 
-import struct
+import numpy as np
 
-_UP_TO_MAX_TIMESTAMP = 43  # of a v2 batch
-_UP_TO_MAGIC = 17
-_LOG_OVERHEAD = 12
-_LEGACY_UP_TO_TIMESTAMP = 26
+from kafka_segments.wire import batches as wire
+
+_MOST_AT_ONCE = 1024
 
 
 def covers_end_of_log(tail: bytes, *, last_offset: int | None, greatest_timestamp: int) -> bool:
@@ -20,22 +19,14 @@ def covers_end_of_log(tail: bytes, *, last_offset: int | None, greatest_timestam
         last_offset: the offset of that entry; None if the offset index is empty.
         greatest_timestamp: the timestamp of the last time index entry in ms, -1 if there is none.
     """
-    position, first = 0, True
-    while len(tail) - position > _UP_TO_MAGIC:
-        offset, length = struct.unpack_from(">qi", tail, position)
-        magic = tail[position + _UP_TO_MAGIC - 1]
-        end = position + _LOG_OVERHEAD + length
-        if length < _LEGACY_UP_TO_TIMESTAMP - _LOG_OVERHEAD or end > len(tail):
-            break
-        if magic >= 2 and length < _UP_TO_MAX_TIMESTAMP - _LOG_OVERHEAD:
-            break
-        timestamp = -1
-        if magic >= 2:
-            offset += struct.unpack_from(">i", tail, position + 23)[0]
-            timestamp = struct.unpack_from(">q", tail, position + 35)[0]
-        elif magic == 1:
-            timestamp = struct.unpack_from(">q", tail, position + 18)[0]
-        if timestamp > greatest_timestamp or (first and last_offset not in (None, offset)):
+    data = np.frombuffer(tail, dtype=np.uint8)
+    walk = wire.new_walk(size_bytes=len(tail), check_crc=False, needs_body=False)
+    batches = np.empty((wire.BATCH_FIELDS, _MOST_AT_ONCE), dtype=np.int64)
+    is_first = True
+    while count := wire.walk_batches(data, len(data), 0, batches, 0, walk):
+        if is_first and last_offset not in (None, int(batches[wire.LAST_OFFSET, 0])):
             return False
-        position, first = end, False
-    return not first or last_offset is None
+        if int(batches[wire.MAX_TIMESTAMP, :count].max()) > greatest_timestamp:
+            return False
+        is_first = False
+    return not is_first or last_offset is None

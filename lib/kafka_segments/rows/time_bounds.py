@@ -4,11 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka_segments.errors import CorruptIndexError, FileChangedError
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
-from kafka_segments.index.time_index import NO_TIMESTAMP, check_time_index, decode_time_index
+from kafka_segments.index.time_index import check_time_index, decode_time_index
 from kafka_segments.rows.freshness import covers_end_of_log
 from kafka_segments.sources.walk import SegmentFile
 from kafka_segments.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.wire.header_layout import NO_TIMESTAMP
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _MOST_INDEX_BYTES = 2**31 - 1

@@ -65,7 +65,7 @@ class LogChoice:
         return chosen
 
     def chosen_of(self, rows: pa.Table) -> pa.Table:
-        """Return those of rows that the driver has for which ``condition`` holds."""
+        """Return the rows, which the driver has, that meet ``condition``."""
         allowed = {
             "topic": self.topics,
             "partition": self.partitions,

@@ -1,7 +1,7 @@
 """Sessions of verbs that work on few rows: plans are run as they are, in one task, not compiled.
 
-Spark makes a Java program of each query, which costs a cold JVM more than few rows do. So do
-processes of Python that are started for them, and frames that are cached.
+Spark compiles a Java program for each query. On few rows that costs more than the query itself, and
+so do Python workers that are started for it and frames that are cached.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ A session of our own is asked. To ask a server each time would take longer than 
 def few_rows(
     spark: SparkSession, *, of: str | None = None, runs_any_query: bool = False
 ) -> Iterator[None]:
-    """Take all that is read meanwhile for few rows, until ``expect_many_rows`` says otherwise.
+    """Treat all that is read in this block as few rows, until ``expect_many_rows`` is called.
 
     What a verb reads is small where the tables that it reads are. Before and after it the session
     is as it was. A client of Spark Connect works on few rows where the server is on this machine,

@@ -71,7 +71,7 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _crash(report: Path) -> str:
-    """Give what a crash report says first, but for what all of them say."""
+    """Return the first line of a crash report that is not in all of them."""
     with report.open(encoding="utf-8", errors="replace") as lines:
         said = [line.lstrip("# ").strip() for line in lines if line.startswith("#")]
     told = [line for line in said if line and not line.startswith("A fatal error has been")]

@@ -1,7 +1,7 @@
 """The folder of what a session's JVM needs for a while: sockets, libraries, what it shuffles.
 
 Left to itself the JVM puts that into ``/tmp``, whatever TMPDIR says, and an empty folder of tables
-where it was started. What ends it at once leaves all of it there.
+where it was started. A JVM that is killed leaves all of it behind.
 """
 
 import atexit

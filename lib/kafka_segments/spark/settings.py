@@ -13,7 +13,7 @@ from kafka_segments.spark.connect import is_connect
 def settings_meanwhile(
     spark: SparkSession, settings: Mapping[str, str]
 ) -> Iterator[Mapping[str, str | None]]:
-    """Give a session these settings meanwhile; after it they are as they were, which is given."""
+    """Give a session settings within a block; yield those that they replace, and put these back."""
     before = _values(spark, settings)
     try:
         _set(spark, settings)

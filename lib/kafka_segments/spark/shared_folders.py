@@ -24,8 +24,8 @@ def shares_folder(spark: SparkSession, folder: str) -> bool:
     find at this path what is made here under a name that nobody else knows: where there is a copy,
     another disk or a container's own folder, it does not. The folder and the tables have to belong
     to who runs this: what this process makes is its own, and another user's server could not
-    write it. Of a folder that is to be made the one it will lie in is looked at. What is in doubt
-    is not shared. What is shared stays so as long as the session.
+    write it. If the folder does not exist yet, its parent is looked at. In doubt the answer is
+    no. The answer holds for the session.
     """
     if not is_connect(spark):
         return True

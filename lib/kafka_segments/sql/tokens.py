@@ -90,7 +90,7 @@ def no_query(what: str) -> UsageError:
 
 
 def unreadable(error: Exception) -> UsageError:
-    """Return the refusal of a text that is no SQL, or such that nobody can say what it reads."""
+    """Return the refusal of a text that is no SQL, or of which it cannot be told what it reads."""
     lines = str(error).splitlines() or [type(error).__name__]
     at = lines[0].split("\x1b")[0].strip()
     return UsageError(

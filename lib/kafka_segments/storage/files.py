@@ -189,7 +189,7 @@ def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
 
 
 def _nothing() -> None:
-    """Do nothing: as where a local file is checked, which gives short reads once it is shorter."""
+    """Do nothing: a local file needs no check, as it gives short reads once it is shorter."""
 
 
 def _nothing_to_start() -> bool:

@@ -20,7 +20,7 @@ class _Opened(NamedTuple):
 
 
 class FilesInTurn:
-    """Opens files as ``open_segment`` does; those of a store that were announced sooner.
+    """Opens files as ``open_segment`` does; files of a store that were announced are opened ahead.
 
     A store answers after a while, and a file takes several answers. So the next files are opened,
     and once all of a file is under way the first pieces of the next ones are fetched, as far as

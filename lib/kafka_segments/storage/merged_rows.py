@@ -35,13 +35,13 @@ def merge_rows(
     is_gone: pa.ChunkedArray | None,
     keeps_same: bool,
 ) -> Merged | None:
-    """Update rows of files by key, delete those whose new row is gone, insert what they have not.
+    """Update rows of files by key, delete those that are gone, insert those that are new.
 
-    Null is no other null's equal. A row is gone where ``is_gone`` is true; one that the files do
-    not have is inserted where it is false.
-    ``keeps_same``: a file whose rows would be written as they were is not one that changed.
+    Keys that are null are never equal. Where ``is_gone`` is true, a row is deleted if the files
+    have it, and ignored if they do not.
+    ``keeps_same``: a file whose rows would be written as they were does not count as changed.
 
-    None: several rows have the key of one that is in the files.
+    None: several new rows have the key of one row in the files.
     """
     schema = rows.schema
     held = pa.concat_tables([schema.empty_table(), *files])

@@ -170,7 +170,7 @@ def _reader_of(answer: HTTPResponse, received: socket.socket) -> Callable[[memor
 
 
 class S3Object:
-    """An object of which ranges are read, all of one version of it."""
+    """An object that is read by ranges, all of the same version."""
 
     def __init__(self, bucket: S3Bucket, key: str, size_bytes: int) -> None:
         self._bucket = bucket
@@ -182,11 +182,10 @@ class S3Object:
         self._lock = Lock()
 
     def fill(self, position: int, length: int, views: Iterator[memoryview]) -> int:
-        """Fill views with a range that lies in the object; returns the bytes filled.
+        """Fill views with a range of the object; return the bytes filled.
 
-        They are fewer than its length where the views end before. The first view is taken when the
-        store has answered. What it refuses or breaks off is asked for again, from the view that it
-        came to.
+        They are fewer than ``length`` if the views end earlier. The first view is taken when the
+        store has answered. After a refusal or a broken answer the rest is asked for again.
 
         Raises:
             FileReplacedError: it is another object than that of the first range, or of its size.

@@ -31,7 +31,7 @@ _MOST_TRIES = 5
 def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
     """Return the rows of the last version of a small table on this machine, as Delta gives them.
 
-    They are those of now: what is written later does not come in. Where ``columns`` are named the
+    The rows are a copy: later writes do not show in it. Where ``columns`` are named the
     rows have those of them that the table has, without their comments.
     None: the table is not small or lies in a store, or only Delta can tell what it holds.
     """

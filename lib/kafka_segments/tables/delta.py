@@ -83,7 +83,7 @@ class Warehouse:
         return table.name in self._made
 
     def read(self, table: Table, columns: Sequence[str] = ()) -> DataFrame:
-        """Return the rows of a table: of the columns that are named those that it has, or all.
+        """Return the rows of a table: the named columns that it has, or all of them.
 
         Where a verb works on few rows, those of a small table are read at once. Each step of a
         query costs time for each column there is.
@@ -107,10 +107,10 @@ class Warehouse:
     def columns_here(
         self, table: Table, columns: Sequence[str], *, most_rows: int
     ) -> tuple[pa.Table, StructType] | None:
-        """Return the rows of columns of a table, read in the driver; None: Spark is to read them.
+        """Read columns of a table in the driver; None: Spark has to read them.
 
-        So it is where a verb works on few rows, to find those few among ``most_rows`` at most. The
-        columns are those that the table has.
+        The driver reads them where a verb works on few rows, and has to find these among
+        ``most_rows`` at most. Columns that the table lacks are left out.
         """
         if not self._has_few():
             return None
@@ -215,8 +215,8 @@ class Warehouse:
     def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace the rows that meet the condition ``where``; all ``rows`` meet it too.
 
-        Rows are appended to a table that has none yet, which is quicker, and where a verb works on
-        few rows to a small one that has no such rows. If the commit of another run came first, ours
+        An empty table is appended to, which is quicker. So is a small table without such rows, if
+        the verb works on few rows. If the commit of another run came first, ours
         has appended rows twice, and they are replaced once more.
         """
         version = self.version(table)

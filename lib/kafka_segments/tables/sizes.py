@@ -30,7 +30,7 @@ def holds_little(warehouse: str) -> bool:
 def asks_much(questions: str) -> bool:
     """Tell whether a file of questions, a line each, is so large that to answer takes minutes.
 
-    Of a file in a store it is not known, as of one that is not there.
+    The answer is no for a file in a store, whose size is not asked, and for one that is not there.
     """
     if not store_of(questions).is_local:
         return False

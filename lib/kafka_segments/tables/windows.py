@@ -15,7 +15,7 @@ def whole_log(log: tuple[str, ...]) -> WindowSpec:
 def whole_log_in_order(log: tuple[str, ...]) -> WindowSpec:
     """Return the window of all segments of a log, worked out with those of ``in_order``.
 
-    Spark takes the windows of one order at once, and each other order in a step of its own.
+    Spark works out all windows of one sort order in one step, and needs a step for each order.
     """
     return in_order(log).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
 

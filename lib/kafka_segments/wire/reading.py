@@ -17,8 +17,8 @@ FRONT_BYTES = 4096
 class Fetched(NamedTuple):
     """Bytes of a file that are in memory already.
 
-    ``memory`` has ``FRONT_BYTES`` that whoever reads may write to, and behind them ``length`` bytes
-    of the file, which nobody writes to.
+    ``memory`` begins with ``FRONT_BYTES`` that the reader may overwrite. The ``length`` bytes of
+    the file that follow must not change.
     """
 
     memory: npt.NDArray[np.uint8]

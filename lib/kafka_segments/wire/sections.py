@@ -15,7 +15,7 @@ Int64s = npt.NDArray[np.int64]
 def record_sections(batches: wire.Batches, data_position: int) -> tuple[Int64s, Int64s]:
     """Return where the records of each batch start and end in bytes read from ``data_position`` on.
 
-    Of a batch v2 that is what follows its header, of a message all of it.
+    In a batch v2 they are all that follows the header; a message v0 or v1 is taken whole.
     """
     ends = batches[wire.POSITION] + batches[wire.SIZE_BYTES] - data_position
     is_v2 = batches[wire.MAGIC] >= layout.MAGIC_V2

@@ -11,6 +11,7 @@ from kafka_segments.wire.codecs import Bytes, DecompressionError, Decompressor
 from kafka_segments.wire.header_layout import (
     CODEC_MASK,
     LEGACY_ATTRIBUTES,
+    LENGTH,
     LOG_OVERHEAD,
     MAGIC,
     MIN_LENGTH,
@@ -54,7 +55,7 @@ def _ends(inner: Bytes) -> tuple[_Inner, _Inner]:
     first = last = None
     at = 0
     while len(inner) - at >= LOG_OVERHEAD:
-        size = int.from_bytes(inner[at + 8 : at + 12].tobytes(), "big", signed=True)
+        size = int.from_bytes(inner[at + LENGTH : at + LOG_OVERHEAD].tobytes(), "big", signed=True)
         if size < MIN_LENGTH:
             raise DecompressionError(
                 f"an inner message says {size} bytes, the least is {MIN_LENGTH}"

@@ -103,7 +103,7 @@ def _is_last(offsets: npt.NDArray[np.int64], at: BatchFacts) -> Bools:
 def _is_first(offsets: npt.NDArray[np.int64], at: BatchFacts) -> Bools:
     """Return which offsets are the first of a batch.
 
-    The header of a wrapper does not hold it, so any offset inside counts.
+    The header of a compressed message hides its first offset, so any offset inside counts.
     """
     is_first = np.where(at.is_wrapper != 0, at.holds(offsets), offsets == at.base_offsets)
     return is_first & (offsets > at.offsets_before)

@@ -1,7 +1,7 @@
 """Which listed segments are as table ``segments`` has them, told without Spark.
 
-A run finds most segments as they were. To leave them out here takes a tenth of the time in which
-Spark is told of them and joins them; what is left, ``build.decide.plan`` decides.
+Most segments have not changed since the last run. Leaving them out here takes a tenth of the time
+that Spark needs to list and join them. ``build.decide.plan`` decides the others.
 """
 
 from collections.abc import Callable, Iterator, Sequence

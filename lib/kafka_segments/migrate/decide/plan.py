@@ -86,7 +86,7 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
     """Add ``is_migrated``: whether the log of a segment is migrated.
 
     1. A log is left alone as a whole if one of its segments is refused.
-    2. So is a log of which every segment keeps its files, and that gets no topic id.
+    2. So is a log that needs no topic id and whose segments all keep their files.
     3. Replicas in other log directories are migrated all the same; their ``hazards`` name that log.
     """
     log = Window.partitionBy(*LOG_KEYS).rowsBetween(

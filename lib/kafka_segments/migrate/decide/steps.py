@@ -9,9 +9,9 @@ from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.outcomes import Outcome
+from kafka_segments.wire.header_layout import HEADER_BYTES
 
 _INDEX_BYTES = 8 + 12  # an entry of both
-_SMALLEST_BATCH = 61
 
 
 def staged_bytes(index_interval_bytes: int) -> Column:
@@ -23,7 +23,7 @@ def staged_bytes(index_interval_bytes: int) -> Column:
         ~F.col("action").isin(Action.CONVERT, Action.CUT) & F.col("next_base_offset").isNotNull()
     )
     log = F.when(is_link, F.lit(0)).otherwise(F.col("expected_bytes"))
-    between = F.lit(max(index_interval_bytes, _SMALLEST_BATCH))
+    between = F.lit(max(index_interval_bytes, HEADER_BYTES))
     entries = F.floor(F.col("expected_bytes") / between) + 1
     return log + _INDEX_BYTES * entries
 

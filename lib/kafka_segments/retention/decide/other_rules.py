@@ -56,7 +56,7 @@ def roll_words() -> Column:
 
 
 def words_over_all() -> Column:
-    """Return, of a group of segments, in words whose rules one of them falls under; null: none's.
+    """Return which other rules hold for some segment of a group, in words; null: none.
 
     Spark adds up numbers as rows come, and sorts them first where texts are compared.
     """
