@@ -101,11 +101,12 @@ def test_the_index_of_the_docs_has_every_page() -> None:
     assert sorted(page for page in pages if f"]({page}" not in index) == []
 
 
-def test_the_map_of_the_files_has_every_room() -> None:
-    design = (ROOT / "docs" / "design.md").read_text("utf-8")
+@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md"])
+def test_the_map_of_the_files_has_every_room(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
     rooms = {path.parent.name for path in (LIBRARY / "kafka_segments").glob("*/*.py")}
 
-    assert sorted(room for room in rooms if f"`{room}/`" not in design) == []
+    assert sorted(room for room in rooms if f"`{room}/`" not in text) == []
 
 
 def test_the_steps_of_the_journeys_are_defined_where_the_page_says() -> None:

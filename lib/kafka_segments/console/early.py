@@ -16,6 +16,7 @@ import click
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.spark.jars import require_named_jars
 from kafka_segments.spark.java import require_java
+from kafka_segments.storage.uris import scheme_of
 from kafka_segments.tables.missing import missing_plan, missing_table, missing_tables
 
 ANY_TABLE = "*"
@@ -143,7 +144,7 @@ def local_path(text: str) -> Path | None:
     """
     if not text or "\0" in text:
         return None
-    if "://" not in text:
+    if not scheme_of(text):
         return Path(os.path.abspath(os.path.expanduser(text)))
     try:
         parts = urlsplit(text)
