@@ -125,6 +125,25 @@ def rolled(
     return LogCopy(segments, segments[0][0], epochs=epochs_of(batches) if has_epochs else ())
 
 
+def without(rng: random.Random, batches: list[Batch], first: int, behind: int) -> LogCopy:
+    """Lose a segment: the one that held these batches."""
+    front, back = rolled(rng, batches[:first]), rolled(rng, batches[behind:])
+    segments = [*front.segments, *back.segments]
+    return LogCopy(segments, front.log_start, epochs=epochs_of(batches))
+
+
+def hurt(rng: random.Random, batches: list[Batch], number: int) -> LogCopy:
+    """Flip a bit of one batch, which its checksum covers."""
+    copy = rolled(rng, batches)
+    written = batches[number].written()
+    for index, (_, parts) in enumerate(copy.segments):
+        if written in parts:
+            at = sum(map(len, parts[: parts.index(written)]))
+            place = at + rng.randrange(COVERED_AT, len(written))
+            copy.spoil(index, flipped(copy.file(index), place))
+    return copy
+
+
 def recompressed(batches: list[Batch], codec: int = ZSTD) -> list[Batch]:
     """Write the same records in other bytes."""
     return [replace(batch, codec=codec if batch.codec != codec else GZIP) for batch in batches]

@@ -11,7 +11,17 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from log_copies import CLOCK_MS, Batch, LogCopy, compacted, drawn_log, flipped, forked, rolled
+from log_copies import (
+    CLOCK_MS,
+    Batch,
+    LogCopy,
+    compacted,
+    drawn_log,
+    flipped,
+    forked,
+    rolled,
+    without,
+)
 from log_folders import write_copies
 from strategies import crc32c
 
@@ -142,6 +152,28 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
     }
     assert [miss["kind"] for miss in again["t-4"]["misses"]] == ["behind"]
     assert again["t-4"]["complete_until"] == bases[3]
+
+
+@pytest.mark.slow
+def test_what_a_backup_lost_behind_a_fork_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+    """One broker has not cut off the records of an older leader yet."""
+    rng = random.Random(5)
+    log = drawn_log(rng)
+    newer = forked(rng, log, 40, more=12)
+    write_copies(tmp_path / "b", {"t-0": without(rng, newer, 44, 47), "u-0": rolled(rng, newer)})
+    for name, batches in (("n1", newer), ("n2", log)):
+        write_copies(tmp_path / name, {topic: rolled(rng, batches) for topic in ("t-0", "u-0")})
+    against = [part for name in ("n1", "n2") for part in ("--against", f"{name}={tmp_path}/{name}")]
+
+    status, rows, _ = _verify("--backup", tmp_path / "b", *against)
+
+    assert status == 1
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "t-0": "incomplete",
+        "u-0": "complete",
+    }
+    assert [miss["kind"] for miss in rows["t-0"]["misses"]] == ["lost middle"]
+    assert rows["t-0"]["complete_until"] == newer[44].base
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,18 @@ from kafka_segments.divergence.decide.elections import (
     torn_transactions,
 )
 from kafka_segments.divergence.decide.logs import compare_log
-from log_copies import Batch, LogCopy, drawn_log, epochs_of, flipped, forked, read_log, rolled
+from log_copies import (
+    Batch,
+    LogCopy,
+    drawn_log,
+    epochs_of,
+    flipped,
+    forked,
+    hurt,
+    read_log,
+    rolled,
+    without,
+)
 
 ROUNDS = 10
 
@@ -48,15 +59,16 @@ def count(batches: set[Batch]) -> int:
 
 
 def _drawn(rng: random.Random) -> dict[int, list[Batch]]:
-    """Draw the logs of three replicas: some lag, one may have gone on as another leader."""
+    """Draw the logs of three replicas: some lag, leaders may have gone on, one after another."""
     log = drawn_log(rng)
-    leader = rng.choice([None, 1, 2, 3])
-    return {
-        broker: forked(rng, log, rng.randint(29, 59))
-        if broker == leader
-        else log[: rng.randint(30, 60)]
-        for broker in (1, 2, 3)
-    }
+    leader, follower, next_leader = rng.sample([1, 2, 3], 3)
+    logs = {broker: log[: rng.randint(30, 60)] for broker in (1, 2, 3)}
+    if rng.random() < 0.7:
+        logs[leader] = forked(rng, log, rng.randint(29, 59))
+        logs[follower] = rng.choice([logs[follower], logs[leader][: rng.randint(29, 60)]])
+    if rng.random() < 0.3:
+        logs[next_leader] = forked(rng, logs[leader], rng.randint(20, len(logs[leader]) - 1))
+    return logs
 
 
 def test_what_is_lost_is_what_lies_behind_the_point_at_which_logs_go_apart(seed: int) -> None:
@@ -175,6 +187,43 @@ def test_damage_counts_as_lost_where_another_copy_is_sound(rng, log) -> None:
     assert (advice.way, advice.candidates[0].broker_id) == (Way.UNCLEAN, 2)
     assert advice.candidates[1].damages == 1
     assert advice.candidates[1].lost_records == len(log[0].records)
+
+
+def test_a_replica_that_lost_a_segment_behind_a_fork_leads_last_of_its_side(seed: int) -> None:
+    rng = random.Random(f"{seed} gaps")
+    for _ in range(ROUNDS):
+        older = drawn_log(rng)
+        at = rng.randint(1, 50)
+        newer = forked(rng, older, at, more=12)
+        lost = sorted(rng.sample(range(at, at + 11), 2))
+        whole = rolled(rng, newer)
+        whole.high_watermark = newer[-1].last + 1
+        copies = {1: rolled(rng, older), 2: whole, 3: without(rng, newer, *lost)}
+        advice = advised(Registration((3, 2, 1), (2, 3)), copies)
+
+        by_broker = {one.broker_id: one for one in advice.candidates}
+        gone, cut_off = count(set(newer[slice(*lost)])), count(set(older[at:]))
+        assert [one.broker_id for one in advice.candidates] == [2, 3, 1]
+        assert (by_broker[2].lost_records, by_broker[2].damages) == (cut_off, 0)
+        assert (by_broker[3].lost_records, by_broker[3].damages) == (cut_off + gone, 1)
+        assert by_broker[3].lost_committed_records == gone
+        assert advice.hold_back == (3,)
+
+
+def test_a_replica_that_is_hurt_at_a_fork_goes_apart_from_the_other_side_alone(seed: int) -> None:
+    rng = random.Random(f"{seed} hurt at the fork")
+    for _ in range(ROUNDS):
+        older = drawn_log(rng)
+        at = rng.randint(1, 50)
+        newer = forked(rng, older, at, more=12)
+        copies = {1: rolled(rng, older), 2: rolled(rng, newer), 3: hurt(rng, newer, at)}
+        for copy in copies.values():
+            copy.epochs = ()
+        advice = advised(Registration((3, 2, 1), (2, 3)), copies)
+
+        lost = {one.broker_id: one.lost_records for one in advice.candidates}
+        cut_off, own = count(set(older[at:])), count(set(newer[at:]))
+        assert lost == {1: own, 2: cut_off, 3: cut_off + count({newer[at]})}
 
 
 def test_records_that_retention_took_from_one_are_not_lost(rng, log) -> None:

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from log_copies import (
     forked,
     read_log,
     rolled,
+    without,
     write_copy,
 )
 
@@ -80,6 +82,12 @@ def _cut(rng: random.Random, log: list[Batch], at: int) -> LogCopy:
     copy = rolled(rng, log[:at])
     copy.epochs = rng.choice([(), epochs_of(log[:at])])
     return copy
+
+
+def _in_conflict(log: list[Batch], at: int) -> list[Batch]:
+    """Write other records into a batch of the same leader."""
+    records = tuple((offset, b"x", b"y") for offset, _, _ in log[at].records)
+    return [*log[:at], replace(log[at], records=records), *log[at + 1 :]]
 
 
 def test_three_copies_damaged_at_different_places_make_the_log_as_it_was(
@@ -158,14 +166,58 @@ def test_what_the_cleaner_was_at_comes_from_one_copy(seed: int, tmp_path: Path) 
 def test_sound_copies_of_one_epoch_that_differ_are_refused(seed: int, tmp_path: Path) -> None:
     rng = random.Random(f"{seed} conflict")
     log = drawn_log(rng)
-    other = [*log[:9], Batch(log[9].base, log[9].last, log[9].epoch, log[8].records), *log[10:]]
-    records = tuple((offset, b"x", b"y") for offset, _, _ in log[9].records)
-    other[9] = Batch(log[9].base, log[9].last, log[9].epoch, records)
+    other = rolled(rng, _in_conflict(log, 9))
 
-    plan = planned(tmp_path, {"a": rolled(rng, log), "b": rolled(rng, other)})
+    plan = planned(tmp_path, {"a": rolled(rng, log), "b": other})
 
     assert "which copy is right" in plan.refused
     assert plan.taken == ()
+
+
+def test_what_one_copy_lost_behind_a_fork_comes_from_another_of_its_side(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} lost behind a fork")
+    log = drawn_log(rng)
+    newer = forked(rng, log, 40, more=12)
+    copies = {
+        "a": rolled(rng, log),
+        "b": _hurt(rng, newer, [40, 50]),
+        "c": without(rng, newer, 44, 47),
+    }
+    plan = planned(tmp_path, copies)
+
+    assert (plan.refused, plan.missing) == ("", ())
+    assert written(tmp_path, plan, ()) == as_bytes(newer)
+
+
+def test_copies_in_conflict_behind_a_fork_are_refused_on_the_historys_side_alone(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} conflict behind a fork")
+    log = drawn_log(rng)
+    newer = forked(rng, log, 40, more=12)
+    older, clash = rolled(rng, log), rolled(rng, _in_conflict(newer, 45))
+    copies = {"a": older, "b": rolled(rng, newer), "c": clash}
+
+    plan = planned(tmp_path / "newer", copies)
+    assert "which copy is right" in plan.refused
+
+    plan = planned(tmp_path / "older", copies, "a")
+    assert (plan.refused, plan.missing) == ("", ())
+    assert written(tmp_path / "older", plan, ()) == as_bytes(log)
+
+
+def test_what_is_damaged_on_another_side_of_a_fork_is_not_missing(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} hurt on another side")
+    log = drawn_log(rng)
+    newer = forked(rng, log, 40, more=1)
+    plan = planned(tmp_path, {"a": _hurt(rng, log, [59, 58]), "b": rolled(rng, newer)})
+
+    assert plan.missing == ()
+    assert written(tmp_path, plan, ()) == as_bytes(newer)
 
 
 def test_a_segment_that_has_changed_since_is_no_part_of_a_log(seed: int, tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ class Copy(NamedTuple):
         held = [epoch for epoch, start in self.epochs if start <= offset]
         return held[-1] if held else None
 
+    def leads_from(self, offset: int, epoch: int) -> bool:
+        """Tell whether its checkpoint knows a newer epoch than this that begins so early."""
+        latest, start = max(self.epochs, default=(-1, 0))
+        return epoch < latest and start <= offset
+
 
 def with_quorum_end(copies: Sequence[Copy]) -> list[Copy]:
     """Return copies of the metadata log with the high watermark that their ends tell.

@@ -12,11 +12,14 @@ from kafka_segments.divergence.decide.copies import (
     Kind,
     Piece,
 )
+from kafka_segments.divergence.decide.forks import not_truncated
 from kafka_segments.divergence.decide.islands import Held, Island
 
 if TYPE_CHECKING:
     from kafka_segments.divergence.decide.logs import Load
 
+Told = set[tuple[str, int]]
+"""Copies and the numbers of their damages."""
 _OF_DAMAGE = {
     DamageKind.ROT: Kind.ROT,
     DamageKind.MISPLACED: Kind.MISPLACED,
@@ -25,22 +28,30 @@ _OF_DAMAGE = {
 
 
 class Differences:
-    """Names one island after another, ascending; ``has_forked`` after the first fork."""
+    """Names one island after another, ascending.
 
-    def __init__(self, copies: Sequence[Copy], load: "Load") -> None:
+    Args:
+        copies: those of one side of a fork, or all.
+        log: all copies of the log.
+        load: reads batches and records.
+        told: is filled with the copies and numbers of damages that islands tell.
+    """
+
+    def __init__(
+        self, copies: Sequence[Copy], log: Sequence[Copy], load: "Load", told: Told
+    ) -> None:
         self._copies = copies
+        self._log = log
         self._load = load
-        self._end = max(copy.end for copy in copies)
+        self._told = told
         marks = [copy.high_watermark for copy in copies if copy.high_watermark is not None]
         self._committed = max(marks, default=None)
-        self._batches: Held = {}
         self._untils = {copy.name: [one.until for one in copy.damages] for copy in copies}
-        self._told: set[tuple[str, int]] = set()
-        self.has_forked = False
+        self.batches: Held = {}
 
     def note_batches(self, batches: Held) -> None:
         """Take the batches around the islands to come, equal ones too."""
-        self._batches = batches
+        self.batches = batches
 
     def of(self, island: Island) -> Iterator[Divergence]:
         """Yield what differs in an island."""
@@ -50,15 +61,15 @@ class Differences:
             if copy.name not in island.held and copy.start <= island.last:
                 yield from self._lacking(copy, island)
 
-    def untold_damages(self) -> Iterator[Divergence]:
-        """Yield the damage of which no island told: no copy holds what was there."""
-        for copy in self._copies:
-            for number, damage in enumerate(copy.damages):
-                is_told = (copy.name, number) in self._told
-                if is_told or damage.kind == DamageKind.TORN or damage.until <= copy.start:
-                    continue
-                until = max(min(damage.until, self._end), damage.offset)
-                yield self._damaged(copy, damage, damage.offset, until, ())
+    def is_fork(self, island: Island) -> bool:
+        """Tell whether copies hold batches of other leaders in an island."""
+        if len(island.variants) == 1:
+            return False
+        if _is_one_batch(island):
+            return not _is_moved(island) and not self._wrong_epochs(island)
+        pieces = [piece for found in island.held.values() for piece in found]
+        firsts = {found[0].first_epoch for found in island.held.values()}
+        return len(firsts) > 1 and all(piece.first_epoch >= 0 for piece in pieces)
 
     def _damages_of(self, copy: Copy, island: Island) -> list[Damage]:
         """Return the damages that cover an island; they count as told."""
@@ -81,7 +92,7 @@ class Differences:
         right = holders if len(island.variants) == 1 else ()
         damages = self._damages_of(copy, island)
         if damages:
-            yield self._damaged(copy, damages[0], base, until, right)
+            yield _damaged(copy, damages[0], base, until, right)
         elif base >= copy.end:
             yield from self._beyond_end(copy, island)
         elif self._is_compacted(base):
@@ -98,15 +109,12 @@ class Differences:
             )
 
     def _beyond_end(self, copy: Copy, island: Island) -> Iterator[Divergence]:
-        base, until = island.base, self._end if self.has_forked else island.last + 1
+        base, until = island.base, island.last + 1
         pieces = [piece for found in island.held.values() for piece in found]
         holders = tuple(island.held)
         epoch = min(piece.first_epoch for piece in pieces)
-        latest, start = max(copy.epochs, default=(-1, 0))
-        if 0 <= epoch < latest and start <= base:
-            detail = f"of epoch {epoch}, {copy.name} has epoch {latest} from {start} on"
-            shared = copy.epoch_at(copy.end - 1)
-            yield Divergence(Kind.AHEAD, True, base, until, holders, (copy.name,), shared, detail)
+        if epoch >= 0 and copy.leads_from(base, epoch):
+            yield not_truncated(copy, epoch, base, until, holders)
             return
         ends = f"{copy.name} ends at {copy.end}"
         for damage in copy.damages:
@@ -125,82 +133,32 @@ class Differences:
                 Kind.BEHIND, False, committed, until, (copy.name,), holders, detail=detail
             )
 
-    def _damaged(
-        self, copy: Copy, damage: Damage, base: int, until: int, right: tuple[str, ...]
-    ) -> Divergence:
-        detail = f"{damage.segment} at byte {damage.position}: {damage.reason}"
-        return Divergence(
-            _OF_DAMAGE[damage.kind], True, base, until, (copy.name,), right, detail=detail
-        )
-
     def _is_compacted(self, offset: int) -> bool:
         """Tell whether compaction may have taken what a copy lacks at an offset.
 
         A follower that was made anew gets a compacted log and has no checkpoint of its own, so
         that of any copy counts. Where none has one, what the batches tell counts.
         """
-        cleaned = [c.cleaner_offset for c in self._copies if c.cleaner_offset is not None]
+        cleaned = [c.cleaner_offset for c in self._log if c.cleaner_offset is not None]
         if cleaned:
             return offset < max(cleaned)
-        return any(copy.is_thinned for copy in self._copies)
+        return any(copy.is_thinned for copy in self._log)
 
     # Copies hold other things there.
 
     def _variants(self, island: Island) -> Iterator[Divergence]:
-        pieces = [piece for found in island.held.values() for piece in found]
-        is_single = all(len(found) == 1 for found in island.held.values())
-        if is_single and len({piece.stored for piece in pieces}) == 1:
-            yield from self._other_headers(island)
-            return
-        epochs = {
-            tuple((piece.first_epoch, piece.last_epoch) for piece in found)
-            for found in island.held.values()
-        }
-        is_known = all(piece.first_epoch >= 0 for piece in pieces)
-        if is_known and len({spans[0][0] for spans in epochs}) > 1:
-            yield self._fork(island)
-        else:
+        if not _is_one_batch(island):
             yield from self._other_records(island)
-
-    def _fork(self, island: Island) -> Divergence:
-        self.has_forked = True
-        first = {name: found[0].first_epoch for name, found in island.held.items()}
-        latest = max(first.values())
-        right = tuple(name for name, epoch in first.items() if epoch == latest)
-        wrong = tuple(name for name in first if name not in right)
-        detail = ", ".join(f"{name} has epoch {epoch}" for name, epoch in first.items())
-        return Divergence(
-            Kind.FORK,
-            True,
-            island.base,
-            self._end,
-            wrong,
-            right,
-            self._epoch_before(island.base),
-            detail,
-        )
-
-    def _epoch_before(self, offset: int) -> int | None:
-        """Return the leader epoch of the last batch in front of an offset."""
-        epochs = [
-            piece.last_epoch
-            for found in self._batches.values()
-            for piece in found
-            if piece.last < offset
-        ]
-        if epochs:
-            return max(epochs)
-        held = [copy.epoch_at(offset - 1) for copy in self._copies]
-        return min((epoch for epoch in held if epoch is not None), default=None)
-
-    def _other_headers(self, island: Island) -> Iterator[Divergence]:
-        """The checksum is the same, and it covers neither the base offset nor the epoch."""
-        by_name = {name: found[0] for name, found in island.held.items()}
-        places = {(piece.base, piece.last) for piece in by_name.values()}
-        if len(places) > 1:
-            wrong = self._outvoted(island)
+        elif _is_moved(island):
+            wrong = _outvoted(island)
             yield self._header_rot(island, wrong, "the same batch at another base offset")
-            return
+        else:
+            wrong = self._wrong_epochs(island)
+            yield self._header_rot(island, wrong, "the same batch with another leader epoch")
+
+    def _wrong_epochs(self, island: Island) -> tuple[str, ...]:
+        """Return the copies whose leader epoch of one batch changed; empty: it cannot be told."""
+        by_name = {name: found[0] for name, found in island.held.items()}
         wrong = (
             tuple(
                 name
@@ -208,12 +166,9 @@ class Differences:
                 if self._contradicts(self._copy(name), piece)
             )
             or tuple(name for name, piece in by_name.items() if self._is_out_of_order(name, piece))
-            or tuple(name for name in self._outvoted(island) if self._is_unheard_of(by_name[name]))
+            or tuple(name for name in _outvoted(island) if self._is_unheard_of(by_name[name]))
         )
-        if 0 < len(wrong) < len(by_name):
-            yield self._header_rot(island, wrong, "the same batch with another leader epoch")
-        else:
-            yield self._fork(island)
+        return wrong if len(wrong) < len(by_name) else ()
 
     def _header_rot(self, island: Island, wrong: tuple[str, ...], detail: str) -> Divergence:
         right = tuple(name for name in island.held if name not in wrong)
@@ -236,7 +191,7 @@ class Differences:
         return epoch is not None and epoch != piece.first_epoch
 
     def _is_out_of_order(self, name: str, piece: Piece) -> bool:
-        around = self._batches.get(name, [])
+        around = self.batches.get(name, [])
         known = [one for one in around if one.first_epoch >= 0]  # messages v0 and v1 have none
         before = [one.first_epoch for one in known if one.last < piece.base][-1:]
         behind = [one.first_epoch for one in known if one.base > piece.last][:1]
@@ -248,13 +203,6 @@ class Differences:
         known = {epoch for copy in self._copies for epoch, _ in copy.epochs}
         return piece.first_epoch not in known
 
-    def _outvoted(self, island: Island) -> tuple[str, ...]:
-        """Return the copies that hold something else than most do; empty: there is no majority."""
-        most = max(island.variants.values(), key=len)
-        if 2 * len(most) <= len(island.held):
-            return ()
-        return tuple(name for name in island.held if name not in most)
-
     def _other_records(self, island: Island) -> Iterator[Divergence]:
         variants = list(island.variants.values())
         records = [self._records(island, names[0]) for names in variants]
@@ -265,7 +213,7 @@ class Differences:
             if all(everything[at] == digest for found in known for at, digest in found.items()):
                 yield self._same_records(island, [len(found) for found in known])
                 return
-        wrong = self._outvoted(island)
+        wrong = _outvoted(island)
         right = tuple(name for name in island.held if name not in wrong) if wrong else ()
         detail = "other records under the same leader epoch, checksums are right"
         yield Divergence(
@@ -297,3 +245,43 @@ class Differences:
                 return None
             found.update(records)
         return found
+
+
+def untold_damages(log: Sequence[Copy], told: Told) -> Iterator[Divergence]:
+    """Yield the damage of which no island told: no copy of its side holds what was there."""
+    end = max(copy.end for copy in log)
+    for copy in log:
+        for number, damage in enumerate(copy.damages):
+            is_told = (copy.name, number) in told
+            if is_told or damage.kind == DamageKind.TORN or damage.until <= copy.start:
+                continue
+            until = max(min(damage.until, end), damage.offset)
+            yield _damaged(copy, damage, damage.offset, until, ())
+
+
+def _damaged(
+    copy: Copy, damage: Damage, base: int, until: int, right: tuple[str, ...]
+) -> Divergence:
+    detail = f"{damage.segment} at byte {damage.position}: {damage.reason}"
+    return Divergence(
+        _OF_DAMAGE[damage.kind], True, base, until, (copy.name,), right, detail=detail
+    )
+
+
+def _is_one_batch(island: Island) -> bool:
+    """Tell whether magic, size and checksum are the same: they cover neither offset nor epoch."""
+    pieces = [piece for found in island.held.values() for piece in found]
+    is_single = len(pieces) == len(island.held)
+    return is_single and len({piece.stored for piece in pieces}) == 1
+
+
+def _is_moved(island: Island) -> bool:
+    return len({(found[0].base, found[0].last) for found in island.held.values()}) > 1
+
+
+def _outvoted(island: Island) -> tuple[str, ...]:
+    """Return the copies that hold something else than most do; empty: there is no majority."""
+    most = max(island.variants.values(), key=len)
+    if 2 * len(most) <= len(island.held):
+        return ()
+    return tuple(name for name in island.held if name not in most)

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
 
 _NOT_READABLE = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
@@ -246,12 +247,8 @@ def _goes_apart(leader: Copy, other: Copy, rows: Iterable[Divergence]) -> int:
             if low <= offset < apart and leader.epoch_at(offset) != other.epoch_at(offset):
                 apart = offset
                 break
-    forks = (
-        row.from_offset
-        for row in rows
-        if row.kind == Kind.FORK and (leader.name in row.right) != (other.name in row.right)
-    )
-    return min(apart, min(forks, default=apart))
+    fork = forked_at(rows, leader.name, other.name)
+    return apart if fork is None else min(apart, fork)
 
 
 def _told_to_all(registered: Registration, found: PartitionCopies) -> set[Hashable]:

@@ -35,14 +35,18 @@ def islands(held: Mapping[str, Iterable[Piece]]) -> Iterator[Island]:
     here: Held = {}
     for piece_base, piece_last, name, piece in pieces:
         if here and piece_base > last:
-            yield Island(base, last, here)
+            yield Island(base, last, _in_order(here, held))
             here = {}
         if not here:
             base, last = piece_base, piece_last
         last = max(last, piece_last)
         here.setdefault(name, []).append(piece)
     if here:
-        yield Island(base, last, here)
+        yield Island(base, last, _in_order(here, held))
+
+
+def _in_order(here: Held, held: Mapping[str, object]) -> Held:
+    return {name: here[name] for name in held if name in here}
 
 
 def unequal(held: Mapping[str, Sequence[Piece]], copies: Sequence[Copy]) -> Held:

@@ -1,10 +1,11 @@
 """Compare the copies of one log: from digests of ranges down to records, where they differ."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
-from kafka_segments.divergence.decide.differences import Differences
+from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
+from kafka_segments.divergence.decide.forks import Behind, fork_at
 from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
 from kafka_segments.divergence.decide.merging import merged, with_equal
 
@@ -31,7 +32,7 @@ def compare_log(
     2. Ranges that one copy holds and others lack are told by the ranges alone. Only where copies
        hold different things are batches read, and only where batches of one epoch differ, their
        records.
-    3. Behind a fork everything belongs to the fork.
+    3. Behind a fork the copies of each side are compared with each other; a side can fork again.
 
     Args:
         copies: all copies of the log.
@@ -41,14 +42,46 @@ def compare_log(
     Returns:
         Ranges of offsets, ascending; those of kind ``EQUAL`` are alike in all copies.
     """
-    found = [*_starts(copies)]
-    differences = Differences(copies, load)
-    for island in _batch_islands(copies, ranges, load, differences):
-        found += differences.of(island)
-        if differences.has_forked:
-            break
-    found += differences.untold_damages()
+    told: Told = set()
+    found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told))]
+    found += untold_damages(copies, told)
     return with_equal(copies, merged(found))
+
+
+class _Log(NamedTuple):
+    """What holds of a log on all sides of its forks."""
+
+    copies: Sequence[Copy]
+    load: Load
+    told: Told
+
+
+def _compared(
+    copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], log: _Log
+) -> Iterator[Divergence]:
+    differences = Differences(copies, log.copies, log.load, log.told)
+    for island in _batch_islands(copies, ranges, log.load, differences):
+        if not differences.is_fork(island):
+            yield from differences.of(island)
+            continue
+        fork = fork_at(copies, island, Behind(ranges, differences.batches))
+        yield from fork.rows
+        for side in fork.sides:
+            yield from _compared(side, _unequal_ranges(side, ranges), log)
+        return
+
+
+def _unequal_ranges(
+    side: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]]
+) -> list[Mapping[str, Piece]]:
+    """Return the ranges in which the copies of a side differ."""
+    unequal_ranges: list[Mapping[str, Piece]] = []
+    for found in ranges:
+        held = {copy.name: found[copy.name] for copy in side if copy.name in found}
+        contents = {piece.content for piece in held.values()}
+        if len(held) < len(side) or len(contents) > 1:
+            unequal_ranges.append(held)
+    return unequal_ranges
 
 
 def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:

@@ -12,6 +12,7 @@ from kafka_segments.divergence.decide.copies import (
     Kind,
     Piece,
 )
+from kafka_segments.divergence.decide.forks import forked_at
 
 Epochs = tuple[tuple[int, int], ...]
 
@@ -59,7 +60,8 @@ def plan_repair(
 
     1. One copy's leader epochs are the log's history: that of the latest epoch and then the
        greatest end, or ``history``. A batch of another epoch than the history has at its offset is
-       not taken. So no two sides of a fork are mixed.
+       not taken. So no two sides of a fork are mixed, and what is wrong on another side is no
+       matter.
     2. A batch is not taken from a copy that is wrong there (``UNSOUND``).
     3. Batches come from one copy as long as it has them, the history's first. Where its next batch
        does not go on at once, another copy's does.
@@ -83,7 +85,8 @@ def plan_repair(
     }
     lineages = {copy.name: _lineage(copy, trusted[copy.name]) for copy in copies}
     named = history or max(copies, key=lambda copy: (*_latest(lineages[copy.name]), copy.end)).name
-    unknown = [row for row in rows if row.kind == Kind.CONFLICT and not row.right]
+    own = [row for row in rows if not row.right and _is_of(named, row, rows)]
+    unknown = [row for row in own if row.kind == Kind.CONFLICT]
     if unknown:
         low, high = unknown[0].from_offset, unknown[0].until_offset
         reason = f"which copy is right from {low} to {high} cannot be told: {unknown[0].detail}"
@@ -105,7 +108,7 @@ def plan_repair(
             return Repair(named, refused=reason)
     taken, missing = _swept(usable, order, whole, cleaned)
     end = taken[-1].until_offset if taken else start
-    gone = [(row.from_offset, row.until_offset) for row in rows if _is_gone(row, end)]
+    gone = [(row.from_offset, row.until_offset) for row in own if _is_gone(row, end)]
     return Repair(named, tuple(taken), tuple(dict.fromkeys([*missing, *gone])))
 
 
@@ -119,8 +122,14 @@ def _is_wrong(name: str, piece: Piece, rows: Iterable[Divergence]) -> bool:
     )
 
 
+def _is_of(history: str, row: Divergence, rows: Sequence[Divergence]) -> bool:
+    """Tell whether a row is of the history's side of all forks."""
+    forks = (forked_at(rows, history, name) for name in row.copies)
+    return any(fork is None or row.from_offset < fork for fork in forks)
+
+
 def _is_gone(row: Divergence, end: int) -> bool:
-    return row.kind in UNSOUND and not row.right and row.from_offset >= end
+    return row.kind in UNSOUND and row.from_offset >= end
 
 
 def _lineage(copy: Copy, pieces: Iterable[Piece]) -> Epochs:
