@@ -13,11 +13,10 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import UNSOUND, Copy, Divergence, Piece
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
-
-_NOT_READABLE = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
+from kafka_segments.divergence.decide.spans import Spans
 
 
 class Term(NamedTuple):
@@ -207,18 +206,18 @@ def _candidate(
         records(committed),
         min(with_records, default=None),
         torn_transactions(known[piece.content] for piece in lost),
-        sum(copy.name in row.copies and row.kind in _NOT_READABLE for row in found.rows),
+        sum(copy.name in row.copies and row.kind in UNSOUND for row in found.rows),
     )
 
 
 def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
     """Yield the batches of other copies that are lost if one leads, each once."""
     own = {piece.content for piece in found.held.get(leader.name, ())}
-    unread = [
+    unread = Spans(
         (row.from_offset, row.until_offset)
         for row in found.rows
-        if row.kind in _NOT_READABLE and leader.name in row.copies
-    ]
+        if row.kind in UNSOUND and leader.name in row.copies
+    )
     seen: set[tuple[int, int, int]] = set()
     for copy in found.copies.values():
         if copy.name == leader.name:
@@ -228,8 +227,7 @@ def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
             place = piece.base, piece.last, piece.last_epoch
             if piece.content in own or place in seen or piece.last < leader.start:
                 continue
-            is_unread = any(piece.base < until and low <= piece.last for low, until in unread)
-            if piece.base >= apart or is_unread:
+            if piece.base >= apart or unread.meets(piece.base, piece.last):
                 seen.add(place)
                 yield piece
 

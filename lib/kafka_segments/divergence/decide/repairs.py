@@ -13,6 +13,7 @@ from kafka_segments.divergence.decide.copies import (
     Piece,
 )
 from kafka_segments.divergence.decide.forks import forked_at
+from kafka_segments.divergence.decide.spans import Spans
 
 Epochs = tuple[tuple[int, int], ...]
 
@@ -76,16 +77,12 @@ def plan_repair(
     """
     start = min(copy.start for copy in copies)
     trusted = {
-        copy.name: [
-            piece
-            for piece in batches.get(copy.name, ())
-            if piece.last >= start and not _is_wrong(copy.name, piece, rows)
-        ]
-        for copy in copies
+        copy.name: _trusted(copy.name, batches.get(copy.name, ()), start, rows) for copy in copies
     }
     lineages = {copy.name: _lineage(copy, trusted[copy.name]) for copy in copies}
     named = history or max(copies, key=lambda copy: (*_latest(lineages[copy.name]), copy.end)).name
-    own = [row for row in rows if not row.right and _is_of(named, row, rows)]
+    forks = [row for row in rows if row.kind == Kind.FORK]
+    own = [row for row in rows if not row.right and _is_of(named, row, forks)]
     unknown = [row for row in own if row.kind == Kind.CONFLICT]
     if unknown:
         low, high = unknown[0].from_offset, unknown[0].until_offset
@@ -112,20 +109,24 @@ def plan_repair(
     return Repair(named, tuple(taken), tuple(dict.fromkeys([*missing, *gone])))
 
 
-def _is_wrong(name: str, piece: Piece, rows: Iterable[Divergence]) -> bool:
-    return any(
-        row.kind in UNSOUND
-        and name in row.copies
-        and row.from_offset <= piece.last
-        and piece.base < row.until_offset
+def _trusted(
+    name: str, pieces: Iterable[Piece], start: int, rows: Iterable[Divergence]
+) -> list[Piece]:
+    """Return the batches of a copy from an offset on that no row calls wrong."""
+    wrong = Spans(
+        (row.from_offset, row.until_offset)
         for row in rows
+        if row.kind in UNSOUND and name in row.copies
     )
+    return [
+        piece for piece in pieces if piece.last >= start and not wrong.meets(piece.base, piece.last)
+    ]
 
 
-def _is_of(history: str, row: Divergence, rows: Sequence[Divergence]) -> bool:
+def _is_of(history: str, row: Divergence, forks: Sequence[Divergence]) -> bool:
     """Tell whether a row is of the history's side of all forks."""
-    forks = (forked_at(rows, history, name) for name in row.copies)
-    return any(fork is None or row.from_offset < fork for fork in forks)
+    apart = (forked_at(forks, history, name) for name in row.copies)
+    return any(fork is None or row.from_offset < fork for fork in apart)
 
 
 def _is_gone(row: Divergence, end: int) -> bool:

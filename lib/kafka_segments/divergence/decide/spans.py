@@ -1,0 +1,23 @@
+"""Ranges of offsets, to ask many batches whether they lie in one."""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+
+class Spans:
+    """Ranges from an offset to before another, in any order; they may overlap."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._starts: list[int] = []
+        self._untils: list[int] = []
+        for start, until in sorted(spans):
+            if self._untils and start <= self._untils[-1]:
+                self._untils[-1] = max(self._untils[-1], until)
+            else:
+                self._starts.append(start)
+                self._untils.append(until)
+
+    def meets(self, base: int, last: int) -> bool:
+        """Tell whether offsets ``base`` to ``last`` share one with a range."""
+        at = bisect_right(self._untils, base)
+        return at < len(self._starts) and self._starts[at] <= last
