@@ -77,6 +77,16 @@ def _hurt(rng: random.Random, log: list[Batch], numbers: Sequence[int]) -> LogCo
     return copy
 
 
+def _rotten(rng: random.Random, log: list[Batch], numbers: Sequence[int]) -> LogCopy:
+    """Flip a bit in each of some batches, which checksums cover."""
+    copy = rolled(rng, log)
+    written = {log[number].written() for number in numbers}
+    for index, (_, parts) in enumerate(copy.segments):
+        spoiled = [flipped(part, len(part) - 1) if part in written else part for part in parts]
+        copy.spoil(index, b"".join(spoiled))
+    return copy
+
+
 def _cut(rng: random.Random, log: list[Batch], at: int) -> LogCopy:
     """Truncate a copy at a batch; its checkpoint may be older."""
     copy = rolled(rng, log[:at])
@@ -126,6 +136,48 @@ def test_a_batch_that_is_bad_in_every_copy_is_missing(seed: int, tmp_path: Path)
 
     assert plan.missing == ((log[20].base, log[20].last + 1),)
     assert written(tmp_path, plan, ()) == as_bytes([*log[:20], *log[21:]])
+
+
+def test_what_is_bad_in_every_copy_at_an_end_of_the_log_is_missing(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} missing at an end")
+    for number in range(ROUNDS):
+        log = drawn_log(rng)
+        first, last = rng.randint(1, 3), rng.randint(56, 58)
+        bad = [*range(first), *range(last + 1, 60)]
+        folder = tmp_path / str(number)
+        copies = {"a": _rotten(rng, log, bad), "b": _rotten(rng, log, bad)}
+        copies["c"] = rolled(rng, log[10:50])
+        plan = planned(folder, copies)
+
+        front, (start, until) = plan.missing
+        assert front == (log[0].base, log[first].base)
+        # How far the bad batches at the end went, the name of a segment alone can tell.
+        assert start == log[last].last + 1
+        assert start <= until <= log[-1].last + 1
+        assert written(folder, plan, ()) == as_bytes(log[first : last + 1])
+
+
+def test_what_retention_took_from_the_copies_is_not_missing(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} retained")
+    log = drawn_log(rng)
+    new = LogCopy([(0, [])])  # of a replica that fetches from the others' log start on
+    plan = planned(tmp_path, {"a": rolled(rng, log[9:]), "b": rolled(rng, log[20:]), "c": new})
+
+    assert (plan.missing, plan.taken[0].from_offset) == ((), log[9].base)
+
+
+def test_what_the_copy_of_a_compacted_log_does_not_hold_is_not_missing(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} compacted away")
+    log = drawn_log(rng, keys=1)
+    cleaned = rolled(rng, compacted(log, log[40].base), base=log[0].base)
+    cleaned.cleaner_offset = log[40].base
+    plan = planned(tmp_path, {"a": _hurt(rng, log, [0]), "b": cleaned})
+
+    assert (plan.refused, plan.missing) == ("", ())
 
 
 @pytest.mark.parametrize("history", [None, "a", "b"])

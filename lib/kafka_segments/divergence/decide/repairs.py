@@ -1,7 +1,7 @@
 """Which ranges to take from which copy, to make one whole log of damaged ones."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import (
@@ -104,9 +104,15 @@ def plan_repair(
             )
             return Repair(named, refused=reason)
     taken, missing = _swept(usable, order, whole, cleaned)
+    begin = max(taken[0].from_offset, start) if taken else start
     end = taken[-1].until_offset if taken else start
-    gone = [(row.from_offset, row.until_offset) for row in own if _is_gone(row, end)]
-    return Repair(named, tuple(taken), tuple(dict.fromkeys([*missing, *gone])))
+    gone = [
+        one
+        for row in own
+        if row.kind in UNSOUND
+        for one in _outside(row, max(start, cleaned), begin, end)
+    ]
+    return Repair(named, tuple(taken), tuple(Spans([*missing, *gone])))
 
 
 def _trusted(
@@ -129,8 +135,18 @@ def _is_of(history: str, row: Divergence, forks: Sequence[Divergence]) -> bool:
     return any(fork is None or row.from_offset < fork for fork in apart)
 
 
-def _is_gone(row: Divergence, end: int) -> bool:
-    return row.kind in UNSOUND and row.from_offset >= end
+def _outside(row: Divergence, start: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of a row between ``start`` and ``begin``, and all if it is behind ``end``.
+
+    A gap between two batches that are taken is told without it. Outside of them, what no copy
+    holds looks like retention, or like the end of the log, if no row says that it was there.
+    """
+    if row.from_offset >= end:
+        yield row.from_offset, row.until_offset
+        return
+    low, high = max(row.from_offset, start), min(row.until_offset, begin)
+    if low < high:
+        yield low, high
 
 
 def _lineage(copy: Copy, pieces: Iterable[Piece]) -> Epochs:

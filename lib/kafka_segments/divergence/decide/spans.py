@@ -1,11 +1,11 @@
 """Ranges of offsets, to ask many batches whether they lie in one."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class Spans:
-    """Ranges from an offset to before another, in any order; they may overlap."""
+    """Ranges from an offset to before another, in any order; those that overlap or meet are one."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
         self._starts: list[int] = []
@@ -16,6 +16,10 @@ class Spans:
             else:
                 self._starts.append(start)
                 self._untils.append(until)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Yield the ranges, ascending."""
+        return zip(self._starts, self._untils, strict=True)
 
     def meets(self, base: int, last: int) -> bool:
         """Tell whether offsets ``base`` to ``last`` share one with a range."""
