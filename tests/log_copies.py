@@ -27,7 +27,7 @@ from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.wire.reading import ReadInto
 from log_reading import reader_of
 from sound_logs import LZ4, ZSTD, compressed
-from strategies import GZIP, v2_batch, v2_record
+from strategies import CONTROL, GZIP, TRANSACTIONAL, v2_batch, v2_record
 
 CLOCK_MS = 1_700_000_000_000
 BASE_OFFSET_AT, EPOCH_AT, CRC_AT, COVERED_AT = 0, 12, 17, 21
@@ -36,13 +36,18 @@ _RECORDS_AT = 61
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch before it is written: (offset, key, value) of its records."""
+    """A batch before it is written: (offset, key, value) of its records.
+
+    With a producer it is of a transaction, with ``is_commit`` the marker that ends one.
+    """
 
     base: int
     last: int
     epoch: int
     records: tuple[tuple[int, bytes | None, bytes | None], ...]
     codec: int = 0
+    producer_id: int | None = None
+    is_commit: bool | None = None
 
     def written(self) -> bytes:
         return _written(self)
@@ -50,6 +55,18 @@ class Batch:
 
 @cache
 def _written(batch: Batch) -> bytes:
+    producer = {}
+    if batch.producer_id is not None:
+        producer = {"producer_id": batch.producer_id, "producer_epoch": 0}
+    if batch.is_commit is not None:
+        key, value = struct.pack(">hh", 0, batch.is_commit), struct.pack(">hi", 0, 0)
+        return v2_batch(
+            batch.base,
+            [(CLOCK_MS, key, value)],
+            flags=CONTROL | TRANSACTIONAL,
+            leader_epoch=batch.epoch,
+            **producer,
+        )
     payload = b"".join(
         v2_record(timestamp_delta=0, offset_delta=offset - batch.base, key=key, value=value)
         for offset, key, value in batch.records
@@ -64,6 +81,8 @@ def _written(batch: Batch) -> bytes:
         leader_epoch=batch.epoch,
         codec=batch.codec,
         payload=compressed(payload, batch.codec),
+        flags=TRANSACTIONAL if producer else 0,
+        **producer,
     )
 
 
@@ -102,6 +121,28 @@ def drawn_log(rng: random.Random, batches: int = 60, keys: int = 6) -> list[Batc
         codec = rng.choice([0, 0, GZIP, LZ4])
         found.append(Batch(offset, offset + count - 1, epoch, records, codec))
         offset += count
+    return found
+
+
+def drawn_transactions(rng: random.Random, batches: int = 60) -> list[Batch]:
+    """Draw a log of producers with transactions, some of which stay open, and of one without."""
+    offset, epoch = rng.choice([0, 8192, 2**40]), 0
+    found: list[Batch] = []
+    opened: set[int] = set()
+    for _ in range(batches):
+        epoch += rng.random() < 0.05
+        producer = rng.choice([None, 7, 8, 2**40])
+        if producer in opened and rng.random() < 0.4:
+            opened.remove(producer)
+            found.append(
+                Batch(offset, offset, epoch, (), 0, producer, is_commit=rng.random() < 0.5)
+            )
+        else:
+            records = tuple((offset + at, b"k", b"v") for at in range(rng.randint(1, 4)))
+            codec = rng.choice([0, LZ4])
+            found.append(Batch(offset, offset + len(records) - 1, epoch, records, codec, producer))
+            opened |= {producer} - {None}
+        offset = found[-1].last + 1
     return found
 
 

@@ -9,19 +9,19 @@ import pytest
 from kafka_segments.divergence.batch_facts import BatchFactsReader
 from kafka_segments.divergence.decide.elections import (
     Advice,
-    BatchFacts,
     PartitionCopies,
     Registration,
     Term,
     Way,
     advise,
-    torn_transactions,
 )
 from kafka_segments.divergence.decide.logs import compare_log
+from kafka_segments.divergence.decide.transactions import BatchFacts, torn_transactions
 from log_copies import (
     Batch,
     LogCopy,
     drawn_log,
+    drawn_transactions,
     epochs_of,
     flipped,
     forked,
@@ -34,9 +34,10 @@ from log_copies import (
 ROUNDS = 10
 
 
-def advised(registered: Registration, copies: dict[int, LogCopy]) -> Advice:
+def advised(registered: Registration, copies: dict[int, LogCopy], *, range_bits: int = 5) -> Advice:
     """Read the copies, and give the advice."""
-    read = read_log({f"n{broker}": copy for broker, copy in copies.items()})
+    named = {f"n{broker}": copy for broker, copy in copies.items()}
+    read = read_log(named, range_bits=range_bits)
     by_broker = {int(copy.name[1:]): copy for copy in read.copies}
     rows = compare_log(read.copies, read.ranges, read.files)
     with BatchFactsReader(read.open_log) as facts:
@@ -273,18 +274,59 @@ COMMIT, ABORT = BatchFacts(0, 7, True), BatchFacts(0, 7, False)
 
 
 @pytest.mark.parametrize(
-    ("lost", "torn"),
+    ("lost", "torn", "torn_if_open"),
     [
-        ([], 0),
-        ([BatchFacts(3)], 0),
-        ([DATA], 1),  # it will end without these records
-        ([DATA, COMMIT], 1),
-        ([COMMIT], 1),  # its records stay open
-        ([ABORT], 1),
-        ([DATA, ABORT], 0),
-        ([DATA, ABORT, DATA, DATA, COMMIT], 1),
-        ([ABORT, DATA, BatchFacts(1, 8)], 3),
+        ([], 0, 0),
+        ([BatchFacts(3)], 0, 0),
+        ([DATA], 1, 1),  # it will end without these records
+        ([DATA, COMMIT], 1, 1),
+        ([COMMIT], 1, 1),  # its records stay open
+        ([ABORT], 1, 1),
+        ([DATA, ABORT], 0, 1),  # the records in front stay open
+        ([DATA, ABORT, DATA, DATA, ABORT], 0, 1),
+        ([DATA, ABORT, DATA, DATA, COMMIT], 1, 2),
+        ([ABORT, DATA, BatchFacts(1, 8)], 3, 3),
     ],
 )
-def test_transactions_that_are_torn(lost: list[BatchFacts], torn: int) -> None:
-    assert torn_transactions(lost) == torn
+def test_transactions_that_are_torn(lost: list[BatchFacts], torn: int, torn_if_open: int) -> None:
+    assert torn_transactions(lost, lambda _: False) == torn
+    assert torn_transactions(lost, lambda _: True) == torn_if_open
+
+
+def _transactions(logs: list[list[Batch]]) -> list[set[Batch]]:
+    """Give the batches of each transaction that begins in some log, with its marker."""
+    found: dict[Batch, set[Batch]] = {}
+    for log in logs:
+        first: dict[int, Batch] = {}
+        for batch in log:
+            if batch.producer_id is None:
+                continue
+            begun = first.setdefault(batch.producer_id, batch)
+            found.setdefault(begun, set()).add(batch)
+            if batch.is_commit is not None:
+                del first[batch.producer_id]
+    return list(found.values())
+
+
+def test_transactions_are_torn_of_which_the_leader_lacks_a_part(seed: int) -> None:
+    rng = random.Random(f"{seed} torn")
+    seen = set()
+    for _ in range(3 * ROUNDS):
+        log = drawn_transactions(rng)
+        logs = {broker: log[: rng.randint(30, 60)] for broker in (1, 2)}
+        logs[3] = rng.choice([log, forked(rng, log, rng.randint(30, 59))])
+        copies = {broker: rolled(rng, own) for broker, own in logs.items()}
+
+        advice = advised(Registration((1, 2, 3), (1, 2, 3)), copies, range_bits=12)
+
+        for one in advice.candidates:
+            lost = plainly_lost(logs[one.broker_id], list(logs.values()))
+            torn = 0
+            for batches in _transactions(list(logs.values())):
+                is_aborted = any(batch.is_commit is False for batch in batches)
+                torn += bool(batches & lost) and not (is_aborted and batches <= lost)
+            assert one.torn_transactions == torn
+            assert one.lost_records == count(lost)
+            seen.add(torn)
+
+    assert len(seen) > 2

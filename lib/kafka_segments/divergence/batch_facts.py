@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from kafka_segments.divergence.decide.copies import Piece
-from kafka_segments.divergence.decide.elections import BatchFacts
+from kafka_segments.divergence.decide.transactions import BatchFacts
 from kafka_segments.divergence.log_files import BatchAt, Open, open_file
 from kafka_segments.index.markers import decode_marker, read_marker
 from kafka_segments.index.producer_batches import COMMIT, UNUSUAL

@@ -17,6 +17,11 @@ from kafka_segments.divergence.decide.copies import UNSOUND, Copy, Divergence, P
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.spans import Spans
+from kafka_segments.divergence.decide.transactions import (
+    BatchFacts,
+    open_transactions,
+    torn_transactions,
+)
 
 
 class Term(NamedTuple):
@@ -48,20 +53,6 @@ class Registration(NamedTuple):
     elr: tuple[int, ...] = ()
     terms: tuple[Term, ...] = ()
     elects_any: bool = False
-
-
-class BatchFacts(NamedTuple):
-    """What a batch is to clients.
-
-    Attributes:
-        records: those that clients wrote; 0 of a control batch.
-        producer_id: of the transaction that it belongs to; None: of none.
-        is_commit: of a marker that ends a transaction whether it commits; None: it is no marker.
-    """
-
-    records: int
-    producer_id: int | None = None
-    is_commit: bool | None = None
 
 
 class Candidate(NamedTuple):
@@ -155,7 +146,8 @@ def advise(
 ) -> Advice:
     """Weigh each replica of which there is a copy, and say how the best one comes to lead.
 
-    ``facts`` reads a batch; it is asked for those alone that are lost with some replica.
+    ``facts`` reads a batch; it is asked for those alone that are lost with some replica, and for
+    some in front where the end of an aborted transaction is lost.
     """
     order = {broker: at for at, broker in enumerate(registered.replicas)}
     candidates = sorted(
@@ -205,7 +197,10 @@ def _candidate(
         records(told | committed),
         records(committed),
         min(with_records, default=None),
-        torn_transactions(known[piece.content] for piece in lost),
+        torn_transactions(
+            (known[piece.content] for piece in lost),
+            open_transactions(found.held.get(copy.name, ()), lost, facts),
+        ),
         sum(copy.name in row.copies and row.kind in UNSOUND for row in found.rows),
     )
 
@@ -287,21 +282,3 @@ def _below_marks(found: PartitionCopies) -> set[Hashable]:
         for piece in found.held.get(copy.name, ())
         if piece.base < copy.high_watermark
     }
-
-
-def torn_transactions(lost: Iterable[BatchFacts]) -> int:
-    """Count the transactions that are torn with lost batches, in the order of their offsets.
-
-    One that was aborted, and is lost as a whole, is none.
-    """
-    torn = 0
-    has_records: dict[int, bool] = {}
-    for batch in lost:
-        if batch.producer_id is None:
-            continue
-        if batch.is_commit is None:
-            has_records[batch.producer_id] = True
-        else:
-            torn += batch.is_commit or not has_records.get(batch.producer_id, False)
-            has_records[batch.producer_id] = False
-    return torn + sum(has_records.values())
