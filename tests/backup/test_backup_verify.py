@@ -3,13 +3,13 @@
 import json
 import os
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from kafka_segments.backup.decide_ends import MARGIN_MS, Moment, judged_ends
 from kafka_segments.cli import cli
 from log_copies import (
     CLOCK_MS,
@@ -23,10 +23,12 @@ from log_copies import (
     without,
 )
 from log_folders import write_copies
+from rows_of import rows_of
 from strategies import crc32c
 
 HOUR_MS = 3_600_000
-MOMENT = (CLOCK_MS + HOUR_MS) * 1_000_000
+MOMENT = CLOCK_MS + HOUR_MS
+PAST = CLOCK_MS
 
 
 def _verify(*arguments: object) -> tuple[int, dict[str, dict], str]:
@@ -39,29 +41,28 @@ def _verify(*arguments: object) -> tuple[int, dict[str, dict], str]:
     )
 
 
-def _dated(folder: Path, ns: int) -> None:
-    """Let all segments of a backup be written at a moment, as a copy that keeps mtimes does."""
+def _dated(folder: Path, ms: int) -> None:
+    """Let segments be last written at a moment, as a copy that keeps mtimes does."""
     for file in folder.rglob("*.log"):
-        os.utime(file, ns=(ns, ns))
+        os.utime(file, ns=(ms * 1_000_000, ms * 1_000_000))
 
 
 def _part(copy: LogCopy, until: int) -> LogCopy:
     return LogCopy(copy.segments[:until], copy.log_start, epochs=copy.epochs)
 
 
-def _younger(log: list[Batch]) -> LogCopy:
-    """Write batches of a day later."""
-    copy = rolled(random.Random(1), log)
-    day = (CLOCK_MS + 24 * HOUR_MS).to_bytes(8, "big")
-    stamped = [
-        (base, [_resealed(data[:27] + day + day + data[43:]) for data in batches])
-        for base, batches in copy.segments
-    ]
-    return LogCopy(stamped, copy.log_start, epochs=copy.epochs)
+def _stamped(copy: LogCopy, ms: int, *, start: int = 0, by_broker: bool = False) -> LogCopy:
+    """Write the batches from an offset on at another time, by a producer's clock or a broker's."""
+    time = ms.to_bytes(8, "big", signed=True)
 
+    def stamped(data: bytes) -> bytes:
+        if int.from_bytes(data[:8], "big") < start:
+            return data
+        data = data[:22] + bytes([data[22] | 8 * by_broker]) + data[23:27] + time + time + data[43:]
+        return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
 
-def _resealed(batch: bytes) -> bytes:
-    return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
+    segments = [(base, [stamped(data) for data in batches]) for base, batches in copy.segments]
+    return LogCopy(segments, copy.log_start, epochs=copy.epochs)
 
 
 @pytest.mark.slow
@@ -82,7 +83,11 @@ def test_what_came_since_and_what_retention_took_is_not_missed(
     today["t-4"] = rolled(rng, forked(rng, logs[4], 50))  # an unclean election since
     del other["t-4"]
     del backup["t-5"]
-    today["t-5"] = other["t-5"] = _younger(logs[5])
+    today["t-5"] = other["t-5"] = _stamped(rolled(rng, logs[5]), CLOCK_MS + 24 * HOUR_MS)
+    for copies in (today, other):  # within the margin: a follower may have been so late
+        copies["t-0"] = _stamped(copies["t-0"], MOMENT - 4 * 60_000, start=logs[0][40].base)
+        copies["clock-0"] = _stamped(rolled(rng, logs[0]), MOMENT)
+    backup["clock-0"] = _stamped(rolled(rng, logs[0]), MOMENT)
     for name, copies in (("b", backup), ("n1", today), ("n2", other)):
         write_copies(tmp_path / name, copies)
     _dated(tmp_path / "b", MOMENT)
@@ -92,12 +97,37 @@ def test_what_came_since_and_what_retention_took_is_not_missed(
         *("--against", f"n1={tmp_path}/n1", "--against", f"n2={tmp_path}/n2"),
     )
 
-    assert {name: row["misses"] for name, row in rows.items()} == {f"t-{n}": [] for n in range(6)}
-    assert status == 0
+    assert status == 0, told
+    assert {(*row["misses"], row["doubt"]) for row in rows.values()} == {(None,)}
     assert rows["t-0"]["complete_until"] == logs[0][40].base
     assert rows["t-4"]["since"][0].startswith(f"fork from {logs[4][50].base} on")
     assert rows["t-5"]["verdict"] == "made later"
-    assert "5 of 5 logs are complete in the backup as of 2023-11-14 23:13:20.000 UTC" in told
+    moment = "2023-11-14 23:13:20.000 UTC"
+    assert f"6 of 6 logs are complete in the backup as of {moment}, within 5 minutes" in told
+
+
+def _lacking(
+    rng: random.Random, log: list[Batch], whole: LogCopy
+) -> tuple[dict[str, LogCopy], dict[str, LogCopy]]:
+    """Give logs of a backup that lacks something of each, and the cluster's."""
+    backup = {f"t-{number}": rolled(rng, log) for number in range(6)}
+    at = len(backup["t-0"].file(1)) - 1
+    backup["t-0"].spoil(1, flipped(backup["t-0"].file(1), at))
+    backup["t-1"] = LogCopy([*whole.segments[:1], *whole.segments[2:]], whole.log_start)
+    backup["t-2"] = LogCopy(whole.segments[1:], whole.log_start, epochs=whole.epochs)
+    backup["t-3"] = _part(whole, 2)
+    backup["t-3"].high_watermark = log[-1].last
+    today = {f"t-{number}": rolled(rng, log) for number in range(6)}
+    for name in ("t-4", "closed-0", "broker-0", "producer-0", "events-0"):
+        backup[name], today[name] = _part(whole, 3), rolled(rng, log)
+    today["broker-0"] = _stamped(today["broker-0"], CLOCK_MS, by_broker=True)
+    backup["broker-0"] = _part(_stamped(whole, CLOCK_MS, by_broker=True), 3)
+    today["t-4"] = _stamped(today["t-4"], -1, start=whole.segments[3][0])
+    until_now = _stamped(today["producer-0"], MOMENT + HOUR_MS, start=log[-1].base)
+    today["producer-0"] = until_now
+    backup["clock-0"] = today["clock-0"] = _stamped(whole, MOMENT)
+    del backup["t-5"]
+    return backup, today
 
 
 @pytest.mark.slow
@@ -108,19 +138,12 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
         whole = rolled(rng, log)
         if len(whole.segments) > 4:
             break
-    backup = {f"t-{number}": rolled(rng, log) for number in range(6)}
-    at = len(backup["t-0"].file(1)) - 1
-    backup["t-0"].spoil(1, flipped(backup["t-0"].file(1), at))
-    backup["t-1"] = LogCopy([*whole.segments[:1], *whole.segments[2:]], whole.log_start)
-    backup["t-2"] = LogCopy(whole.segments[1:], whole.log_start, epochs=whole.epochs)
-    backup["t-3"] = _part(whole, 2)
-    backup["t-3"].high_watermark = log[-1].last
-    backup["t-4"] = _part(whole, 3)
-    del backup["t-5"]
+    backup, today = _lacking(rng, log, whole)
     write_copies(tmp_path / "b", backup)
-    _dated(tmp_path / "b", MOMENT)
-    write_copies(tmp_path / "n1", {f"t-{number}": rolled(rng, log) for number in range(6)})
-    shutil.rmtree(tmp_path / "b" / "t-5", ignore_errors=True)
+    _dated(tmp_path / "b", MOMENT + HOUR_MS)  # as when it was uploaded
+    write_copies(tmp_path / "n1", today)
+    _dated(tmp_path / "n1", MOMENT + HOUR_MS)
+    _dated(tmp_path / "n1" / "closed-0", CLOCK_MS + HOUR_MS // 2)
     bases = [base for base, _ in whole.segments]
     given = ("--backup", tmp_path / "b", "--against", f"n1={tmp_path}/n1")
 
@@ -135,23 +158,92 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
         "t-3": ["behind"],
         "t-4": [],
         "t-5": ["missing log"],
+        "closed-0": ["behind"],
+        "broker-0": ["behind"],
+        "producer-0": ["behind"],
+        "events-0": [],
+        "clock-0": [],
     }
     assert rows["t-1"]["complete_until"] == bases[1]
     assert rows["t-2"]["misses"][0]["until_offset"] == bases[1]
     assert rows["t-3"]["misses"][0]["until_offset"] == log[-1].last
     assert rows["t-5"]["verdict"] == "missing"
-    assert "1 of 6 logs are complete" in told
+    assert rows["closed-0"]["misses"][0]["detail"].endswith(
+        "last written at 2023-11-14 22:43:20 UTC"
+    )
+    for name in ("broker-0", "producer-0"):
+        assert "a batch of 2023-11-14 22:13:20 UTC follows" in rows[name]["misses"][0]["detail"]
+    assert {rows[name]["verdict"] for name in ("t-4", "events-0")} == {"not known"}
+    assert rows["t-4"]["doubt"].endswith("has no timestamp")
+    assert "which may not be when it was written: give --moment" in rows["events-0"]["doubt"]
+    assert rows["events-0"]["complete_until"] == bases[3]
+    assert "1 of 11 logs are complete" in told
+    assert "incomplete: 7, missing: 1, not known: 2, made later: 0" in told
 
     status, again, told = _verify(
         *(*given, "--digests", tmp_path / "wh", "--moment", CLOCK_MS + HOUR_MS)
     )
 
     assert status == 1
-    assert {name: row["verdict"] for name, row in again.items() if name != "t-4"} == {
-        name: row["verdict"] for name, row in rows.items() if name != "t-4"
+    changed = {"events-0": "incomplete"}
+    assert {name: row["verdict"] for name, row in again.items()} == {
+        name: changed.get(name, row["verdict"]) for name, row in rows.items()
     }
-    assert [miss["kind"] for miss in again["t-4"]["misses"]] == ["behind"]
-    assert again["t-4"]["complete_until"] == bases[3]
+    assert [miss["kind"] for miss in again["events-0"]["misses"]] == ["behind"]
+    assert "minutes" not in told
+
+
+_ENDS = "topic string, partition int, from_offset long, until_offset long, holders array<string>"
+_FOUND = "topic string, partition int, written_ms long, timestamp_ms long, is_of_broker boolean"
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("written", "timestamp", "is_of_broker", "is_dated", "noted", "expected"),
+    [
+        (PAST + 1, PAST, True, False, None, (90, True)),
+        (PAST + 1, PAST + 1, True, False, None, None),
+        (PAST + 1, PAST, False, True, None, (90, True)),
+        (PAST + 1, PAST + 1, False, True, None, None),
+        (PAST + 1, PAST, False, False, None, (90, False)),
+        (PAST + 1, PAST + 1, False, False, None, None),
+        (PAST, PAST + 1, False, False, None, (90, True)),
+        (PAST, None, None, False, None, (90, False)),
+        (PAST + 1, -1, False, True, None, (90, False)),
+        (PAST, -1, False, False, None, (90, True)),
+        (PAST + 1, PAST + 1, True, False, 50, None),
+        (PAST + 1, PAST + 1, True, False, 51, (51, True)),
+        (PAST + 1, PAST, False, False, 60, (60, True)),
+        (PAST + 1, PAST, True, False, 60, (90, True)),
+    ],
+)
+@pytest.mark.parametrize("is_given", [False, True])
+def test_an_end_is_judged_by_what_follows(
+    spark: SparkSession,
+    written: int,
+    timestamp: int | None,
+    is_of_broker: bool | None,
+    noted: int | None,
+    expected: tuple[int, bool] | None,
+    *,
+    is_dated: bool,
+    is_given: bool,
+) -> None:
+    """A moment that was given counts to the millisecond, and by every timestamp."""
+    log = ("t", 0)
+    ends = rows_of(spark, [(*log, 50, 90, ["n1"])], _ENDS)
+    marks = rows_of(spark, [(*log, noted)], "topic string, partition int, high_watermark long")
+    found = rows_of(spark, [(*log, written, timestamp, is_of_broker)], _FOUND)
+    dated = rows_of(spark, [log] * is_dated, "topic string, partition int")
+    moment = Moment(PAST if is_given else PAST + MARGIN_MS, is_given)
+    if is_given and timestamp == PAST:
+        expected = (90, True)
+    if is_given and noted is None and timestamp != PAST:
+        expected = None if timestamp == PAST + 1 else (90, False)
+
+    rows = ends.transform(judged_ends(marks, found, dated, moment=moment)).collect()
+
+    assert [(row["until_offset"], row["is_missed"]) for row in rows] == [expected] * bool(expected)
 
 
 @pytest.mark.slow

@@ -32,9 +32,8 @@ def backup() -> None:
 @click.option(
     "--moment",
     metavar="TIME",
-    help="When the backup was taken, as 2026-01-31T02:00:00Z or in ms: records that were there and"
-    " follow its end are missed. Default: when its newest segment was written, by which only logs"
-    " that it lacks are judged.",
+    help="When the backup was taken, as 2026-01-31T02:00:00Z or in ms: what follows its end and is"
+    " not younger is missed. Default: the time of its youngest record, less 5 minutes.",
 )
 @click.option(
     "--warehouse",

@@ -3,14 +3,14 @@
 from enum import StrEnum
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.backup.decide_ends import LOG, Moment, at
 from kafka_segments.divergence.decide.copies import UNSOUND, Kind
 from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
 
-LOG = ("topic", "partition")
 _WENT_ON = (Kind.FORK, Kind.AHEAD)
 _MISS = "struct<from_offset:bigint,until_offset:bigint,kind:string,detail:string>"
 
@@ -20,6 +20,8 @@ class Verdict(StrEnum):
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
+    UNKNOWN = "not known"
+    """The cluster goes on behind the backup's end, and nothing tells since when."""
     MISSING = "missing"
     """The log was there at the moment, and the backup has none of it."""
     MADE_LATER = "made later"
@@ -41,39 +43,12 @@ def first_batches(segments: DataFrame) -> DataFrame:
     """Ask for the first batch of each log.
 
     Needs: rows of ``divergence``'s ``chosen_segments``.
-    Gives: topic, partition, path, size_bytes, offset.
+    Gives: topic, partition, path, size_bytes, position, offset.
     """
     file = F.struct("path", "size_bytes", F.col("base_offset").alias("offset"))
     first = F.min_by(file, "base_offset").alias("_first")
     held = segments.where("size_bytes > 0").groupBy(*LOG).agg(first)
-    return held.select(*LOG, "_first.*")
-
-
-def next_batches(compared: DataFrame, *, backup: str) -> Transform:
-    """Ask for the first batch of the cluster that lies behind the end of the backup's log.
-
-    Needs: rows of ``divergence``'s ``chosen_segments``; ``compared``: rows of ``divergences``.
-    Gives: topic, partition, path, size_bytes, offset.
-    """
-    is_behind = (F.col("kind") == Kind.BEHIND) & F.array_contains("copies", backup)
-    behind = (
-        compared.where(is_behind)
-        .groupBy(*LOG)
-        .agg(
-            F.min("from_offset").alias("offset"),
-            F.min_by("right_copies", "from_offset").alias("_holders"),
-        )
-    )
-    file = F.struct("path", "size_bytes", "offset")
-
-    def transform(segments: DataFrame) -> DataFrame:
-        held = segments.join(behind, list(LOG), how="inner").where(
-            F.array_contains("_holders", F.col("copy")) & (F.col("base_offset") <= F.col("offset"))
-        )
-        last = F.max_by(file, "base_offset").alias("_last")
-        return held.groupBy(*LOG).agg(last).select(*LOG, "_last.*")
-
-    return transform
+    return held.select(*LOG, "_first.*", F.lit(0).alias("position"))
 
 
 def noted_logs(listed: DataFrame, *, backup: str) -> DataFrame:
@@ -87,7 +62,7 @@ def noted_logs(listed: DataFrame, *, backup: str) -> DataFrame:
     return noted.select(*LOG).distinct()
 
 
-def missing_logs(first: DataFrame, noted: DataFrame, *, moment_ms: int) -> Transform:
+def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Transform:
     """Tell of each absent log whether it was there at the moment.
 
     1. It was if the backup's own checkpoint names it, or its first batch is not younger than the
@@ -98,11 +73,11 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment_ms: int) -> Trans
         ``noted``: rows of ``noted_logs``.
     Gives: topic, partition, detail (null: it was made later).
     """
-    is_old = F.col("timestamp_ms") <= moment_ms
+    is_old = F.col("timestamp_ms") <= moment.past_ms
     detail = (
         F.when(F.col("_is_noted"), "the backup's own checkpoint names it")
         .when(F.col("timestamp_ms") < 0, "its records have no timestamps, so it may be older")
-        .when(is_old, F.concat(F.lit("it holds records of "), _moment("timestamp_ms")))
+        .when(is_old, F.concat(F.lit("it holds records of "), at("timestamp_ms")))
     )
 
     def transform(absent: DataFrame) -> DataFrame:
@@ -117,22 +92,19 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment_ms: int) -> Trans
     return transform
 
 
-def missed_ranges(
-    copies: DataFrame, behind: DataFrame, *, backup: str, moment_ms: int | None
-) -> Transform:
+def missed_ranges(copies: DataFrame, ends: DataFrame, *, backup: str) -> Transform:
     """Give the ranges of offsets that the backup lacks, though the cluster has them.
 
     1. Damage in the backup, offsets that it lost, and records that contradict the cluster's.
     2. Offsets in front of the backup's log, if no copy of the cluster begins as late.
-    3. Offsets behind its end, below the high watermark that the backup itself noted.
-    4. With a moment also what follows the end, if the first batch there is not younger.
+    3. Offsets behind its end that were there at its moment.
 
-    Needs: rows of ``divergences``; ``copies``: rows of ``divergence``'s ``described``; ``behind``:
-        topic, partition, timestamp_ms of the batch behind the backup's end.
+    Needs: rows of ``divergences``; ``copies``: rows of ``divergence``'s ``described``; ``ends``:
+        rows of ``decide_ends.judged_ends``.
     Gives: topic, partition, from_offset, until_offset, kind, detail.
     """
     is_backup = F.col("copy") == backup
-    own = copies.where(is_backup).select(*LOG, F.col("start").alias("_start"), "high_watermark")
+    own = copies.where(is_backup).select(*LOG, F.col("start").alias("_start"))
     others = copies.where(~is_backup).groupBy(*LOG)
     concerns = F.array_contains("copies", backup)
     columns = (*LOG, "from_offset", "until_offset", "kind", "detail")
@@ -151,52 +123,34 @@ def missed_ranges(
                 }
             )
         )
-        ends = (
-            compared.where(concerns & (F.col("kind") == Kind.BEHIND))
-            .groupBy(*LOG)
-            .agg(F.min("from_offset").alias("from_offset"), F.max("until_offset").alias("_until"))
-            .join(own, list(LOG), how="inner")
-            .join(behind, list(LOG), how="left")
-            .transform(_missed_end(moment_ms))
-        )
-        parts = (lacking, starts.select(*columns), ends.select(*columns))
+        missed = ends.where("is_missed")
+        parts = (lacking, starts.select(*columns), missed.select(*columns))
         return reduce(DataFrame.unionByName, parts)
 
     return transform
 
 
-def _missed_end(moment_ms: int | None) -> Transform:
-    is_noted = F.coalesce(F.col("from_offset") < F.col("high_watermark"), F.lit(False))
-    is_old = F.lit(False)
-    if moment_ms is not None:
-        is_old = F.coalesce(F.col("timestamp_ms") <= moment_ms, F.lit(False))
-    noted = F.concat(
-        F.lit("the backup ends there, and notes the high watermark "), F.col("high_watermark")
-    )
-    old = F.concat(F.lit("the backup ends there, and a batch of "), _moment("timestamp_ms"))
-    until = F.least("_until", "high_watermark")
-    return lambda ends: ends.where(is_noted | is_old).withColumns(
-        {
-            "until_offset": F.when(is_old, F.col("_until")).otherwise(until),
-            "kind": F.lit(Kind.BEHIND.value),
-            "detail": F.when(is_old, F.concat(old, F.lit(" follows"))).otherwise(noted),
-        }
-    )
-
-
 def judged_logs(
-    logs: DataFrame, copies: DataFrame, missing: DataFrame, compared: DataFrame, *, backup: str
+    logs: DataFrame,
+    copies: DataFrame,
+    missing: DataFrame,
+    ends: DataFrame,
+    compared: DataFrame,
+    *,
+    backup: str,
 ) -> Transform:
     """Say of each log of the cluster whether the backup holds it, and up to where.
 
     Needs: rows of ``missed_ranges``; ``logs``: rows of ``listed_logs``; ``copies``: rows of
-        ``described``; ``missing``: rows of ``missing_logs``; ``compared``: rows of ``divergences``.
+        ``described``; ``missing``: rows of ``missing_logs``; ``ends``: rows of
+        ``decide_ends.judged_ends``; ``compared``: rows of ``divergences``.
     Gives: topic, partition, verdict, complete_until (the backup holds every offset below, null: it
-        holds none), misses (ranges, ascending), since (what the cluster has done since that is no
-        miss: it went on with other records).
+        holds none), misses (ranges, ascending), doubt (what may be missed, null: nothing), since
+        (what the cluster has done since that is no miss: it went on with other records).
     """
     wanted = logs.where(F.col("copy") != backup).select(*LOG).distinct()
-    ends = copies.where(F.col("copy") == backup).select(*LOG, "end")
+    own = copies.where(F.col("copy") == backup).select(*LOG, "end")
+    doubts = ends.where("NOT is_missed").select(*LOG, F.col("detail").alias("doubt"))
     went_on = compared.where(F.col("kind").isin(*_WENT_ON) & F.array_contains("copies", backup))
     note = F.format_string("%s from %d on: %s", "kind", "from_offset", "detail")
     since = went_on.groupBy(*LOG).agg(F.array_sort(F.collect_list(note)).alias("since"))
@@ -207,11 +161,12 @@ def judged_logs(
 
     def transform(missed: DataFrame) -> DataFrame:
         ranges = missed.groupBy(*LOG).agg(F.array_sort(F.collect_list(one)).alias("_ranges"))
-        found = reduce_left(wanted, absent, ends, ranges, since)
+        found = reduce_left(wanted, absent, own, ranges, doubts, since)
         verdict = (
             F.when(F.col("_is_absent") & F.col("detail").isNull(), Verdict.MADE_LATER.value)
             .when(F.col("_is_absent"), Verdict.MISSING.value)
             .when(F.size(F.coalesce("_ranges", nothing)) > 0, Verdict.INCOMPLETE.value)
+            .when(F.col("doubt").isNotNull(), Verdict.UNKNOWN.value)
             .otherwise(Verdict.COMPLETE.value)
         )
         first = F.get(F.col("_ranges.from_offset"), F.lit(0))
@@ -222,6 +177,7 @@ def judged_logs(
             F.when(verdict == Verdict.MISSING, F.array(whole))
             .otherwise(F.coalesce("_ranges", nothing))
             .alias("misses"),
+            "doubt",
             F.coalesce("since", F.array().cast("array<string>")).alias("since"),
         )
 
@@ -233,9 +189,3 @@ def reduce_left(logs: DataFrame, *others: DataFrame) -> DataFrame:
     for other in others:
         logs = logs.join(other, list(LOG), how="left")
     return logs
-
-
-def _moment(column: str) -> Column:
-    return F.concat(
-        F.date_format(F.timestamp_millis(F.col(column)), "yyyy-MM-dd HH:mm:ss"), F.lit(" UTC")
-    )

@@ -6,6 +6,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from kafka_segments.backup.decide import Verdict
+from kafka_segments.backup.decide_ends import MARGIN_MS
 from kafka_segments.backup.run import Verified
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.report import read_text
@@ -27,12 +28,14 @@ def print_backup(verified: Verified, output: str) -> int:
         rows = rows.orderBy(F.size("misses") == 0, "topic", "partition")
     if output != "table" or not rows.isEmpty():
         print_result(rows, output, names=_NAMES, cells=_cells)
-    counts = verified.verdicts
+    counts, moment = verified.verdicts, verified.moment
+    margin = "" if moment.is_given else f", within {MARGIN_MS // 60_000} minutes"
     there = sum(counts.values()) - counts.get(Verdict.MADE_LATER, 0)
     sys.stderr.write(
         f"{counts.get(Verdict.COMPLETE, 0)} of {there} logs are complete in the backup as of"
-        f" {moment_text(verified.moment_ms)}; incomplete: {counts.get(Verdict.INCOMPLETE, 0)},"
-        f" missing: {counts.get(Verdict.MISSING, 0)}, made later:"
+        f" {moment_text(moment.ms)}{margin}; incomplete: {counts.get(Verdict.INCOMPLETE, 0)},"
+        f" missing: {counts.get(Verdict.MISSING, 0)}, not known:"
+        f" {counts.get(Verdict.UNKNOWN, 0)}, made later:"
         f" {counts.get(Verdict.MADE_LATER, 0)}, only in the backup: {verified.only_there};"
         f" {read_text(verified.compared)}\n"
     )
@@ -44,6 +47,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     words = [_miss(miss) for miss in misses[:_MISSES_SHOWN]]
     if len(misses) > len(words):
         words.append(f"{len(misses) - len(words)} more")
+    if row["doubt"] is not None:
+        words.append(f"not known: {row['doubt']}")
     return (
         f"{row['topic']}-{row['partition']}",
         row["verdict"],

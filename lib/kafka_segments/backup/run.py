@@ -7,15 +7,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.backup.decide import (
-    LOG,
     Verdict,
     absent_logs,
     first_batches,
     judged_logs,
     missed_ranges,
     missing_logs,
-    next_batches,
     noted_logs,
+)
+from kafka_segments.backup.decide_ends import (
+    LOG,
+    Moment,
+    dated_logs,
+    judged_ends,
+    last_batches,
+    log_ends,
+    next_batches,
 )
 from kafka_segments.backup.tasks import find_timestamps
 from kafka_segments.divergence.decide.frames import chosen_segments
@@ -33,12 +40,12 @@ _NS_A_MS = 1_000_000
 class Verified:
     """What a backup holds of its cluster.
 
-    ``rows``: those of ``decide.judged_logs``. ``moment_ms``: the moment that was gone by.
+    ``rows``: those of ``decide.judged_logs``. ``moment``: what was gone by.
     ``verdicts``: logs by verdict. ``only_there``: logs of the backup that the cluster has no more.
     """
 
     rows: DataFrame
-    moment_ms: int
+    moment: Moment
     verdicts: dict[str, int]
     only_there: int
     compared: Compared
@@ -61,14 +68,15 @@ def verify_backup(
     """Say of each log of the cluster whether the backup, the copy ``BACKUP``, holds it.
 
     1. The backup is compared with the cluster's copies of the logs that it holds.
-    2. Of logs that it lacks, and with a moment of what follows its end, one batch is looked up.
+    2. One batch is looked up of each log that it lacks, of what follows each of its ends, and of
+       each end. Without ``moment_ms`` the youngest of its own is its moment.
     3. What is missed is judged by these.
 
     Args:
         spark: the session.
         options: the copies; ``anchor`` is ``BACKUP``.
         caches: unpersists at its end what is kept in memory.
-        moment_ms: when the backup was taken; None: when its newest segment was written.
+        moment_ms: when the backup was taken; None: as its records tell.
         dry_run: nothing is kept in the warehouse.
         tell: is told how much is read.
 
@@ -79,15 +87,21 @@ def verify_backup(
     compared = run_divergence(spark, options, caches, dry_run=dry_run, tell=tell)
     found, differences = compared.found, compared.rows
     listed, logs, copies = found.listed, found.logs, found.copies
-    moment = _written_ms(listed) if moment_ms is None else moment_ms
+    ends = log_ends(differences, backup=BACKUP)
+    asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
+    last = held(_with_timestamps(asked.where(F.lit(moment_ms is None))), caches)
+    is_given = moment_ms is not None
+    moment = Moment(_moment_ms(listed, last) if moment_ms is None else moment_ms, is_given)
+    behind = _with_timestamps(found.segments.transform(next_batches(ends, found.read)))
+    marks = copies.where(F.col("copy") == BACKUP).select(*LOG, "high_watermark")
+    dated = dated_logs(last, backup=BACKUP)
+    judged = ends.transform(judged_ends(marks, behind, dated, moment=moment))
     absent = absent_logs(logs, backup=BACKUP)
-    first = _timestamps(listed.transform(chosen_segments(absent)).transform(first_batches))
+    first = _with_timestamps(listed.transform(chosen_segments(absent)).transform(first_batches))
     noted = noted_logs(listed, backup=BACKUP)
-    missing = absent.transform(missing_logs(first, noted, moment_ms=moment))
-    asked = found.segments.transform(next_batches(differences, backup=BACKUP))
-    behind = _timestamps(asked.where(F.lit(moment_ms is not None)))
-    judge = judged_logs(logs, copies, missing, differences, backup=BACKUP)
-    missed = missed_ranges(copies, behind, backup=BACKUP, moment_ms=moment_ms)
+    missing = absent.transform(missing_logs(first, noted, moment=moment))
+    judge = judged_logs(logs, copies, missing, judged, differences, backup=BACKUP)
+    missed = missed_ranges(copies, judged, backup=BACKUP)
     rows = held(differences.transform(missed).transform(judge), caches)
     verdicts = rows.groupBy("verdict").agg(F.count("*").alias("logs")).collect()
     counts = {row["verdict"]: row["logs"] for row in verdicts}
@@ -101,16 +115,27 @@ def _only_there(logs: DataFrame) -> int:
     return logs.where(is_backup).join(others, list(LOG), how="left_anti").count()
 
 
-def _timestamps(asked: DataFrame) -> DataFrame:
-    """Add the timestamp of each batch that is asked for: topic, partition, timestamp_ms."""
+def _with_timestamps(asked: DataFrame) -> DataFrame:
+    """Add what is found of each batch that is asked for."""
     found = asked.transform(find_timestamps())
-    return asked.join(found, ["path", "offset"], how="inner").select(*LOG, "timestamp_ms")
+    return asked.join(found, ["path", "offset"], how="inner")
 
 
-def _written_ms(listed: DataFrame) -> int:
-    """Return when the newest segment of the backup was written, in ms since 1970."""
+def _moment_ms(listed: DataFrame, last: DataFrame) -> int:
+    """Return the youngest timestamp at the ends of the backup's logs, in ms since 1970.
+
+    One that is younger than the newest segment lies in the future. Where no other is there, the
+    moment is when that segment was written.
+
+    Raises:
+        UsageError: the backup holds no segment.
+    """
     is_segment = (F.col("kind") == kinds.SEGMENT) & (F.col("copy") == BACKUP)
     newest = listed.where(is_segment).agg(F.max("mtime_ns")).collect()[0][0]
     if newest is None:
         raise UsageError("the backup holds no segment: give the folder of its log directories")
-    return int(newest) // _NS_A_MS
+    written_ms = int(newest) // _NS_A_MS
+    is_past = (F.col("timestamp_ms") >= 0) & (F.col("timestamp_ms") <= written_ms)
+    own = last.where((F.col("copy") == BACKUP) & is_past)
+    youngest = own.agg(F.max("timestamp_ms")).collect()[0][0]
+    return written_ms if youngest is None else int(youngest)

@@ -1,23 +1,30 @@
-"""Look up the timestamp of the first batch from an offset on, in the executors."""
+"""Look up the timestamp of a batch, in the executors."""
 
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from kafka_segments.divergence.log_files import open_sized
-from kafka_segments.segments.bounds import Bounds
+from kafka_segments.errors import FileChangedError
+from kafka_segments.index.splitting import shifted
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.tables.keys import Transform
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
+
+_ROWS = [wire.LAST_OFFSET, wire.MAX_TIMESTAMP, wire.ATTRIBUTES]
+_OF_BROKER = layout.LOG_APPEND_TIME | layout.CONTROL
 
 FOUND = StructType(
     [
         StructField("path", StringType()),
         StructField("offset", LongType()),
         StructField("timestamp_ms", LongType()),
+        StructField("is_of_broker", BooleanType()),
+        StructField("producer_ms", LongType()),
     ]
 )
 
@@ -25,34 +32,42 @@ FOUND = StructType(
 def find_timestamps() -> Transform:
     """Find the greatest timestamp of the first batch that reaches an offset, by headers alone.
 
-    Needs: path, size_bytes, offset.
+    Needs: path, size_bytes, position (of a batch in front of it), offset.
     Gives: path, offset, timestamp_ms (ms since 1970, -1: the batch has none; null: the file has no
-        such batch, or cannot be read).
+        such batch, or cannot be read), is_of_broker (a broker's clock gave it), producer_ms (that
+        of the last batch from position on, up to this one, that a producer stamped; null: none).
     """
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow_schema = to_arrow_schema(FOUND)
         for batch in batches:
             rows = [
-                {
-                    "path": row["path"],
-                    "offset": row["offset"],
-                    "timestamp_ms": _timestamp(row["path"], row["size_bytes"], row["offset"]),
-                }
+                {"path": row["path"], "offset": row["offset"], **_found(**row)}
                 for row in batch.to_pylist()
             ]
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
-    return lambda asked: map_few(asked.select("path", "size_bytes", "offset"), on_task, FOUND)
+    needed = ("path", "size_bytes", "position", "offset")
+    return lambda asked: map_few(asked.select(*needed), on_task, FOUND)
 
 
-def _timestamp(path: str, size_bytes: int, offset: int) -> int | None:
-    options = ChunkOptions(needs_body=False, check_crc=False, bounds=Bounds(low_offset=offset))
+def _found(path: str, size_bytes: int, position: int, offset: int) -> dict[str, int | bool | None]:
+    options = ChunkOptions(needs_body=False, check_crc=False)
+    producer_ms = None
     try:
         with open_sized(path, size_bytes) as (read_into, log_bytes):
-            for chunk in ChunkReader(options).read(read_into, size_bytes=log_bytes):
-                if chunk.batches.shape[1]:
-                    return int(chunk.batches[wire.MAX_TIMESTAMP, 0])
-    except OSError:
-        return None
-    return None
+            rest = shifted(read_into, position)
+            for chunk in ChunkReader(options).read(rest, size_bytes=log_bytes - position):
+                for last, timestamp, attributes in chunk.batches[_ROWS].T.tolist():
+                    is_of_broker = bool(attributes & _OF_BROKER)
+                    if not is_of_broker:
+                        producer_ms = timestamp
+                    if last >= offset:
+                        return {
+                            "timestamp_ms": timestamp,
+                            "is_of_broker": is_of_broker,
+                            "producer_ms": producer_ms,
+                        }
+    except (OSError, FileChangedError):
+        return {}
+    return {}
