@@ -83,7 +83,7 @@ def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path:
     assert "4 logs in two copies or more, 1 of them equal from start to end" in told
     with few_rows(spark):
         kept = Warehouse(spark, str(tmp_path / "wh")).read(DIVERGENCES)
-    assertSchemaEqual(kept.schema, schema("divergences.v1"), ignoreNullable=True)
+    assertSchemaEqual(kept.schema, schema("divergences.v2"), ignoreNullable=True)
     assert kept.count() == len(rows)
 
 

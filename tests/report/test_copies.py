@@ -70,6 +70,42 @@ def test_ten_thousand_partitions_stay_small_and_each_has_one_place() -> None:
         assert sum(len(path) for _, path in one.paths) < 60_000
     assert len(found.maps[1].named) == 300
     assert {place.state for place in found.maps[1].named[:100]} == {"finding"}
+    findings, others = found.maps[1].lists
+    assert (findings.kind, findings.logs) == ("behind", 100)
+    assert findings.partitions.startswith("t: 0, 100, 200, ")
+    assert others.logs == 900
+    assert others.partitions.endswith("; and 600 more")
+
+
+def test_what_a_map_shows_is_a_list_by_copy_and_kind() -> None:
+    both = {"b": (False, "compaction")}
+    logs = [_log(0, b=(True, "fork")), *(_log(number, **both) for number in range(1, 9_000))]
+    logs += [_log(9_001, **both), _log(9_002, "ac")]
+    logs.append(Row(**{**_log(3, **both).asDict(), "topic": "u"}))
+
+    a, b, _ = copy_maps(_facts(*logs)).maps
+
+    assert a.lists == []
+    assert b.lists == [
+        ("fork", 1, "t: 0"),
+        ("compaction", 9_001, "t: 1 to 8999, 9001; u: 3"),
+        ("not held", 1, "t: 9002"),
+    ]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_table_of_an_earlier_release_has_no_holders(spark: SparkSession, tmp_path: Path) -> None:
+    old = DIVERGENCES._replace(version=1)
+    tables = Warehouse(spark, str(tmp_path))
+    values = dict.fromkeys(("from_offset", "until_offset", "epoch"))
+    values |= {"topic": "t", "partition": 0, "row": 0, "kind": "equal", "is_finding": False}
+    values |= {"copies": [], "right_copies": ["a", "b"], "detail": "", "run_id": "r"}
+    fill(tables, old, [values | {"decided_at": OLD}])
+
+    facts = gather_copies(tables, logs=10, rows=10)
+
+    assert facts is not None
+    assert facts.maps[0]["held"] == ["a", "b"]
 
 
 @pytest.mark.usefixtures("few")
@@ -81,7 +117,7 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
             **{"topic": "t", "partition": partition, "row": 0, "kind": kind},
             **{"is_finding": kind in ("behind", "bit rot"), "from_offset": 0, "until_offset": 9},
             **{"copies": list(copies), "right_copies": list(right), "epoch": None},
-            **{"detail": "", "run_id": "new", "decided_at": NEW},
+            **{"detail": "", "run_id": "new", "decided_at": NEW, "held_by": None},
         }
         return values | more
 
@@ -93,6 +129,7 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
         row(1, "bit rot", "a", "b"),
         row(1, "equal", "", "ab"),
         row(2, "recompressed", "ab", ""),
+        row(3, "compaction", "b", "", held_by=["a", "b"]),
     ]
     tables = Warehouse(spark, str(tmp_path))
     assert gather_copies(tables, logs=10, rows=10) is None
@@ -101,7 +138,7 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
     facts = gather_copies(tables, logs=10, rows=10)
 
     assert facts is not None
-    assert (facts.logs, facts.findings, facts.decided_ms) == (3, 1, 1_767_312_000_000)
+    assert (facts.logs, facts.findings, facts.decided_ms) == (4, 1, 1_767_312_000_000)
     assert [(one["partition"], one["kind"]) for one in facts.worst] == [(1, "bit rot")]
     assert [
         (one["partition"], one["is_finding"], one["held"], [tuple(d) for d in one["differing"]])
@@ -110,4 +147,5 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
         (0, False, ["a", "b"], []),
         (1, True, ["a", "b"], [("a", True, "bit rot")]),
         (2, False, ["a", "b"], [("a", False, "recompressed"), ("b", False, "recompressed")]),
+        (3, False, ["a", "b"], [("b", False, "compaction")]),
     ]

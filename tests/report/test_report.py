@@ -411,6 +411,8 @@ def test_the_map_of_copies_names_what_differs_as_text(data: ReportData) -> None:
     assert 'role="img" aria-label="a: 10,000 equal"' in page
     assert 'role="img" aria-label="b: 8,571 equal, 1,429 different: look at it"' in page
     assert "<title>t-7: bit rot</title>" in page
+    assert "<summary>The maps as a list, by copy and difference</summary>" in page
+    assert '<td role="cell" data-name="which">t: 0, 7, 14, ' in page
     assert "The first 1 of 1,429 findings as a table" in page
     assert "<script>" not in page.partition("Where copies differ")[2].partition("</section>")[0]
     assert len(page) - len(without) < 200_000
@@ -448,7 +450,7 @@ def test_a_browser_draws_every_chart_without_an_error_in_its_width(
     if CHROMIUM is None:
         skip_but_in_ci("chromium (apt-get install chromium)")
     page = tmp_path / "report.html"
-    compared = replace(data, copies=compared_copies(400))
+    compared = replace(data, copies=compared_copies(10_000))
     inner = json.dumps(render_report(compared)).replace("<", "\\u003c")
     page.write_text(MEASURED.format(width=width, page=inner), "utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]

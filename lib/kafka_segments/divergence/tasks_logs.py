@@ -45,6 +45,7 @@ COMPARED = StructType(
         StructField("right_copies", ArrayType(StringType())),
         StructField("epoch", IntegerType()),
         StructField("detail", StringType()),
+        StructField("held_by", ArrayType(StringType())),
         StructField("bytes_read", LongType()),
     ]
 )
@@ -67,6 +68,7 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
         topic, partition = (value.as_py() for value in key)
         if topic == METADATA_TOPIC:
             described = with_quorum_end(described)
+        held_by = tuple(copy.name for copy in described)
         ranges = ranges_of(
             Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist()
         )
@@ -74,10 +76,9 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
             rows = compare_log(described, ranges, files)
         except (OSError, FileChangedError) as error:
             start, end = min(c.start for c in described), max(c.end for c in described)
-            names = tuple(copy.name for copy in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
-            rows = [Divergence(Kind.UNREAD, True, start, end, names, detail=detail)]
-        log = {"topic": topic, "partition": partition}
+            rows = [Divergence(Kind.UNREAD, True, start, end, held_by, detail=detail)]
+        log = {"topic": topic, "partition": partition, "held_by": held_by}
         values = [
             {**log, "row": number, "bytes_read": 0 if number else files.bytes_read, **_row(row)}
             for number, row in enumerate(rows)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from math import ceil, sqrt
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ KINDS = (
 _CELL = 10
 _LEAST_COLUMNS, _MOST_COLUMNS = 20, 100
 _MOST_NAMED = 300  # places of a copy that say by themselves what they are
+_MOST_RANGES = 300  # of the partitions of a copy that differ in one way
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,22 @@ class Named(NamedTuple):
     text: str
 
 
+class Listed(NamedTuple):
+    """Partitions of a copy that differ in one way: how many, and which ones in words."""
+
+    kind: str
+    logs: int
+    partitions: str
+
+
 class CopyMap(NamedTuple):
-    """The map of one copy: paths by state, places that differ, and what it says."""
+    """The map of one copy: paths by state, places that differ, what it says, and as a list."""
 
     copy: str
     says: str
     paths: list[tuple[str, str]]
     named: list[Named]
+    lists: list[Listed]
 
 
 class CopyMaps(NamedTuple):
@@ -71,7 +82,10 @@ def gather_copies(tables: Warehouse, *, logs: int, rows: int) -> CopyFacts | Non
     """Gather what the last comparison found; None: the warehouse has none."""
     if not tables.version(DIVERGENCES):
         return None
-    compared = tables.read(DIVERGENCES).transform(decide_copies.last_comparison)
+    kept = tables.read(DIVERGENCES)
+    if "held_by" not in kept.columns:  # version 1
+        kept = kept.withColumn("held_by", F.lit(None).cast("array<string>"))
+    compared = kept.transform(decide_copies.last_comparison)
     mapped = compared.transform(decide_copies.map_logs)
     found = collect_together(
         {
@@ -120,7 +134,50 @@ def _map(copy: str, logs: list[Row], columns: int) -> CopyMap:
     paths = [
         (state, path) for state, _ in KINDS if (path := "".join(_runs(states, state, columns)))
     ]
-    return CopyMap(copy, says, paths, named)
+    return CopyMap(copy, says, paths, named, _lists(copy, logs))
+
+
+def _lists(copy: str, logs: list[Row]) -> list[Listed]:
+    """List the partitions that a copy lacks or that differ in it, the findings first."""
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for row in logs:
+        state, kind = _state(copy, row)
+        if state != EQUAL:
+            topics = found.setdefault((state, kind or dict(KINDS)[ABSENT]), {})
+            topics.setdefault(row["topic"], []).append(row["partition"])
+    order = (FINDING, OTHER, ABSENT)
+    return [
+        Listed(kind, sum(map(len, topics.values())), _ranges_text(topics))
+        for (state, kind), topics in sorted(
+            found.items(), key=lambda one: (order.index(one[0][0]), one[0][1])
+        )
+    ]
+
+
+def _ranges_text(topics: dict[str, list[int]]) -> str:
+    """Name partitions by topic, as in "orders: 0, 7 to 9; users: 3"."""
+    ranges = [
+        (topic, low, high) for topic, numbers in topics.items() for low, high in _ranges(numbers)
+    ]
+    shown = ranges[:_MOST_RANGES]
+    words = "; ".join(
+        f"{topic}: "
+        + ", ".join(f"{low} to {high}" if low < high else f"{low}" for _, low, high in same)
+        for topic, same in groupby(shown, key=lambda one: one[0])
+    )
+    left = sum(high - low + 1 for _, low, high in ranges[_MOST_RANGES:])
+    return f"{words}; and {count_text(left)} more" if left else words
+
+
+def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return ascending numbers as ranges, both ends included."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and found[-1][1] + 1 == number:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found
 
 
 def _state(copy: str, row: Row) -> tuple[str, str]:

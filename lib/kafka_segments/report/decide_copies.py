@@ -26,7 +26,8 @@ def map_logs(compared: DataFrame) -> DataFrame:
         of its worst difference).
     """
     is_other = F.col("kind") != _EQUAL
-    named = F.flatten(F.collect_list(F.array_union("copies", "right_copies")))
+    holders = F.coalesce("held_by", F.array_union("copies", "right_copies"))
+    named = F.flatten(F.collect_list(holders))
     held = compared.groupBy(*_LOG).agg(F.array_sort(F.array_distinct(named)).alias("held"))
     each = compared.where(is_other).select(
         *_LOG, F.explode("copies").alias("copy"), "is_finding", "kind"

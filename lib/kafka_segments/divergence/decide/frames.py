@@ -198,6 +198,7 @@ def other_topics(logs: DataFrame) -> DataFrame:
             F.array().cast("array<string>").alias("right_copies"),
             F.lit(None).cast("int").alias("epoch"),
             "detail",
+            F.col("copies").alias("held_by"),
             F.lit(0).cast("long").alias("bytes_read"),
         )
     )
