@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from tiered_objects import put_log, put_segment
 OF_RUN = {"run_id", "decided_at"}
 
 
-def _compare(*copies: str) -> tuple[int, list[dict], str]:
+def _compare(*copies: str, match: str = "both") -> tuple[int, list[dict], str]:
     arguments = [part for copy in copies for part in ("--copy", copy)]
+    arguments += ["--match", match]
     result = CliRunner().invoke(cli, ["divergence", *arguments, "--output", "json"])
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     told = [{name: row[name] for name in row.keys() - OF_RUN} for row in rows]
@@ -113,23 +115,88 @@ def _uploads(log: list[Batch], tier: Path) -> list[Path]:
     return paths
 
 
+def _name(folder: Path, topic_id: str) -> None:
+    metadata = f"version: 0\ntopic_id: {topic_id}"
+    (folder / "partition.metadata").write_text(metadata)
+
+
 def test_a_mirror_holds_the_same_records_in_bytes_of_its_own(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """With an id and leader epochs of its own it is the same log by name alone."""
     rng = random.Random(6)
-    log = drawn_log(rng)
-    ids = {"a": "A" * 22, "m": "B" * 22}
-    write_copies(tmp_path / "a", {"t-0": rolled(rng, log)})
-    write_copies(tmp_path / "m", {"t-0": rolled(rng, recompressed(log), has_epochs=False)})
-    copies = [f"{name}={tmp_path}/{name}" for name in ids]
+    same, recoded, other = (drawn_log(rng) for _ in range(3))
+    copied = [replace(batch, epoch=batch.epoch % 2 + 40) for batch in same[:50]]
+    wrong = [replace(other[10], records=((other[10].base, b"k", b"no"),)), *other[11:]]
+    logs = {"t-0": same, "u-0": recoded, "v-0": other, "__consumer_offsets-0": other}
+    write_copies(tmp_path / "a", {name: rolled(rng, log) for name, log in logs.items()})
+    copy = rolled(rng, same)
+    copy.high_watermark = same[-1].last + 1
+    write_copies(tmp_path / "b", {"t-0": copy})
+    mirrored = {"t-0": rolled(rng, copied), "u-0": rolled(rng, recompressed(recoded))}
+    mirrored |= {
+        "v-0": rolled(rng, [*other[:10], *wrong]),
+        "__consumer_offsets-0": rolled(rng, same),
+    }
+    write_copies(tmp_path / "m", mirrored)
+    names = "abm"
+    for name in names:
+        for log in (tmp_path / name).glob("*-0"):
+            _name(log, ("B" if name == "m" else "A") * 22)
+    copies = [f"{name}={tmp_path}/{name}" for name in names]
 
     status, rows, _ = _compare(*copies)
 
-    assert status == 0
-    assert {row["kind"] for row in rows} == {"recompressed"}
-    for name, topic_id in ids.items():
-        metadata = f"version: 0\ntopic_id: {topic_id}"
-        (tmp_path / name / "t-0" / "partition.metadata").write_text(metadata)
-    status, rows, _ = _compare(*copies)
     assert status == 1
-    assert [row["kind"] for row in rows] == ["topic id"]
+    assert {(row["kind"], *row["held_by"]) for row in rows} == {
+        ("topic id", "a", "b", "m"),
+        ("topic id", "a", "m"),
+    }
+
+    status, rows, _ = _compare(*copies, match="name")
+
+    assert status == 1
+    end = same[50].base
+    assert [
+        (row["topic"], row["kind"], row["from_offset"]) for row in rows if row["kind"] != "equal"
+    ] == [
+        ("t", "behind", end),
+        ("u", "recompressed", recoded[0].base),
+        ("v", "conflict", other[10].base),
+    ]
+    assert [row["topic"] for row in rows if row["is_finding"]] == ["v"]
+    assert rows[0]["kind"] == "equal"
+    assert (rows[0]["from_offset"], rows[0]["until_offset"]) == (same[0].base, end)
+
+
+def test_topics_are_one_by_their_id_whatever_their_names(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The checkpoints name a copy's own topics; what has no id goes by its name."""
+    rng = random.Random(7)
+    first, second, third = (drawn_log(rng) for _ in range(3))
+    write_copies(
+        tmp_path / "a", {name: rolled(rng, log) for name, log in (("t-0", first), ("u-0", third))}
+    )
+    short = rolled(rng, first[:40])
+    short.high_watermark = first[-1].last + 1
+    write_copies(
+        tmp_path / "b",
+        {"old-0": short, "t-0": rolled(rng, second), "u-0": rolled(rng, third)},
+    )
+    write_copies(tmp_path / "c", {"t-0": rolled(rng, second)})
+    for folder, letter in (("a/t-0", "A"), ("b/old-0", "A"), ("b/t-0", "B"), ("c/t-0", "B")):
+        _name(tmp_path / folder, letter * 22)
+
+    status, rows, told = _compare(*(f"{name}={tmp_path}/{name}" for name in "abc"), match="id")
+
+    assert status == 1, told
+    assert [
+        (row["topic"], row["kind"], row["is_finding"], *row["held_by"])
+        for row in sorted(rows, key=lambda row: (row["topic"], row["row"]))
+    ] == [
+        ("t", "equal", False, "a", "b"),
+        ("t", "behind", True, "a", "b"),
+        (f"t ({'B' * 22})", "equal", False, "b", "c"),
+        ("u", "equal", False, "a", "b"),
+    ]

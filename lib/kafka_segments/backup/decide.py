@@ -35,7 +35,7 @@ def absent_logs(logs: DataFrame, *, backup: str) -> DataFrame:
     Gives: copy, topic, partition.
     """
     is_other = F.col("copy") != backup
-    held = logs.where(~is_other & (F.size("topic_ids") <= 1)).select(*LOG)
+    held = logs.where(~is_other & ~F.col("has_many_ids")).select(*LOG)
     return logs.where(is_other).join(held, list(LOG), how="left_anti").select("copy", *LOG)
 
 

@@ -21,6 +21,7 @@ from kafka_segments.divergence.command_elect import elect
 from kafka_segments.divergence.command_mirror import mirror
 from kafka_segments.divergence.command_repair import repair
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
+from kafka_segments.divergence.decide.copies import Match
 
 FULL, HEADERS = "full", "headers"
 
@@ -72,13 +73,22 @@ def divergence() -> None:
     help="Keep the rows in table divergences of these tables; default: print them only.",
 )
 @digests_option
+@click.option(
+    "--match",
+    type=click.Choice([match.value for match in Match]),
+    default=Match.BOTH.value,
+    show_default=True,
+    help="both: logs of one name, and other topic ids are a finding; name: logs of one name,"
+    " whatever their ids, as those of a restored cluster or of a mirror that keeps offsets; id:"
+    " logs of one topic id, whatever their names. The last two leave internal topics out.",
+)
 @click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
 @shared_options
 def compare(**options: Any) -> None:
     """Hold copies of logs against each other: where they differ, how, and which copy is right.
 
-    Copies are brokers' log directories, snapshots and backups of one cluster. Logs are matched by
-    topic and partition. Nothing is changed there. Exit status 1: some difference is a fault.
+    Copies are brokers' log directories, snapshots and backups of one cluster, or with --match of
+    several. Nothing is changed there. Exit status 1: some difference is a fault.
     """
     run(lambda: _compare(**options), verbose=options["verbose"])
 
@@ -88,6 +98,7 @@ def _compare(
     copies: tuple[tuple[str, str], ...],
     warehouse: str | None,
     digests: tuple[str, ...],
+    match: str,
     check: str,
     now_ms: int | None,
     output: str,
@@ -107,6 +118,7 @@ def _compare(
         now_ms=clock() if now_ms is None else now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check == FULL,
+        match=Match(match),
         digests=tuple(map(absolute_uri, digests)),
     )
     with (

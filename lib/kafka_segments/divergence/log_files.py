@@ -72,10 +72,13 @@ class BatchAt(NamedTuple):
 
 
 class LogFiles:
-    """Reads what ``decide.logs`` asks for."""
+    """Reads what ``decide.logs`` asks for; without ``has_epochs`` batches come without theirs."""
 
-    def __init__(self, *, check_crc: bool = True, open_log: Open = open_file) -> None:
+    def __init__(
+        self, *, check_crc: bool = True, has_epochs: bool = True, open_log: Open = open_file
+    ) -> None:
         self._open = open_log
+        self._has_epochs = has_epochs
         self._sound = SoundBatches(check_crc=check_crc)
         bodies = ChunkOptions(needs_body=True, max_batch_bytes=_MOST_BATCH_BYTES)
         self._bodies = ChunkReader(bodies)
@@ -97,7 +100,10 @@ class LogFiles:
                 stretch = stretch._replace(limit=part.next_base)
             with self._open(part.path) as read_into:
                 for sound in self._sound.read(counted(read_into, self._total), stretch):
-                    rows = sound.batches[_BATCH_ROWS].T.tolist()
+                    columns = sound.batches[_BATCH_ROWS]
+                    if not self._has_epochs:
+                        columns[_BATCH_ROWS.index(wire.LEADER_EPOCH)] = -1
+                    rows = columns.T.tolist()
                     found += [_batch(part.path, *row) for row in rows]
         return [one for one in found if piece.base <= one.base and one.last <= piece.last]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.divergence.decide.copies import Match
 from kafka_segments.divergence.decide.frames import (
     chosen_segments,
     compared_logs,
@@ -19,6 +20,7 @@ from kafka_segments.divergence.decide.frames import (
     with_copy,
 )
 from kafka_segments.divergence.decide.known import kept_reads, known_reads
+from kafka_segments.divergence.decide.matching import matched_topics
 from kafka_segments.divergence.tasks import read_segments
 from kafka_segments.divergence.tasks_logs import compare_logs
 from kafka_segments.errors import SourceError, UsageError
@@ -44,6 +46,7 @@ class CopyOptions:
         warehouse: URI of the tables; None: the result is kept nowhere.
         check_crc: every byte is read and checksums are verified; else headers alone are read.
         anchor: logs that this copy lacks are not compared; None: all are that two copies hold.
+        match: which logs are one.
         digests: URIs of warehouses: files that they know, and that have not changed, are not read.
         run_id: names the run.
 
@@ -56,6 +59,7 @@ class CopyOptions:
     warehouse: str | None = None
     check_crc: bool = True
     anchor: str | None = None
+    match: Match = Match.BOTH
     digests: tuple[str, ...] = ()
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -109,12 +113,12 @@ def run_divergence(
         UsageError: a copy that holds a log twice.
     """
     found = read_copies(spark, options, caches, tell)
-    compared = held(
-        found.copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
-        .unionByName(found.logs.transform(other_topics))
-        .transform(_stamped(options, "decided_at")),
-        caches,
-    )
+    own = ("copy", "topic", "partition")
+    copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
+    rows = copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
+    if options.match == Match.BOTH:
+        rows = rows.unionByName(found.logs.transform(other_topics))
+    compared = held(rows.transform(_stamped(options, "decided_at")), caches)
     rows = compared.select(*DIVERGENCES.schema.fieldNames())
     if options.warehouse is not None and not dry_run:
         warehouse = Warehouse(spark, options.warehouse)
@@ -168,10 +172,11 @@ def read_copies(
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         refuse_missing(listed)
-    named = listed.transform(with_copy(sources))
+    names = [name for name, _ in options.copies]
+    named = listed.transform(with_copy(sources)).transform(matched_topics(options.match, names))
     logs = held(named.transform(listed_logs), caches)
     _refuse_doubles(logs)
-    chosen = logs.transform(compared_logs(options.anchor))
+    chosen = logs.transform(compared_logs(options.anchor, options.match))
     segments = held(named.transform(chosen_segments(chosen)), caches)
     known = _known(spark, segments, options, caches)
     unread = segments

@@ -22,6 +22,7 @@ from kafka_segments.divergence.decide.copies import (
     DamageKind,
     Divergence,
     Kind,
+    of_other_clusters,
     with_quorum_end,
 )
 from kafka_segments.divergence.decide.logs import compare_log
@@ -54,24 +55,33 @@ COMPARED = StructType(
 def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], DataFrame]:
     """Compare the copies of each log; batches and records are read where digests differ.
 
-    A file that cannot be read meanwhile is a row of kind ``UNREAD`` for the whole log.
+    Where a log has several topic ids, copies are of several clusters, and leader epochs do not
+    count. A file that cannot be read meanwhile is a row of kind ``UNREAD`` for the whole log.
 
-    Needs: rows of ``decide.frames.described``; ``parts``: rows of ``decide.frames.unequal_parts``.
+    Needs: rows of ``decide.frames.described`` with has_many_ids; ``parts``: rows of
+        ``decide.frames.unequal_parts``.
     Gives: ``COMPARED``, a row for each range of offsets; bytes_read is that of the log, in its
         first row, 0 in others.
     """
 
     def compare(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
-        files = LogFiles(check_crc=check_crc)
-        described = [copy_of(row) for row in copies.to_pylist()]
-        described.sort()
+        known = copies.to_pylist()
+        described = sorted(map(copy_of, known))
+        are_apart = any(row["has_many_ids"] for row in known)
+        files = LogFiles(check_crc=check_crc, has_epochs=not are_apart)
         topic, partition = (value.as_py() for value in key)
         if topic == METADATA_TOPIC:
             described = with_quorum_end(described)
+        if are_apart:
+            described = of_other_clusters(described)
         held_by = tuple(copy.name for copy in described)
         ranges = ranges_of(
             Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist()
         )
+        if are_apart:
+            ranges = [
+                {name: piece.without_epochs() for name, piece in one.items()} for one in ranges
+            ]
         try:
             rows = compare_log(described, ranges, files)
         except (OSError, FileChangedError) as error:

@@ -9,6 +9,17 @@ UNBOUNDED = 2**63 - 1
 _LEAST_QUORUM = 3
 
 
+class Match(StrEnum):
+    """Which logs of copies are held against each other."""
+
+    BOTH = "both"
+    """Those of one name; topic ids that differ are a finding."""
+    NAME = "name"
+    """Those of one name, whatever their topic ids: another cluster keeps the offsets."""
+    ID = "id"
+    """Those of one topic id, whatever their names."""
+
+
 class DamageKind(StrEnum):
     """What is wrong with bytes that are no sound batch of their place."""
 
@@ -84,6 +95,14 @@ def with_quorum_end(copies: Sequence[Copy]) -> list[Copy]:
     return [copy._replace(high_watermark=committed) for copy in copies]
 
 
+def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
+    """Return copies of several clusters without what each cluster has for itself.
+
+    Leader epochs differ, and what one has replicated does not have to be in another yet.
+    """
+    return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
+
+
 class Piece(NamedTuple):
     """Some batches of a copy that follow one another, or one batch.
 
@@ -101,6 +120,10 @@ class Piece(NamedTuple):
     content: Hashable
     stored: tuple[int, int, int] | None = None
     where: Any = None
+
+    def without_epochs(self) -> "Piece":
+        """Return the same without its leader epochs."""
+        return self._replace(first_epoch=-1, last_epoch=-1)
 
 
 class Kind(StrEnum):

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.decide.copies import Kind, Match
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.tables.bounded import plus
@@ -37,7 +37,7 @@ def listed_logs(listed: DataFrame) -> DataFrame:
     Needs: rows of ``with_copy``.
     Gives: copy, topic, partition, log_dir, topic_id, leader_epochs, log_start_offset,
         high_watermark, cleaner_offset, folders (of the log in the copy; more than 1 is a mistake),
-        copy_count (copies that hold the log), topic_ids (different ones).
+        copy_count (copies that hold the log), has_many_ids (topics of this name).
     """
     notes = listed.where(F.col("kind") == kinds.LOG_DIR).select(
         "log_dir", F.explode("offsets").alias("_noted")
@@ -58,16 +58,11 @@ def listed_logs(listed: DataFrame) -> DataFrame:
         .join(noted, ["log_dir", *_LOG], how="left")
         .withColumn("folders", F.count("*").over(own))
         .withColumn("copy_count", F.size(F.collect_set("copy").over(every)))
-        .withColumn("topic_ids", F.array_sort(F.collect_set("topic_id").over(every)))
+        .withColumn("has_many_ids", F.size(F.collect_set("topic_id").over(every)) > 1)
     )
 
 
-def is_compared() -> Column:
-    """Tell whether a log has copies to hold against each other: rows of ``listed_logs``."""
-    return (F.col("copy_count") > 1) & (F.size("topic_ids") <= 1)
-
-
-def compared_logs(anchor: str | None) -> Transform:
+def compared_logs(anchor: str | None, match: Match) -> Transform:
     """Keep the logs that are compared; with ``anchor`` only those that this copy holds.
 
     Needs: rows of ``listed_logs``.
@@ -75,7 +70,8 @@ def compared_logs(anchor: str | None) -> Transform:
     """
 
     def transform(logs: DataFrame) -> DataFrame:
-        compared = logs.where(is_compared())
+        is_one = ~F.col("has_many_ids") | F.lit(match == Match.NAME)
+        compared = logs.where((F.col("copy_count") > 1) & is_one)
         if anchor is None:
             return compared
         held = compared.where(F.col("copy") == anchor).select(*_LOG)
@@ -181,7 +177,7 @@ def other_topics(logs: DataFrame) -> DataFrame:
     """
     named = F.concat_ws(" ", "copy", "topic_id")
     return (
-        logs.where(F.size("topic_ids") > 1)
+        logs.where("has_many_ids")
         .groupBy(*_LOG)
         .agg(
             F.array_sort(F.collect_set("copy")).alias("copies"),
