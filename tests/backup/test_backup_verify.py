@@ -3,18 +3,20 @@
 import json
 import os
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_segments.backup.decide_ends import MARGIN_MS, Moment, judged_ends
+from kafka_segments.backup.decide_ends import MARGIN_MS, Moment, dated_logs, judged_ends
 from kafka_segments.cli import cli
 from log_copies import (
     CLOCK_MS,
     Batch,
     LogCopy,
+    base_of,
     compacted,
     drawn_log,
     flipped,
@@ -23,6 +25,7 @@ from log_copies import (
     without,
 )
 from log_folders import write_copies
+from object_store import ObjectStore
 from rows_of import rows_of
 from strategies import crc32c
 
@@ -51,12 +54,22 @@ def _part(copy: LogCopy, until: int) -> LogCopy:
     return LogCopy(copy.segments[:until], copy.log_start, epochs=copy.epochs)
 
 
+def _until(copy: LogCopy, offset: int) -> LogCopy:
+    """Cut a copy off at a batch."""
+    segments = [
+        (base, [data for data in batches if base_of(data) < offset])
+        for base, batches in copy.segments
+        if base < offset
+    ]
+    return LogCopy(segments, copy.log_start, epochs=copy.epochs)
+
+
 def _stamped(copy: LogCopy, ms: int, *, start: int = 0, by_broker: bool = False) -> LogCopy:
     """Write the batches from an offset on at another time, by a producer's clock or a broker's."""
     time = ms.to_bytes(8, "big", signed=True)
 
     def stamped(data: bytes) -> bytes:
-        if int.from_bytes(data[:8], "big") < start:
+        if base_of(data) < start:
             return data
         data = data[:22] + bytes([data[22] | 8 * by_broker]) + data[23:27] + time + time + data[43:]
         return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
@@ -193,6 +206,37 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
     assert "minutes" not in told
 
 
+@pytest.mark.slow
+def test_a_backup_in_s3_is_verified_as_one_on_a_disk(
+    spark: SparkSession, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    """Objects are as old as their upload, which is not the moment of the backup."""
+    rng = random.Random(5)
+    log = drawn_log(rng)
+    whole = _stamped(rolled(rng, log), MOMENT, by_broker=True)
+    early = _stamped(rolled(rng, log), CLOCK_MS, by_broker=True)
+    since = _stamped(early, MOMENT + HOUR_MS, start=log[40].base, by_broker=True)
+    today = {"whole-0": whole, "short-0": early, "since-0": since, "hurt-0": early}
+    hurt = LogCopy(early.segments, early.log_start, epochs=early.epochs)
+    hurt.spoil(0, flipped(early.file(0), 100))
+    ends = {"short-0": _until(early, log[50].base), "since-0": _until(early, log[40].base)}
+    write_copies(tmp_path / "b", today | ends | {"hurt-0": hurt})
+    write_copies(tmp_path / "n1", today)
+    _dated(tmp_path / "b", MOMENT)
+    object_store.put_folder(tmp_path / "b", "backups/2026-01-31")
+    there, against = "s3://backups/2026-01-31", ("--against", f"n1={tmp_path}/n1")
+
+    on_disk = _verify("--backup", tmp_path / "b", *against)
+    in_s3 = _verify("--backup", there, *against)
+
+    assert {name: row["verdict"] for name, row in in_s3[1].items()} == {
+        **{"whole-0": "complete", "since-0": "complete"},
+        **{"short-0": "incomplete", "hurt-0": "incomplete"},
+    }
+    assert json.loads(json.dumps(in_s3).replace(there, f"{tmp_path}/b")) == list(on_disk)
+    assert "2 of 4 logs are complete in the backup as of 2023-11-14 23:13:20.000 UTC" in in_s3[2]
+
+
 _ENDS = "topic string, partition int, from_offset long, until_offset long, holders array<string>"
 _FOUND = "topic string, partition int, written_ms long, timestamp_ms long, is_of_broker boolean"
 
@@ -266,6 +310,21 @@ def test_what_a_backup_lost_behind_a_fork_is_missed(spark: SparkSession, tmp_pat
     }
     assert [miss["kind"] for miss in rows["t-0"]["misses"]] == ["lost middle"]
     assert rows["t-0"]["complete_until"] == newer[44].base
+
+
+@pytest.mark.usefixtures("few")
+def test_producers_clocks_tell_where_the_last_batch_is_as_old_as_its_file(
+    spark: SparkSession,
+) -> None:
+    edges = (PAST - MARGIN_MS, PAST, PAST + MARGIN_MS)
+    beyond = (PAST - MARGIN_MS - 1, PAST + MARGIN_MS + 1, -1, -(2**63), 2**63 - 1, None)
+    columns = "copy string, topic string, partition int, written_ms long, producer_ms long"
+    rows = [("n1", "t", at, PAST, ms) for at, ms in enumerate((*edges, *beyond))]
+    rows += [("backup", "u", 0, PAST, PAST)]
+
+    dated = rows_of(spark, rows, columns).transform(partial(dated_logs, backup="backup")).collect()
+
+    assert sorted(row["partition"] for row in dated) == [0, 1, 2]
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:

@@ -119,9 +119,9 @@ def dated_logs(last: DataFrame, *, backup: str) -> DataFrame:
     Needs: rows of ``last_batches`` with producer_ms.
     Gives: topic, partition.
     """
-    apart = F.abs(F.col("written_ms") - F.col("producer_ms"))
-    is_close = (F.col("copy") != backup) & (F.col("producer_ms") >= 0) & (apart <= MARGIN_MS)
-    return last.where(is_close).select(*LOG).distinct()
+    written = F.col("written_ms")
+    is_close = F.col("producer_ms").between(written - MARGIN_MS, written + MARGIN_MS)
+    return last.where((F.col("copy") != backup) & is_close).select(*LOG).distinct()
 
 
 def judged_ends(
