@@ -38,6 +38,12 @@ from kafka_segments_params import (
             "full": Param(
                 False, type="boolean", description="Read all segments, whatever earlier runs know."
             ),
+            "digests": Param(
+                False,
+                type="boolean",
+                description="Keep digests of what is read, by which kafka_segments_backups knows"
+                " the brokers' disks without reading them.",
+            ),
             "internals": Param(
                 False,
                 type="boolean",
@@ -81,6 +87,7 @@ def rebuild() -> None:
             "now-ms": NOW_MS,
             "check": "{{ params.check }}",
             "full": "{{ params.full }}",
+            "digests": "{{ params.digests }}",
             "internals": "{{ params.internals }}",
         },
         map_index_template="{{ task.name }}",

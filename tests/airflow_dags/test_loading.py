@@ -85,6 +85,7 @@ def loaded(file: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
             "check": "headers",
             "full": True,
             "internals": True,
+            "digests": True,
             "gate": "info",
         },
         "kafka_segments_backups": {"warehouse": "/wh", "check": "headers"},
@@ -210,6 +211,8 @@ def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> Non
     nightly = parsed["check_backup", "verify"]
     assert (nightly["warehouse"], nightly["digests"]) == ("/wh", ("/wh",))
     assert nightly["check"] == "headers"
+    rebuild, *_ = [sent for _, task, sent in loaded["submitted"] if task == "build"]
+    assert "--digests" in rebuild
     plan = parsed["migrate_legacy", "plan"]
     assert plan["sources"] == ("/logs/a", "/logs/b")
     assert (plan["plan_id"], str(plan["topic_ids"]), plan["convert"]) == ("p-1", file, True)
