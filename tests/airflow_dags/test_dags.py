@@ -154,6 +154,13 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             },
         ),
     }
+    shutil.copytree(logs / PARTITIONS[0], folder / "backup" / PARTITIONS[0])
+    nightly = {"name": "half", "backup": [str(folder / "backup")], "against": [f"n1={logs}"]}
+    nightly["moment"] = "{date}T00:00:00Z"
+    asked["nightly"] = (
+        BACKUPS,
+        {"warehouse": str(folder / "nightly" / "real"), "backups": [nightly]},
+    )
     with airflow.started(RETENTION, MIGRATION, ROLLBACK, RECOVERY, BACKUPS) as api:
         api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL)
         api.pause(REBUILD, paused=True)
@@ -304,6 +311,16 @@ def test_a_backup_that_misses_something_fails_its_task_alone_and_is_not_tried_ag
     } == {"short": ("failed", 1), "whole": ("success", 1)}
     said = scheduled.airflow.task_log(BACKUPS, run, "verify")
     assert "verify failed: findings: 1 of 2 logs is incomplete" in said
+
+
+def test_spark_verifies_a_backup_and_keeps_what_it_compared(scheduled: Scheduled) -> None:
+    run = scheduled.runs["nightly"]
+    assert scheduled.api.wait_ended(run) == "failed"
+
+    said = scheduled.airflow.task_log(BACKUPS, run, "verify")
+    assert "verify failed: findings: 1 of 2 logs are complete in the backup as of" in said
+    place = scheduled.warehouse("nightly") / "real"
+    assert {table.name for table in place.iterdir()} >= {"divergences", "offset_ranges"}
 
 
 def test_the_gate_says_which_expectation_failed_how_often_and_holds_retention_off(
