@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from log_copies import drawn_log, flipped, rolled, write_copy
+from object_store import ObjectStore
 
 
 def _run(*arguments: object, output: str = "json") -> tuple[int, list[str], str]:
@@ -75,6 +76,18 @@ def test_the_dead_node_alone_has_to_be_elected_uncleanly(
     assert {(one["topic"], one["partition"]) for one in elected} == unclean
     assert status == 1
     assert "partitions to look at" in told
+
+
+@pytest.mark.slow
+def test_the_documentation_shows_what_is_printed(spark: SparkSession, cluster: Path) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "divergence.md").read_text("utf-8")
+    copies = _copies(cluster, 1, 2, 3)
+
+    for verb, expected in (("compare", 1), ("elect", 0)):
+        status, lines, told = _run(verb, *copies, output="table")
+
+        printed = "".join(f"{line.rstrip()}\n" for line in lines) + told
+        assert (status, printed in page) == (expected, True), printed
 
 
 def test_what_elect_cannot_know_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,3 +156,27 @@ def test_a_repair_that_cannot_be_meant_is_refused(
     assert (status, "a folder apart from copy" in told) == (2, True)
     status, _, told = _run("repair", *copies, "--out", tmp_path / "o", "--log", "none-0")
     assert (status, "no two copies hold it" in told) == (2, True)
+
+
+@pytest.mark.slow
+def test_copies_in_s3_are_weighed_and_taken_from_as_those_on_disks(
+    spark: SparkSession,
+    object_store: ObjectStore,
+    cluster: Path,
+    damaged: Damaged,
+    tmp_path: Path,
+) -> None:
+    object_store.put_folder(cluster / "disks" / "node-2", "brokers/node-2")
+    object_store.put_folder(tmp_path / "b", "copies/b")
+    on_disks = _copies(cluster, 1, 2, 3)
+    there = [one.replace(f"{cluster}/disks/node-2", "s3://brokers/node-2") for one in on_disks]
+    options = [one.replace(f"b={tmp_path}/b", "b=s3://copies/b") for one in damaged.options]
+
+    assert _run("elect", *there)[:2] == _run("elect", *on_disks)[:2]
+    status, _, told = _run("repair", *options, "--out", tmp_path / "out")
+
+    assert (status, there != on_disks, options != damaged.options) == (0, True, True), told
+    made = b"".join(path.read_bytes() for path in sorted((tmp_path / "out/hurt-0").glob("*.log")))
+    assert made == damaged.whole
+    taken = json.loads((tmp_path / "out" / "hurt-0.json").read_text())["ranges"]
+    assert "b" in {one["copy"] for one in taken}
