@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import permutations
 from pathlib import Path
 
@@ -17,14 +17,15 @@ from kraft_cluster import DIRECTORIES, NODES, KraftCluster
 CODECS = ("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer")
 _LEAST = 3  # records that each partition gets each time
 _ROLLED = {"segment.ms": "900", "segment.jitter.ms": "700"}
-_CLEANED = {**_ROLLED, "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "500"}
+_CLEANED = {**_ROLLED, "min.cleanable.dirty.ratio": "0.01"}
+_FORGETFUL = {**_CLEANED, "delete.retention.ms": "500"}
 TOPICS: dict[str, dict[str, str]] = {
-    "compacted": {**_CLEANED, "cleanup.policy": "compact"},
-    "both": {**_CLEANED, "cleanup.policy": "compact,delete", "retention.ms": "6000"},
-    "aging": {**_ROLLED, "retention.ms": "4000"},
-    "bounded": {**_ROLLED, "retention.bytes": "4000"},
+    "compacted": {**_FORGETFUL, "cleanup.policy": "compact"},
+    "both": {**_FORGETFUL, "cleanup.policy": "compact,delete", "retention.ms": "6000"},
+    "aging": {},  # rolled and deleted by each node as it is set
+    "bounded": {**_ROLLED, "retention.bytes": "4000", "retention.ms": "-1"},
     "recoded": {**_CLEANED, "cleanup.policy": "compact"},
-    "cut": _ROLLED,
+    "cut": {"retention.ms": "-1"},
     "tiered": {
         **_ROLLED,
         "remote.storage.enable": "true",
@@ -33,11 +34,25 @@ TOPICS: dict[str, dict[str, str]] = {
     },
 }
 PROPERTIES = {
-    "log.retention.ms": "-1",
     "log.retention.check.interval.ms": "700",
     "follower.fetch.last.tiered.offset.enable": "true",
     "rsm.config.names": "offsets",
 }
+SLOW = 3
+"""The node that cleans and deletes nothing. It is not killed, so it leads what it led."""
+OF_NODES = {
+    1: {"log.retention.ms": "3000", "log.roll.ms": "700"},
+    2: {"log.retention.ms": "4000", "log.roll.ms": "1300"},
+    SLOW: {"log.retention.ms": "-1", "log.roll.ms": "2300", "log.cleaner.enable": "false"},
+}
+CERTAIN = {
+    ("compacted", "compaction"),
+    ("recoded", "recompressed"),  # the cleaner notes until when it keeps a tombstone
+    ("aging", "later start"),
+    ("tiered", "later start"),
+    ("tiered", "behind"),  # the active segment is not in the tier
+}
+"""What comes between nodes with such settings, whatever is drawn."""
 
 
 class BusyLife:
@@ -68,6 +83,8 @@ class BusyLife:
             assignments = [list(one) for one in assignments]
             if topic in ("compacted", "recoded"):
                 assignments = [list(self._rng.sample(NODES, 3)) for _ in range(2)]
+            if topic == "aging":  # a leader that deletes nothing, a follower that does
+                assignments[0] = [SLOW, self._rng.choice([node for node in NODES if node != SLOW])]
             self._replicas |= {f"{topic}-{at}": found for at, found in enumerate(assignments)}
             change("create", topic=topic, assignments=assignments, configs=configs)
         self._cluster.wait_until_in_sync()
@@ -89,6 +106,7 @@ class BusyLife:
         self._pay(is_open=True)
         self._cluster.wait_until_in_sync()
         time.sleep(3)  # cleaners, retention and tiering come to what is there
+        self._write_to(["tiered-0"])  # retention rolled its active segment, and that is tiered
         for node in self._cluster.nodes.values():
             node.pause()  # all at one moment
         for node in self._cluster.nodes.values():
@@ -96,16 +114,21 @@ class BusyLife:
 
     def _write(self) -> None:
         """Send records of few keys, some without a value, to all partitions."""
+        self._write_to(self._replicas)
+        self._written += 1
+
+    def _write_to(self, partitions: Iterable[str]) -> None:
         rng = self._rng
-        for partition in self._replicas:
+        for partition in partitions:
             topic, _, number = partition.rpartition("-")
             for _ in range(rng.randint(_LEAST, 25)):
                 value = None if rng.random() < 0.15 else rng.randbytes(rng.randint(1, 90))
                 key = b"key %d" % rng.randrange(12)
+                if topic == "recoded":
+                    key = rng.randbytes(9)
                 self._plain.produce(topic, value, key, partition=int(number))
             self._plain.poll(0)
         assert self._plain.flush(kafka_clients.WAIT_SECONDS) == 0
-        self._written += 1
 
     def _pay(self, *, is_open: bool = False) -> None:
         """Send records in a transaction that commits, aborts or stays open."""
@@ -131,7 +154,8 @@ class BusyLife:
         self._set("recoded", compression_type=self._rng.choice(CODECS))
 
     def _roll_otherwise(self) -> None:
-        self._set(self._rng.choice(sorted(TOPICS)), segment_ms=str(self._rng.randint(300, 2500)))
+        topics = sorted(TOPICS.keys() - {"aging", "cut"})
+        self._set(self._rng.choice(topics), segment_ms=str(self._rng.randint(300, 2500)))
 
     def _cut(self) -> None:
         partition = f"cut-{self._rng.randrange(2)}"
@@ -141,14 +165,14 @@ class BusyLife:
 
     def _move(self) -> None:
         """Give a partition another replica, which may begin where the tier ends."""
-        partition = f"{self._rng.choice(['tiered', 'both', 'aging'])}-{self._rng.randrange(2)}"
+        partition = f"{self._rng.choice(['tiered', 'both'])}-{self._rng.randrange(2)}"
         self._replicas[partition] = found = self._rng.sample(NODES, 2)
         self.steps.append(f"move {partition} to {found}")
         self._cluster.client.change("reassign", replicas={partition: found})
         self._cluster.wait_until_in_sync()
 
     def _lose_a_node(self) -> None:
-        node = self._rng.choice(NODES)
+        node = self._rng.choice([node for node in NODES if node != SLOW])
         self.steps.append(f"kill {node}")
         self._cluster.nodes[node].kill()
         for name in DIRECTORIES:

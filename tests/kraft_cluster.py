@@ -171,9 +171,18 @@ class ClusterClient(MortalReferee):
 class KraftCluster:
     """Three nodes and their clients; use it in a ``with`` statement."""
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] = LIVE) -> None:
-        """Prepare a cluster whose files all lie in ``folder``; ``properties`` are all nodes'."""
+    def __init__(
+        self,
+        folder: Path,
+        properties: Mapping[str, str] = LIVE,
+        of_nodes: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
+        """Prepare a cluster whose files all lie in ``folder``.
+
+        ``properties`` are all nodes', ``of_nodes`` those that a node has for itself.
+        """
         self.properties = properties
+        self._of_nodes = of_nodes or {}
         self.folder = folder
         self.objects = folder / "objects"
         self.objects.mkdir(parents=True, exist_ok=True)
@@ -218,8 +227,8 @@ class KraftCluster:
 
     def start(self) -> None:
         """Start all nodes, of which none runs, and the clients."""
-        for node in self.nodes.values():
-            node.more_properties = self.properties
+        for number, node in self.nodes.items():
+            node.more_properties = {**self.properties, **self._of_nodes.get(number, {})}
         with ThreadPoolExecutor() as threads:
             list(threads.map(KafkaNode.start_node, self.nodes.values()))
         self.client.start()
