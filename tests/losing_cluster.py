@@ -144,6 +144,7 @@ class LosingCluster:
         lost: the one that is killed and does not come back.
         assignments: the replicas of each partition of the clients' topics.
         served_first: what leaders served before the first end. served_last: before the last one.
+        told_first: what was acknowledged until then. told_last: until the last one.
     """
 
     def __init__(self, cluster: KraftCluster, rng: random.Random) -> None:
@@ -163,6 +164,8 @@ class LosingCluster:
         }
         self.served_first: Records = {}
         self.served_last: Records = {}
+        self.told_first: Records = {}
+        self.told_last: Records = {}
         self.clients = Clients(cluster.bootstrap, rng)
 
     @property
@@ -217,7 +220,7 @@ class LosingCluster:
 
         cluster.nodes[self.late].start_node()
         cluster.wait_until(self._is_settled, "others have taken over")
-        self.served_first = self._end(disks / "first")
+        self.served_first, self.told_first = self._end(disks / "first")
 
         with ThreadPoolExecutor() as threads:
             others = (self.late, self.stopped)
@@ -228,14 +231,15 @@ class LosingCluster:
         clients.send(written, ALL)
         clients.wait()
         tails = rng.sample(written, len(written) // 2)
-        self.served_last = self._end(disks / "last", tails)
+        self.served_last, self.told_last = self._end(disks / "last", tails)
 
-    def _end(self, disks: Path, tails: Iterable[str] = ()) -> Records:
-        """Kill all nodes and copy their disks; give what leaders served before.
+    def _end(self, disks: Path, tails: Iterable[str] = ()) -> tuple[Records, Records]:
+        """Kill all nodes and copy their disks; give what leaders served, and clients were told.
 
         Of ``tails`` the stopped one may hold records that its followers have not fetched.
         """
         served = self.clients.served(self.online)
+        told = {name: self.clients.all_acknowledged(name) for name in self.assignments}
         leaders = self._cluster.client.partitions()
         led = {
             f"{found['topic']}-{found['partition']}"
@@ -246,7 +250,7 @@ class LosingCluster:
         for node in (self.late, self.stopped):
             self._cluster.nodes[node].kill()
         copy_disks(self._cluster, disks)
-        return served
+        return served, told
 
     def _is_settled(self, found: Answer) -> bool:
         if f"{found['topic']}-{found['partition']}" in self.offline:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.wire.names import METADATA_TOPIC
 from kafka_tools import KafkaTools
 from kraft_cluster import DIRECTORIES, NODES, KraftCluster
 from losing_cluster import (
@@ -81,6 +82,7 @@ def test_every_loss_that_clients_noted_is_found_and_nothing_else(
     life, disks = lost.life, lost.disks / moment
     is_first = moment == "first"
     served = life.served_first if is_first else life.served_last
+    told_of = life.told_first if is_first else life.told_last
     held = {node: records_on(disks, node) for node in NODES}
     rows = told("divergence", *copies_of(disks, NODES))
     noted = {ONE: 0, ALL: 0}
@@ -102,10 +104,16 @@ def test_every_loss_that_clients_noted_is_found_and_nothing_else(
             if row["from_offset"] <= one.offset < row["until_offset"]
         }
         assert covered == gone, (partition, found)
+        if partition not in life.offline:
+            assert told_of[partition] - served[partition] <= covered, (partition, found)
         for row in found:
             if row["kind"] == "behind":
                 ends = [end_of(held[int(name[1:])][partition]) for name in row["copies"]]
                 assert max(ends) <= row["from_offset"], row
+    # Nothing went to internal topics; of the metadata log the lost node has an older end.
+    others = [row for row in rows if row["is_finding"] and name_of(row) not in life.assignments]
+    assert {(row["topic"], *row["copies"]) for row in others} <= {(METADATA_TOPIC, f"n{life.lost}")}
+    assert {row["kind"] for row in others} <= {"behind", "ahead", "fork"}
     print(f"{moment}: lost of acks=1 {noted[ONE]}, of acks=all {noted[ALL]}")
     assert all(noted.values())
 
