@@ -1,5 +1,6 @@
 """``migrate plan``: look at every segment and say what will be done."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.retention.command_options import of_clusters
 from kafka_segments.wire.moments import moment_text
 
 if TYPE_CHECKING:
@@ -116,16 +118,14 @@ def _asked(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     now, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
-    held = _of_metadata(root, now) if topic_ids is None else None
-    ids = {} if held is None else held.ids
     return MigrationOptions(
         sources=tuple(map(absolute_uri, sources)),
         warehouse=root,
         rules=_rules(**options),
         now_ms=now,
         plan_id=plan_id,
-        topic_ids=ids if topic_ids is None else _read_topic_ids(topic_ids),
-        replicas={} if held is None else held.replicas,
+        topic_ids=None if topic_ids is None else _read_topic_ids(topic_ids),
+        metadata=_of_metadata(root, now) if topic_ids is None else (),
         stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
         cluster=cluster,
         broker_id=broker_id,
@@ -167,23 +167,24 @@ def _rules(
     )
 
 
-def _of_metadata(warehouse: str, now_ms: int) -> "MetadataTopics | None":
-    """Return the topics of the metadata log at a moment, and say on stderr where they are from."""
-    from kafka_segments.tables.metadata_configs import NoMetadataConfigsError  # noqa: PLC0415
+def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[MetadataTopics]":
+    """Return the topics of metadata logs at a moment, and say on stderr where they are from."""
+    from kafka_segments.tables.metadata_held import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415
 
-    try:
-        held = read_metadata_topics(warehouse, at_ms=now_ms)
-    except NoMetadataConfigsError as error:
-        click.echo(f"{warehouse}: {error}: topic ids are not taken from there", err=True)
-        return None
-    if held is not None:
+    found = of_clusters(
+        lambda at_offset: read_metadata_topics(warehouse, at_offset),
+        warehouse,
+        now_ms=now_ms,
+        without="topic ids and replicas are not taken from there",
+    )
+    for held in found:
         click.echo(
             f"ids and replicas of {len(held.ids)} topics taken from the metadata log of cluster"
-            f" {held.cluster}, {moment_text(now_ms)}",
+            f" {cluster_in_words(held.cluster)}, {moment_text(now_ms)}",
             err=True,
         )
-    return held
+    return found
 
 
 def _read_topic_ids(file: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from kafka_segments.migrate.decide.listing import (
     segments_of_listing,
     staged_root,
     with_listing_problems,
+    with_topic_ids,
 )
 from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
 from kafka_segments.migrate.planned_segment import MigrationRules
@@ -30,6 +31,8 @@ from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import MIGRATION_PLANS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_held import cluster_in_words
+from kafka_segments.tables.metadata_topics import MetadataTopics
 
 _LOG = logging.getLogger(__name__)
 _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -39,9 +42,9 @@ _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 class MigrationOptions:
     """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
 
-    ``topic_ids``: ids of topics, for logs without one. ``replicas``: brokers that have replicas, by
-    topic and partition. ``stage_dir`` None: the name of each log
-    directory with ``.migration`` behind it.
+    ``topic_ids``: ids of topics, for logs without one, whatever their cluster; None: those of
+    ``metadata``, which also has the brokers that have replicas, cluster by cluster.
+    ``stage_dir`` None: the name of each log directory with ``.migration`` behind it.
 
     Raises:
         UsageError: a source lies on no local disk, or the plan's id cannot name a folder.
@@ -53,8 +56,8 @@ class MigrationOptions:
     now_ms: int
     plan_id: str | None = None
     stage_dir: str | None = None
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    replicas: Mapping[tuple[str, int], Sequence[int]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] | None = None
+    metadata: Sequence[MetadataTopics] = ()
     cluster: str | None = None
     broker_id: int | None = None
 
@@ -107,11 +110,10 @@ def _planned(
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    given_ids = spark.createDataFrame(
-        list(options.topic_ids.items()), "topic string, given_topic_id string"
-    )
-    segments = listed.transform(segments_of_listing(given_ids)).transform(identify)
+    segments = listed.transform(segments_of_listing).transform(identify)
+    segments = segments.transform(with_topic_ids(*_given_ids(spark, options)))
     _check_stage_dir(segments, options)
+    _name_other_clusters(segments, options)
     surveyed = (
         segments.withColumn("path", file_path())
         .transform(pack_segments(load, tasks=tasks))
@@ -130,9 +132,41 @@ def _planned(
     )
 
 
+def _given_ids(spark: SparkSession, options: MigrationOptions) -> tuple[DataFrame, list[str]]:
+    """Return topic ids as rows, and the columns that say whose they are."""
+    if options.topic_ids is not None:
+        columns = "topic string, given_topic_id string"
+        return spark.createDataFrame(list(options.topic_ids.items()), columns), ["topic"]
+    rows = [(held.cluster, *item) for held in options.metadata for item in held.ids.items()]
+    columns = "cluster string, topic string, given_topic_id string"
+    return spark.createDataFrame(rows, columns), ["cluster", "topic"]
+
+
 def _assigned(spark: SparkSession, options: MigrationOptions) -> DataFrame:
-    rows = [(*partition, list(brokers)) for partition, brokers in options.replicas.items()]
-    return spark.createDataFrame(rows, "topic string, partition int, assigned_replicas array<int>")
+    rows = [
+        (held.cluster, *partition, list(brokers))
+        for held in options.metadata
+        for partition, brokers in held.replicas.items()
+    ]
+    return spark.createDataFrame(
+        rows, "cluster string, topic string, partition int, assigned_replicas array<int>"
+    )
+
+
+def _name_other_clusters(segments: DataFrame, options: MigrationOptions) -> None:
+    """Warn of log directories of clusters that no metadata is of, where there is some."""
+    known = sorted(held.cluster for held in options.metadata)
+    if not known:
+        return
+    others = segments.where(~F.col("cluster").isin(*known)).select("cluster").distinct()
+    for row in others.orderBy("cluster").collect():
+        _LOG.warning(
+            "cluster %s: %s has no metadata of it, but of %s: topic ids and replicas are not taken"
+            " from there; --cluster names the cluster that the log directories go to",
+            cluster_in_words(row["cluster"]),
+            options.warehouse,
+            ", ".join(map(cluster_in_words, known)),
+        )
 
 
 def _name_unseen(listed: DataFrame) -> None:

@@ -28,7 +28,7 @@ def print_explain(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) ->
     for row in rows[:MOST_SEGMENTS]:
         if shown != (row["cluster"], row["broker_id"], row["log_dir"]):
             shown = (row["cluster"], row["broker_id"], row["log_dir"])
-            settings = configs.resolve(row["topic"], row["broker_id"])
+            settings = configs.of(row["cluster"]).resolve(row["topic"], row["broker_id"])
             for line in _log(row, settings, now_ms):
                 out.print(escape(line))
         out.print("")
@@ -65,7 +65,7 @@ def setting_text(key: str, setting: Setting) -> str:
         value = f"{value} ({duration(value)})"
     elif key == "cleanup_policy" and not value:
         value = "(empty)"
-    return f"{key.replace('_', '.')} = {value}   [{setting.level}]"
+    return f"{key.replace('_', '.')} = {value}   [{setting.origin}]"
 
 
 def _segment(row: Row, now_ms: int) -> list[str]:
