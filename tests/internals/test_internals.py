@@ -203,6 +203,48 @@ def test_changes_are_those_of_configs_and_leaders(spark: SparkSession, read: Pat
     ]
 
 
+def test_a_brokers_secrets_are_not_told_but_that_and_when_they_were_set(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    password, of_plugin = "listener.name.x.ssl.keystore.password", "some.plugins.own"
+    records = [
+        made.config("1", password, "s3cret-a", kind=4),
+        made.config("1", password, "s3cret-b", kind=4),
+        made.config("1", password, "s3cret-b", kind=4),
+        made.config("", of_plugin, "s3cret-c", kind=4),
+        made.config("1", "log.cleaner.threads", "2", kind=4),
+        made.config("", of_plugin, None, kind=4),
+    ]
+    disk = made.log_dir(tmp_path / "disk", {SEGMENT_0: made.log_bytes(records)})
+    warehouse = tmp_path / "warehouse"
+
+    state = _run("--source", disk, "--warehouse", warehouse, "--at", 4, "--output", "json")
+    changed = _run("changed", "--warehouse", warehouse, "--output", "json")
+
+    assert {
+        line["name"]: (json.loads(line["state"])["value"], line["from_offset"])
+        for line in _lines(state.stdout)
+    } == {
+        f"broker 1 {password}": ("[hidden]", 1),
+        f"broker default {of_plugin}": ("[hidden]", 3),
+        "broker 1 log.cleaner.threads": ("2", 4),
+    }
+    assert [made.row(line, "offset", "before", "after") for line in _lines(changed.stdout)] == [
+        (0, None, "[hidden]"),
+        (1, "[hidden]", "[hidden]"),
+        (3, None, "[hidden]"),
+        (4, None, "2"),
+        (5, "[hidden]", None),
+    ]
+    tables_with = {
+        table.name
+        for table in (tables.INTERNAL_RECORDS, *tables.METADATA_TABLES)
+        for row in Warehouse(spark, str(warehouse)).read(table).collect()
+        if "s3cret" in str(row)
+    }
+    assert tables_with == {"internal_records"}
+
+
 def test_changes_since_a_moment_are_printed_as_a_table(spark: SparkSession, read: Path) -> None:
     done = _run("changed", "--since", made.START_MS + 11_000, "--warehouse", read)
 
