@@ -169,13 +169,13 @@ def begins_and_ends(rows: DataFrame, *, at_ms: int | None) -> DataFrame:
     Needs: rows of metadata tables (cluster and columns of ``HELD``).
     Gives: cluster, first_offset, first_ms, at_offset.
     """
-    later = (
+    later = [
         F.min(F.when(F.col(f"{end}_ms") > at_ms, F.col(f"{end}_offset")))
         for end in ("from", "until")
         if at_ms is not None
-    )
+    ]
     last = F.lit(2**63 - 1)
-    at_offset = minus(F.least(*later, last), 1) if at_ms is not None else last
+    at_offset = F.coalesce(minus(F.least(*later), 1), last) if later else last
     return rows.groupBy("cluster").agg(
         F.min("from_offset").alias("first_offset"),
         F.min_by("from_ms", "from_offset").alias("first_ms"),
