@@ -1,6 +1,6 @@
 """Which configuration holds for a topic: Kafka's defaults, the broker's, the topic's own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,8 @@ from kafka_segments.wire.moments import moment_text
 Values = dict[str, Any]
 Sources = dict[tuple[str | int | None, str], "Source"]
 METADATA_LOG = "metadata log"
+_TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
+_DEFAULTS: Values = TopicConfig().model_dump()
 _OF_SETTINGS = "--conf, environment or --set"
 _COORDINATORS: Values = {"cleanup_policy": "compact", "segment_bytes": 104_857_600}
 INTERNAL: dict[str, Values] = {
@@ -54,13 +56,18 @@ class Source(NamedTuple):
     since: str = ""
 
     @property
+    def unit(self) -> str:
+        """Return what the number is one of."""
+        return "offset" if self.name == METADATA_LOG else "line"
+
+    @property
     def text(self) -> str:
         """Return it in words."""
         if self.number is None:
             return self.name
         if self.name != METADATA_LOG:
-            return f"{self.name} (line {self.number})"
-        return f"{self.name}, offset {self.number}, {self.since}"
+            return f"{self.name} ({self.unit} {self.number})"
+        return f"{self.name}, {self.unit} {self.number}, {self.since}"
 
 
 class Setting(NamedTuple):
@@ -71,9 +78,25 @@ class Setting(NamedTuple):
     source: Source | None = None
 
     @property
+    def text(self) -> str:
+        """Return the value as Kafka writes it."""
+        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+
+    @property
     def origin(self) -> str:
         """Return where it comes from, in words."""
         return self.level if self.source is None else f"{self.level}: {self.source.text}"
+
+
+def kafka_key(key: str) -> str:
+    """Return a setting's name as Kafka writes it."""
+    return key.replace("_", ".")
+
+
+def settings_that_count(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Leave out what holds in tiered topics alone, where the topic is none."""
+    is_tiered = settings["remote_storage_enable"].value
+    return {key: setting for key, setting in settings.items() if is_tiered or key not in _TIERED}
 
 
 @dataclass(frozen=True)
@@ -122,12 +145,12 @@ class ClusterConfigs:
 
     def below_brokers(self) -> Values:
         """Give what holds for a topic of which, and of whose broker, nothing is set."""
-        return TopicConfig().model_dump() | self.static | self.brokers.get(None, {})
+        return _DEFAULTS | self.static | self.brokers.get(None, {})
 
     def resolve(self, topic: str, broker_id: int) -> dict[str, Setting]:
         """Give each setting of a topic on a broker, and where it comes from."""
         levels: tuple[tuple[str, str | int | None, Values], ...] = (
-            ("Kafka's default", "", TopicConfig().model_dump()),
+            ("Kafka's default", "", _DEFAULTS),
             ("server.properties", "", self.static),
             ("cluster-wide dynamic", None, self.brokers.get(None, {})),
             ("broker's dynamic", broker_id, self.brokers.get(broker_id, {})),
@@ -147,13 +170,15 @@ class TopicConfigs:
     """The configurations of several clusters.
 
     ``clusters`` are those with a metadata log; ``others`` holds for all others. ``described`` is
-    what files tell, and ``metadata`` what each cluster's log does.
+    what files tell, ``metadata`` what each cluster's log does, and ``held`` its configs as Kafka
+    has them.
     """
 
     others: ClusterConfigs
     clusters: dict[str, ClusterConfigs] = field(default_factory=dict)
     described: Described = field(default_factory=Described)
     metadata: dict[str, Described] = field(default_factory=dict)
+    held: tuple[MetadataConfigs, ...] = ()
 
     @classmethod
     def load(
@@ -206,6 +231,7 @@ class TopicConfigs:
             clusters={cluster: merged(log) for cluster, log in logs.items()},
             described=files.described,
             metadata=logs,
+            held=tuple(metadata),
         )
 
     def of(self, cluster: str) -> ClusterConfigs:
@@ -247,7 +273,7 @@ class _Reader:
         for key, value in values.items():
             if known.setdefault(key, value) != value:
                 raise UsageError(
-                    f"{_in_words(whose)}: {key.replace('_', '.')} is {known[key]} in"
+                    f"{_in_words(whose)}: {kafka_key(key)} is {known[key]} in"
                     f" {self.described.sources[whose, key].text} and {value} in {source.text}:"
                     " give --topic-configs only the file that holds"
                 )

@@ -100,8 +100,7 @@ def load_configs(
     for cluster, held in configs.metadata.items():
         click.echo(
             f"settings of {held.counts()} taken from the metadata log of cluster"
-            f" {cluster_in_words(cluster)},"
-            f" {moment_text(now_ms)}",
+            f" {cluster_in_words(cluster)}, {moment_text(now_ms)}",
             err=True,
         )
     return configs

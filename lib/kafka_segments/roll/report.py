@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row
 
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import print_result
-from kafka_segments.retention.report_explain import setting_text
+from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.topic_configs import TopicConfigs
 
 _DECISION = (
