@@ -111,6 +111,14 @@ class Described:
     brokers: dict[int | None, Values] = field(default_factory=dict)
     sources: Sources = field(default_factory=dict)
 
+    def under(self, other: Self) -> "Described":
+        """Give what is told here of topics and brokers of which the other does not tell."""
+        told = other.topics.keys() | other.brokers.keys()
+        sources = {key: source for key, source in self.sources.items() if key[0] not in told}
+        return Described(
+            self.topics | other.topics, self.brokers | other.brokers, sources | other.sources
+        )
+
     def counts(self) -> str:
         """Say of how many topics and brokers something is told."""
         brokers = len(self.brokers.keys() - {None})
@@ -192,7 +200,8 @@ class TopicConfigs:
         """Read the files that were named, and take the settings over them.
 
         ``metadata``: configs of metadata logs, which have all that is set of a cluster's topics.
-        With it, Kafka's own topics get no defaults from here.
+        With it, Kafka's own topics get no defaults from here. Of a topic or broker of which a file
+        tells, what the metadata log has does not count.
 
         Raises:
             UsageError: a file that cannot be read, a value that Kafka refuses, or a setting that
@@ -210,7 +219,7 @@ class TopicConfigs:
         given = settings.model_dump(exclude_unset=True, include=set(TopicConfig.model_fields))
 
         def merged(log: Described | None) -> ClusterConfigs:
-            found = files.described if log is None else log
+            found = files.described if log is None else log.under(files.described)
             known = files.described.topics if log is None else INTERNAL
             topics, sources = dict(found.topics), dict(found.sources)
             for topic, config in settings.topics.items():

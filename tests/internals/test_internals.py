@@ -374,9 +374,14 @@ def test_retention_takes_the_settings_of_its_moment_and_a_file_wins(
     assert other["retention_ms"].value == 50
     said = "settings of 1 topics and 0 brokers and of the cluster taken from the metadata log of"
     assert f"{said} cluster {made.CLUSTER}, 2023-11-14 22:13:28.000 UTC" in capsys.readouterr().err
-    with_file = _load(read, file).of(made.CLUSTER).resolve("orders", 1)
-    assert with_file["retention_ms"].value == 3
-    capsys.readouterr()
+    with_file = _load(read, file).of(made.CLUSTER)
+    told = with_file.resolve("orders", 1)["retention_ms"]
+    assert (told.value, told.origin) == (3, f"topic: {file} (line 1)")
+    assert with_file.resolve("other", 1)["retention_ms"].value == 50
+    assert capsys.readouterr().err.splitlines() == [
+        f"settings of 1 topics and 0 brokers read from {file}",
+        f"{said} cluster {made.CLUSTER}, 2023-11-14 22:13:28.000 UTC, where the files do not tell",
+    ]
     early = _load(read, now_ms=made.START_MS).of(made.CLUSTER).resolve("orders", 1)
     assert early["retention_ms"].origin == "Kafka's default"
     assert capsys.readouterr().err == (

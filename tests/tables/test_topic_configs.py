@@ -229,6 +229,32 @@ def test_each_clusters_topics_and_brokers_take_what_its_own_metadata_log_says(
     assert [values["b", "x", broker_id] for broker_id in (3, 4)] == [(21, 101), (31, 101)]
 
 
+def test_a_file_wins_of_the_topics_and_brokers_that_it_tells_of_and_of_no_others(file):
+    described = file(
+        "d",
+        "Dynamic configs for topic orders are:\n  retention.bytes=5\n"
+        "Dynamic configs for broker 3 are:\n",
+    )
+    held = (
+        _held("topic", "orders", "retention.ms", "10"),
+        _held("topic", "clicks", "retention.ms", "11"),
+        _held("broker", "3", "log.retention.ms", "20"),
+        _held("broker", "4", "log.retention.ms", "21"),
+        _held("broker", "", "log.retention.ms", "30"),
+    )
+    metadata = [MetadataConfigs("c", held)]
+    configs = TopicConfigs.load(
+        Settings.load(None, []), topic_configs=[described], metadata=metadata
+    )
+
+    orders = _told(configs, "orders", 3)
+    assert orders["retention_bytes"] == (5, f"topic: {described} (line 1)")
+    assert orders["retention_ms"][0] == 30
+    assert _told(configs, "clicks", 3)["retention_ms"][0] == 11
+    assert _told(configs, "x", 4)["retention_ms"][0] == 21
+    assert configs.of("another").topics == {"orders": {"retention_bytes": 5}}
+
+
 def test_with_the_metadata_log_no_topic_has_what_kafka_sets_where_it_makes_its_own():
     without = TopicConfigs.load(Settings.load(None, []))
     with_log = TopicConfigs.load(Settings.load(None, []), metadata=[MetadataConfigs("c", ())])

@@ -79,8 +79,8 @@ def load_configs(
 ) -> "TopicConfigs":
     """Read the files of ``config_file_options``, and say on stderr what was found in them.
 
-    Without files of topics' settings those count that each cluster's metadata log had at
-    ``now_ms``, if the warehouse, an absolute URI, has its history.
+    Of topics and brokers of which no file tells those count that their cluster's metadata log had
+    at ``now_ms``, if the warehouse, an absolute URI, has its history.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
@@ -92,15 +92,16 @@ def load_configs(
         settings,
         topic_configs=topic_configs,
         server_properties=server_properties,
-        metadata=() if topic_configs else _of_metadata(warehouse, now_ms),
+        metadata=_of_metadata(warehouse, now_ms),
     )
     if topic_configs:
         files = ", ".join(map(str, topic_configs))
         click.echo(f"settings of {configs.described.counts()} read from {files}", err=True)
+    of_others = ", where the files do not tell" if topic_configs else ""
     for cluster, held in configs.metadata.items():
         click.echo(
             f"settings of {held.counts()} taken from the metadata log of cluster"
-            f" {cluster_in_words(cluster)}, {moment_text(now_ms)}",
+            f" {cluster_in_words(cluster)}, {moment_text(now_ms)}{of_others}",
             err=True,
         )
     return configs
