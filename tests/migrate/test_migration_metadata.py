@@ -21,6 +21,9 @@ RECORDS = [
     made.feature("metadata.version", 25),
     made.topic("orders", 7),
     made.partition(7, 0),
+    made.config("orders", "index.interval.bytes", "100"),
+    made.config("orders", "max.message.bytes", "2000000"),
+    made.config("", "log.index.size.max.bytes", "4096", kind=4),
     made.topic("gone", 8),
     made.remove_topic(8),
 ]
@@ -73,7 +76,7 @@ def test_ids_and_replicas_are_those_of_the_metadata_at_the_moment(
         " folder to -stray"
     ]
     assert (
-        "ids and replicas of 1 topics taken from the metadata log of cluster"
+        "ids, replicas and settings of 1 topics taken from the metadata log of cluster"
         f" {made.CLUSTER}, 2023-11-14 22:14:20.000 UTC"
     ) in said
 
@@ -94,6 +97,21 @@ def test_given_ids_win_and_before_the_history_nothing_is_taken(
     assert "the history of its metadata begins at" in why
 
 
+def test_a_topic_is_migrated_by_its_own_settings_and_options_of_the_verb_win(
+    warehouse: Path, tmp_path: Path
+) -> None:
+    logs = _old_logs(tmp_path / "logs", broker_id=9)
+    names = ("index_interval_bytes", "segment_index_bytes", "max_message_bytes")
+
+    def rules(*options: object) -> tuple[int, ...]:
+        row, _ = _plan(logs, warehouse, *options)
+        return tuple(json.loads(row["rules"])[name] for name in names)
+
+    assert rules() == (100, 4096, 2_000_000)
+    assert rules("--segment-index-bytes", 8192, "--max-message-bytes", 9) == (100, 8192, 9)
+    assert rules("--cluster", "other") == (4096, 10_485_760, 1_048_588)
+
+
 def test_logs_of_another_cluster_take_neither_ids_nor_replicas(
     warehouse: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,7 +129,7 @@ def test_logs_of_another_cluster_take_neither_ids_nor_replicas(
 
 def test_what_held_is_read_without_spark_and_by_cluster(warehouse: Path, tmp_path: Path) -> None:
     between, after = (
-        read_metadata_topics(str(warehouse), {made.CLUSTER: offset}) for offset in (3, 4)
+        read_metadata_topics(str(warehouse), {made.CLUSTER: offset}) for offset in (6, 8)
     )
 
     assert [set(held.ids) for held in between] == [{"orders", "gone"}]

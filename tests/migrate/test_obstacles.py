@@ -36,15 +36,15 @@ def test_settings_are_told_by_their_key_and_release(spark: SparkSession) -> None
     }
     settings = rows_of(
         spark,
-        [(7, None, key, value) for key, value in cases],
-        "broker_id int, topic string, key string, value string",
+        [("c", 7, None, key, value) for key, value in cases],
+        "cluster string, broker_id int, topic string, key string, value string",
     )
 
     rows = obstacles.obstacles_of_settings(settings).collect()
 
     found = {row["example"]: (row["code"], row["is_blocking"]) for row in rows}
     assert found == {f"{key}={value}": case for (key, value), case in cases.items()}
-    assert {(row["broker_id"], row["count"], row["bytes"]) for row in rows} == {(7, 1, None)}
+    assert {(row["cluster"], row["broker_id"], row["count"]) for row in rows} == {("c", 7, 1)}
 
 
 def test_logs_lack_an_id_or_epochs_where_their_files_were_read(spark: SparkSession) -> None:

@@ -43,6 +43,17 @@ def with_topic_ids(given_ids: DataFrame, keys: list[str]) -> Transform:
     return transform
 
 
+def with_rules(rules: DataFrame) -> Transform:
+    """Add the rules by which the segments of a topic on a broker are migrated.
+
+    Needs: cluster, topic, broker_id; ``rules``: the same and rules (string).
+    Gives: the same, rules.
+    """
+    return lambda segments: segments.join(
+        F.broadcast(rules), ["cluster", "topic", "broker_id"], how="inner"
+    )
+
+
 def _with_log_dirs(listed: DataFrame) -> DataFrame:
     """Return segments with the start of their log, and whether its broker stopped cleanly."""
     log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
