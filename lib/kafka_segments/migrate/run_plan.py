@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -131,7 +130,7 @@ def _planned(
     _name_other_clusters({row["cluster"] for row in topics}, options)
     surveyed = (
         segments.withColumn("path", file_path())
-        .transform(with_rules(local_rows(spark, _rules_of(topics, options), _RULES)))
+        .transform(with_rules(_rules(spark, topics, options), of_others=options.rules.text))
         .transform(pack_segments(load, tasks=tasks))
         .transform(survey_segments)
     )
@@ -168,8 +167,8 @@ def _assigned(spark: SparkSession, options: MigrationOptions) -> DataFrame:
     )
 
 
-def _rules_of(topics: Sequence[Row], options: MigrationOptions) -> list[tuple[Any, ...]]:
-    """Return the rules for each topic on a broker, by what is set of it."""
+def _rules(spark: SparkSession, topics: Sequence[Row], options: MigrationOptions) -> DataFrame:
+    """Return the rules of topics on a broker of which something is set, as rows of ``_RULES``."""
 
     def of_topic(cluster: str, topic: str, broker_id: int) -> MigrationRules:
         if options.configs is None:
@@ -179,7 +178,9 @@ def _rules_of(topics: Sequence[Row], options: MigrationOptions) -> list[tuple[An
         own = {name: settings[name].value for name in _OF_TOPIC if name not in configs.given}
         return replace(options.rules, **own)
 
-    return [(*whose, of_topic(*whose).text) for whose in topics]
+    found = [(whose, of_topic(*whose)) for whose in topics]
+    others = [(*whose, rules.text) for whose, rules in found if rules != options.rules]
+    return local_rows(spark, others, _RULES)
 
 
 def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> None:

@@ -43,15 +43,18 @@ def with_topic_ids(given_ids: DataFrame, keys: list[str]) -> Transform:
     return transform
 
 
-def with_rules(rules: DataFrame) -> Transform:
+def with_rules(rules: DataFrame, of_others: str) -> Transform:
     """Add the rules by which the segments of a topic on a broker are migrated.
 
-    Needs: cluster, topic, broker_id; ``rules``: the same and rules (string).
+    Needs: cluster, topic, broker_id; ``rules``: the same and rules (string), of some topics.
     Gives: the same, rules.
     """
-    return lambda segments: segments.join(
-        F.broadcast(rules), ["cluster", "topic", "broker_id"], how="inner"
-    )
+
+    def transform(segments: DataFrame) -> DataFrame:
+        joined = segments.join(F.broadcast(rules), ["cluster", "topic", "broker_id"], how="left")
+        return joined.withColumn("rules", F.coalesce("rules", F.lit(of_others)))
+
+    return transform
 
 
 def _with_log_dirs(listed: DataFrame) -> DataFrame:
