@@ -464,6 +464,11 @@ class Referee:
         left: list[list[int]] = self._ask("retention", logs=list(logs))["left"]
         return left
 
+    def config_types(self, names: Sequence[str]) -> dict[str, bool]:
+        """Say of each config of a broker that Kafka knows, and of these, if it is sensitive."""
+        sensitive: dict[str, bool] = self._ask("config_types", names=list(names))["sensitive"]
+        return sensitive
+
     def internal_records(self, topic: str, log: Path, target: Path) -> None:
         """Write the records of an internal topic's segment or snapshot as lines of JSON.
 

@@ -90,6 +90,7 @@ class TopicConfig(RetentionConfig, CutConfig):
     segment_jitter_ms: Long = Field(default=0, ge=0)
     max_compaction_lag_ms: Long = Field(default=2**63 - 1, ge=1)
     message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
+    max_message_bytes: Long = Field(default=1_048_588, ge=0, le=2**31 - 1)
 
 
 class Settings(TopicConfig, BaseSettings):

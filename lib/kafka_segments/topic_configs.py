@@ -1,6 +1,6 @@
 """Which configuration holds for a topic: Kafka's defaults, the broker's, the topic's own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,13 @@ from kafka_segments.wire.kafka_configs import (
     topic_defaults,
     topic_settings,
 )
+from kafka_segments.wire.moments import moment_text
 
 Values = dict[str, Any]
+Sources = dict[tuple[str | int | None, str], "Source"]
+METADATA_LOG = "metadata log"
+_TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
+_DEFAULTS: Values = TopicConfig().model_dump()
 _OF_SETTINGS = "--conf, environment or --set"
 _COORDINATORS: Values = {"cleanup_policy": "compact", "segment_bytes": 104_857_600}
 INTERNAL: dict[str, Values] = {
@@ -43,33 +48,145 @@ TopicBasedRemoteLogMetadataManager (4.3.1).
 """
 
 
+class Source(NamedTuple):
+    """Where a value stands: in a file or log, at which line or offset, and since when."""
+
+    name: str
+    number: int | None = None
+    since: str = ""
+
+    @property
+    def unit(self) -> str:
+        """Return what the number is one of."""
+        return "offset" if self.name == METADATA_LOG else "line"
+
+    @property
+    def text(self) -> str:
+        """Return it in words."""
+        if self.number is None:
+            return self.name
+        if self.name != METADATA_LOG:
+            return f"{self.name} ({self.unit} {self.number})"
+        return f"{self.name}, {self.unit} {self.number}, {self.since}"
+
+
 class Setting(NamedTuple):
-    """A value that holds for a topic, and the level it comes from."""
+    """A value that holds for a topic, and where it comes from: the level, and the place there."""
 
     value: Any
     level: str
+    source: Source | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the value as Kafka writes it."""
+        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+
+    @property
+    def origin(self) -> str:
+        """Return where it comes from, in words."""
+        return self.level if self.source is None else f"{self.level}: {self.source.text}"
+
+
+def kafka_key(key: str) -> str:
+    """Return a setting's name as Kafka writes it."""
+    return key.replace("_", ".")
+
+
+def settings_that_count(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Leave out what holds in tiered topics alone, where the topic is none."""
+    is_tiered = settings["remote_storage_enable"].value
+    return {key: setting for key, setting in settings.items() if is_tiered or key not in _TIERED}
 
 
 @dataclass(frozen=True)
-class TopicConfigs:
-    """Configurations by level; each holds only the keys that are set there.
+class Described:
+    """What files of kafka-configs, or a cluster's metadata log, set of topics and brokers.
 
-    The first that has a key wins: ``topics``, ``internal`` (Kafka's own topics of which no file
-    tells), ``given`` (--set, the environment, --conf), ``brokers`` (dynamic, one broker),
-    ``cluster`` (dynamic, all brokers), ``static`` (server.properties), Kafka's defaults.
-    ``described_topics`` and ``described_brokers`` count what files of kafka-configs, or the
-    metadata log, tell of. ``places`` says where a value stands, by whose it is and its key.
+    ``brokers`` are by id, and None for all brokers. ``sources`` says where a value stands, by whose
+    it is and its key.
+    """
+
+    topics: dict[str, Values] = field(default_factory=dict)
+    brokers: dict[int | None, Values] = field(default_factory=dict)
+    sources: Sources = field(default_factory=dict)
+
+    def under(self, other: Self) -> "Described":
+        """Give what is told here of topics and brokers of which the other does not tell."""
+        told = other.topics.keys() | other.brokers.keys()
+        sources = {key: source for key, source in self.sources.items() if key[0] not in told}
+        return Described(
+            self.topics | other.topics, self.brokers | other.brokers, sources | other.sources
+        )
+
+    def counts(self) -> str:
+        """Say of how many topics and brokers something is told."""
+        brokers = len(self.brokers.keys() - {None})
+        of_cluster = " and of the cluster" if self.brokers.get(None) else ""
+        return f"{len(self.topics)} topics and {brokers} brokers{of_cluster}"
+
+
+@dataclass(frozen=True)
+class ClusterConfigs:
+    """The configurations of a cluster by level; each holds only the keys that are set there.
+
+    The first that has a key wins: ``topics``, ``internal`` (Kafka's own topics of which nothing
+    tells), ``given`` (--set, the environment, --conf), ``brokers`` (dynamic, one broker; of None:
+    all brokers), ``static`` (server.properties), Kafka's defaults.
     """
 
     topics: dict[str, Values]
     given: Values
-    brokers: dict[int, Values]
-    cluster: Values
+    brokers: dict[int | None, Values]
     static: Values
-    internal: dict[str, Values] = field(default_factory=dict)
-    described_topics: int = 0
-    described_brokers: int = 0
-    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    internal: dict[str, Values]
+    sources: Sources
+
+    def of_topics(self) -> dict[str, Values]:
+        """Give what is set of each topic itself, by its owner or by Kafka."""
+        names = self.internal.keys() | self.topics.keys()
+        return {name: self.internal.get(name, {}) | self.topics.get(name, {}) for name in names}
+
+    def of_brokers(self) -> dict[int, Values]:
+        """Give what is set of each broker itself."""
+        return {key: values for key, values in self.brokers.items() if key is not None}
+
+    def below_brokers(self) -> Values:
+        """Give what holds for a topic of which, and of whose broker, nothing is set."""
+        return _DEFAULTS | self.static | self.brokers.get(None, {})
+
+    def resolve(self, topic: str, broker_id: int) -> dict[str, Setting]:
+        """Give each setting of a topic on a broker, and where it comes from."""
+        levels: tuple[tuple[str, str | int | None, Values], ...] = (
+            ("Kafka's default", "", _DEFAULTS),
+            ("server.properties", "", self.static),
+            ("cluster-wide dynamic", None, self.brokers.get(None, {})),
+            ("broker's dynamic", broker_id, self.brokers.get(broker_id, {})),
+            (_OF_SETTINGS, "", self.given),
+            ("as Kafka makes this topic", "", self.internal.get(topic, {})),
+            ("topic", topic, self.topics.get(topic, {})),
+        )
+        return {
+            key: Setting(value, level, self.sources.get((whose, key)))
+            for level, whose, values in levels
+            for key, value in values.items()
+        }
+
+
+@dataclass(frozen=True)
+class TopicConfigs:
+    """The configurations of several clusters.
+
+    ``clusters`` are those with a metadata log; ``others`` holds for all others. ``described`` is
+    what files tell, ``metadata`` what each cluster's log does, and ``held`` its configs as Kafka
+    has them.
+    """
+
+    others: ClusterConfigs
+    clusters: dict[str, ClusterConfigs] = field(default_factory=dict)
+    described: Described = field(default_factory=Described)
+    metadata: dict[str, Described] = field(default_factory=dict)
+    held: tuple[MetadataConfigs, ...] = ()
 
     @classmethod
     def load(
@@ -78,12 +195,13 @@ class TopicConfigs:
         *,
         topic_configs: Sequence[Path] = (),
         server_properties: Path | None = None,
-        metadata: MetadataConfigs | None = None,
+        metadata: Sequence[MetadataConfigs] = (),
     ) -> Self:
         """Read the files that were named, and take the settings over them.
 
-        ``metadata``: configs of the metadata log, which has all that is set of a topic. With it,
-        Kafka's own topics get no defaults from here.
+        ``metadata``: configs of metadata logs, which have all that is set of a cluster's topics.
+        With it, Kafka's own topics get no defaults from here. Of a topic or broker of which a file
+        tells, what the metadata log has does not count.
 
         Raises:
             UsageError: a file that cannot be read, a value that Kafka refuses, or a setting that
@@ -94,71 +212,54 @@ class TopicConfigs:
             text = _text(server_properties)
             with_name = str(server_properties)
             static = _checked(with_name, _parsed(parse_server_properties, with_name, text))
-        described = _Described()
+        files = _Reader()
         for file in topic_configs:
-            described.read(file)
-        if metadata is not None:
-            described.take_metadata(metadata)
-        topics, brokers, places = dict(described.topics), described.brokers, described.places
-        known = topics if metadata is None else INTERNAL
-        internal = {topic: values for topic, values in INTERNAL.items() if topic not in known}
-        for topic, config in settings.topics.items():
-            own = config.model_dump(exclude_unset=True)
-            topics[topic] = topics.get(topic, {}) | own
-            places |= {(_whose(topic), key): _OF_SETTINGS for key in own}
+            files.read(file)
+        logs = {held.cluster: _of_metadata(held) for held in metadata}
+        given = settings.model_dump(exclude_unset=True, include=set(TopicConfig.model_fields))
+
+        def merged(log: Described | None) -> ClusterConfigs:
+            found = files.described if log is None else log.under(files.described)
+            known = files.described.topics if log is None else INTERNAL
+            topics, sources = dict(found.topics), dict(found.sources)
+            for topic, config in settings.topics.items():
+                own = config.model_dump(exclude_unset=True)
+                topics[topic] = topics.get(topic, {}) | own
+                sources |= {(topic, key): Source(_OF_SETTINGS) for key in own}
+            return ClusterConfigs(
+                topics=topics,
+                given=given,
+                brokers=found.brokers,
+                static=static,
+                internal={topic: own for topic, own in INTERNAL.items() if topic not in known},
+                sources=sources,
+            )
+
         return cls(
-            topics=topics,
-            given=settings.model_dump(exclude_unset=True, include=set(TopicConfig.model_fields)),
-            brokers={key: values for key, values in brokers.items() if key is not None},
-            cluster=brokers.get(None, {}),
-            static=static,
-            internal=internal,
-            described_topics=len(described.topics),
-            described_brokers=len(brokers.keys() - {None}),
-            places=places,
+            others=merged(None),
+            clusters={cluster: merged(log) for cluster, log in logs.items()},
+            described=files.described,
+            metadata=logs,
+            held=tuple(metadata),
         )
 
-    def of_topics(self) -> dict[str, Values]:
-        """Give what is set of each topic itself, by its owner or by Kafka."""
-        names = self.internal.keys() | self.topics.keys()
-        return {name: self.internal.get(name, {}) | self.topics.get(name, {}) for name in names}
-
-    def resolve(self, topic: str, broker_id: int) -> dict[str, Setting]:
-        """Give each setting of a topic on a broker, and where it comes from."""
-        levels = (
-            ("Kafka's default", "", TopicConfig().model_dump()),
-            ("server.properties", "", self.static),
-            ("cluster-wide dynamic", _whose(None), self.cluster),
-            ("broker's dynamic", _whose(broker_id), self.brokers.get(broker_id, {})),
-            (_OF_SETTINGS, "", self.given),
-            ("as Kafka makes this topic", "", self.internal.get(topic, {})),
-            ("topic", _whose(topic), self.topics.get(topic, {})),
-        )
-        return {
-            key: Setting(value, self._level(level, whose, key))
-            for level, whose, values in levels
-            for key, value in values.items()
-        }
-
-    def _level(self, level: str, whose: str, key: str) -> str:
-        place = self.places.get((whose, key))
-        return level if place is None else f"{level}: {place}"
+    def of(self, cluster: str) -> ClusterConfigs:
+        """Give the configurations of a cluster."""
+        return self.clusters.get(cluster, self.others)
 
 
-def _whose(resource: str | int | None) -> str:
+def _in_words(resource: str | int | None) -> str:
     """Name a topic, a broker by its id, or (None) the cluster."""
     if resource is None:
         return "the cluster"
     return f"topic {resource}" if isinstance(resource, str) else f"broker {resource}"
 
 
-class _Described:
-    """What several files of kafka-configs tell, with the place of each value."""
+class _Reader:
+    """Reads files of kafka-configs, and holds what they tell together."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, Values] = {}
-        self.brokers: dict[int | None, Values] = {}
-        self.places: dict[tuple[str, str], str] = {}
+        self.described = Described()
 
     def read(self, file: Path) -> None:
         """Take a file's values in.
@@ -166,53 +267,63 @@ class _Described:
         Raises:
             UsageError: a file that is none, or a setting that has another value already.
         """
-        name = str(file)
+        name, described = str(file), self.described
         for found in _parsed(parse_described_configs, name, _text(file)):
+            whose: str | int | None
             if found.topic is not None:
-                whose, known = _whose(found.topic), self.topics.setdefault(found.topic, {})
+                whose, known = found.topic, described.topics.setdefault(found.topic, {})
             else:
-                whose = _whose(found.broker_id)
-                known = self.brokers.setdefault(found.broker_id, {})
-            values = _checked(f"{name}, {whose}", found.configs)
-            self._take(whose, f"{name} (line {found.line})", known, values)
+                whose = found.broker_id
+                known = described.brokers.setdefault(found.broker_id, {})
+            values = _checked(f"{name}, {_in_words(whose)}", found.configs)
+            self._take(whose, Source(name, found.line), known, values)
 
-    def take_metadata(self, metadata: MetadataConfigs) -> None:
-        """Take in what the metadata log says.
-
-        Raises:
-            UsageError: a value that no broker takes.
-        """
-        by_resource: dict[tuple[str, str], list[HeldConfig]] = {}
-        for config in metadata.configs:
-            resource = (config.resource_type, config.resource_name)
-            by_resource.setdefault(resource, []).append(config)
-        for (kind, resource_name), configs in by_resource.items():
-            raw = {config.name: config.value for config in configs}
-            if kind == "topic":
-                whose, known = _whose(resource_name), self.topics.setdefault(resource_name, {})
-                settings_of = topic_settings
-            elif resource_name == "" or resource_name.isdecimal():
-                broker_id = int(resource_name) if resource_name else None
-                whose, known = _whose(broker_id), self.brokers.setdefault(broker_id, {})
-                settings_of = partial(_parsed, topic_defaults, "metadata log")
-            else:
-                continue
-            settings = settings_of(raw)
-            known |= _checked(f"metadata log, {whose}", settings)
-            for config in configs:
-                for key, value in settings_of({config.name: config.value}).items():
-                    if settings.get(key) == value:
-                        self.places[whose, key] = config.place
-
-    def _take(self, whose: str, place: str, known: Values, values: Values) -> None:
+    def _take(self, whose: str | int | None, source: Source, known: Values, values: Values) -> None:
         for key, value in values.items():
             if known.setdefault(key, value) != value:
                 raise UsageError(
-                    f"{whose}: {key.replace('_', '.')} is {known[key]} in"
-                    f" {self.places[whose, key]} and {value} in {place}: give"
-                    " --topic-configs only the file that holds"
+                    f"{_in_words(whose)}: {kafka_key(key)} is {known[key]} in"
+                    f" {self.described.sources[whose, key].text} and {value} in {source.text}:"
+                    " give --topic-configs only the file that holds"
                 )
-            self.places.setdefault((whose, key), place)
+            self.described.sources.setdefault((whose, key), source)
+
+
+def _of_metadata(metadata: MetadataConfigs) -> Described:
+    """Return what a metadata log says.
+
+    Raises:
+        UsageError: a value that no broker takes.
+    """
+    described = Described()
+    by_resource: dict[tuple[str, str], list[HeldConfig]] = {}
+    for config in metadata.configs:
+        resource = (config.resource_type, config.resource_name)
+        by_resource.setdefault(resource, []).append(config)
+    for (kind, resource_name), configs in by_resource.items():
+        raw = {config.name: config.value for config in configs}
+        whose: str | int | None
+        if kind == "topic":
+            whose, known = resource_name, described.topics.setdefault(resource_name, {})
+            settings_of = topic_settings
+        elif resource_name == "" or resource_name.isdecimal():
+            whose = int(resource_name) if resource_name else None
+            known = described.brokers.setdefault(whose, {})
+            settings_of = partial(_parsed, topic_defaults, METADATA_LOG)
+        else:
+            continue
+        settings = settings_of(raw)
+        of_cluster = f"metadata log of cluster {metadata.cluster}"
+        known |= _checked(f"{of_cluster}, {_in_words(whose)}", settings)
+        for config in configs:
+            since = "before" if config.is_from_snapshot else "since"
+            source = Source(
+                METADATA_LOG, config.from_offset, f"{since} {moment_text(config.from_ms)}"
+            )
+            for key, value in settings_of({config.name: config.value}).items():
+                if settings.get(key) == value:
+                    described.sources[whose, key] = source
+    return described
 
 
 def _text(file: Path) -> str:

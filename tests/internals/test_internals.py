@@ -1,6 +1,7 @@
 """The verb on log directories made for it: tables, second runs, states, changes, damage."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from pyspark.sql import SparkSession
 import metadata_logs as made
 from filled_tables import fill
 from kafka_segments.cli import cli
+from kafka_segments.internals.decide import begins_and_ends
 from kafka_segments.retention.command_options import load_configs
 from kafka_segments.settings import Settings
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_configs import NoMetadataConfigsError, read_metadata_configs
+from kafka_segments.tables.metadata_configs import read_metadata_configs
+from kafka_segments.tables.metadata_held import NoMetadataError, clusters_with_metadata
 from kafka_segments.topic_configs import TopicConfigs
+from strategies import v2_batch
 
 pytestmark = pytest.mark.spark
 
@@ -199,6 +203,48 @@ def test_changes_are_those_of_configs_and_leaders(spark: SparkSession, read: Pat
     ]
 
 
+def test_a_brokers_secrets_are_not_told_but_that_and_when_they_were_set(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    password, of_plugin = "listener.name.x.ssl.keystore.password", "some.plugins.own"
+    records = [
+        made.config("1", password, "s3cret-a", kind=4),
+        made.config("1", password, "s3cret-b", kind=4),
+        made.config("1", password, "s3cret-b", kind=4),
+        made.config("", of_plugin, "s3cret-c", kind=4),
+        made.config("1", "log.cleaner.threads", "2", kind=4),
+        made.config("", of_plugin, None, kind=4),
+    ]
+    disk = made.log_dir(tmp_path / "disk", {SEGMENT_0: made.log_bytes(records)})
+    warehouse = tmp_path / "warehouse"
+
+    state = _run("--source", disk, "--warehouse", warehouse, "--at", 4, "--output", "json")
+    changed = _run("changed", "--warehouse", warehouse, "--output", "json")
+
+    assert {
+        line["name"]: (json.loads(line["state"])["value"], line["from_offset"])
+        for line in _lines(state.stdout)
+    } == {
+        f"broker 1 {password}": ("[hidden]", 1),
+        f"broker default {of_plugin}": ("[hidden]", 3),
+        "broker 1 log.cleaner.threads": ("2", 4),
+    }
+    assert [made.row(line, "offset", "before", "after") for line in _lines(changed.stdout)] == [
+        (0, None, "[hidden]"),
+        (1, "[hidden]", "[hidden]"),
+        (3, None, "[hidden]"),
+        (4, None, "2"),
+        (5, "[hidden]", None),
+    ]
+    tables_with = {
+        table.name
+        for table in (tables.INTERNAL_RECORDS, *tables.METADATA_TABLES)
+        for row in Warehouse(spark, str(warehouse)).read(table).collect()
+        if "s3cret" in str(row)
+    }
+    assert tables_with == {"internal_records"}
+
+
 def test_changes_since_a_moment_are_printed_as_a_table(spark: SparkSession, read: Path) -> None:
     done = _run("changed", "--since", made.START_MS + 11_000, "--warehouse", read)
 
@@ -220,20 +266,98 @@ def test_changes_since_a_moment_are_printed_as_a_table(spark: SparkSession, read
 def test_the_settings_of_a_moment_are_told_without_spark(
     read: Path, after_ms: int, found: list[tuple[str, ...]]
 ) -> None:
-    configs = read_metadata_configs(str(read), at_ms=made.START_MS + after_ms)
+    clusters = clusters_with_metadata(str(read), at_ms=made.START_MS + after_ms)
 
-    assert configs is not None
-    assert configs.cluster == made.CLUSTER
-    assert [(one.resource_type, one.resource_name, one.value) for one in configs.configs] == found
+    (held,) = read_metadata_configs(str(read), clusters.at_offset)
+
+    assert held.cluster == made.CLUSTER
+    assert [(one.resource_type, one.resource_name, one.value) for one in held.configs] == found
 
 
 def test_no_settings_are_told_where_there_are_none_or_later_ones(
     read: Path, tmp_path: Path
 ) -> None:
-    assert read_metadata_configs(str(tmp_path), at_ms=made.START_MS) is None
-    message = "the history of its metadata begins at 2023-11-14 22:13:21.000 UTC, after 2023-11-14"
-    with pytest.raises(NoMetadataConfigsError, match=message):
-        read_metadata_configs(str(read), at_ms=made.START_MS)
+    begin_ms = made.START_MS + 1_000
+
+    assert clusters_with_metadata(str(tmp_path), at_ms=made.START_MS) == ({}, {})
+    assert clusters_with_metadata(str(read), at_ms=begin_ms - 1) == ({}, {made.CLUSTER: begin_ms})
+    assert clusters_with_metadata(str(read), at_ms=begin_ms) == ({made.CLUSTER: 1}, {})
+
+
+def test_a_moment_is_the_offset_before_the_first_later_change_for_the_state_and_for_settings(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    points = [(5, 100), (6, 300), (7, 200), (8, 350)]
+    rows = [
+        {"cluster": "a", "name": str(offset), "from_offset": offset, "from_ms": ms}
+        | {"until_offset": 9, "until_ms": 250, "is_from_snapshot": False}
+        for offset, ms in points
+    ]
+    warehouse = Warehouse(spark, str(tmp_path))
+    fill(warehouse, tables.METADATA_CONFIGS, rows)
+    held = warehouse.read(tables.METADATA_CONFIGS)
+
+    for at_ms, offset in ((100, 5), (249, 5), (299, 5), (300, 7), (350, 2**63 - 1)):
+        (row,) = begins_and_ends(held, at_ms=at_ms).collect()
+        assert tuple(row) == ("a", 5, 100, offset)
+        assert clusters_with_metadata(str(tmp_path), at_ms=at_ms).at_offset == {"a": offset}
+
+
+def test_a_deposed_controllers_clock_does_not_say_which_offset_a_moment_stands_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tail = made.config("orders", "retention.ms", "1")
+    deposed = FILES[SEGMENT_0] + made.log_bytes([tail], base_offset=5)
+    elected = made.config("orders", "retention.ms", "2")
+    later = v2_batch(5, [(made.START_MS + 4_100, None, elected)], leader_epoch=2)
+    disks = (
+        made.log_dir(tmp_path / "one", {SEGMENT_0: deposed}),
+        made.log_dir(tmp_path / "two", {SEGMENT_0: FILES[SEGMENT_0] + later}, node=2),
+    )
+    sources = (f"--source={disk}" for disk in disks)
+
+    done = _run(
+        *(*sources, "--warehouse", tmp_path / "warehouse", "--output", "json"),
+        *("--at", "2023-11-14T22:13:24.500Z"),
+    )
+
+    (config,) = [line for line in _lines(done.stdout) if line["kind"] == "config"]
+    assert (json.loads(config["state"])["value"], config["from_offset"]) == ("2", 5)
+
+
+def test_a_clusters_metadata_is_found_by_any_of_its_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    warehouse = Warehouse(spark, str(tmp_path))
+    held = {"from_ms": 5, "is_from_snapshot": False}
+    rows = {
+        tables.METADATA_TOPICS: {"topic": "t", "cluster": "a", "from_offset": 3, **held},
+        tables.METADATA_FEATURES: {"name": "f", "cluster": "b", "from_offset": 4, **held},
+    }
+    for table, row in rows.items():
+        fill(warehouse, table, [row])
+
+    assert clusters_with_metadata(str(tmp_path), at_ms=4) == ({}, {"a": 5, "b": 5})
+    assert clusters_with_metadata(str(tmp_path), at_ms=5).at_offset.keys() == {"a", "b"}
+
+
+def test_a_table_of_metadata_that_only_spark_reads_is_told_of(
+    read: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_segments.tables.metadata_held._MOST_BYTES", 1)
+
+    with pytest.raises(NoMetadataError, match="its table metadata_topics is too large"):
+        clusters_with_metadata(str(read), at_ms=made.START_MS)
+
+
+def _load(warehouse: Path, *files: Path, now_ms: int = made.START_MS + 8_000) -> TopicConfigs:
+    return load_configs(
+        Settings.load(None, []),
+        topic_configs=files,
+        server_properties=None,
+        warehouse=str(warehouse),
+        now_ms=now_ms,
+    )
 
 
 def test_retention_takes_the_settings_of_its_moment_and_a_file_wins(
@@ -241,29 +365,52 @@ def test_retention_takes_the_settings_of_its_moment_and_a_file_wins(
 ) -> None:
     file = tmp_path / "configs.txt"
     file.write_text("Dynamic configs for topic orders are:\n  retention.ms=3\n")
-    settings, at = Settings.load(None, []), made.START_MS + 8_000
 
-    def load(*files: Path, now_ms: int = at) -> TopicConfigs:
-        return load_configs(
-            settings,
-            topic_configs=files,
-            server_properties=None,
-            warehouse=str(read),
-            now_ms=now_ms,
-        )
-
-    told, other = load().resolve("orders", 1), load().resolve("other", 1)
+    found = _load(read).of(made.CLUSTER)
+    told, other = found.resolve("orders", 1), found.resolve("other", 1)
     place = "metadata log, offset 7, since 2023-11-14 22:13:27.000 UTC"
-    assert told["retention_ms"] == (2_000, f"topic: {place}")
+    assert told["retention_ms"].value == 2_000
+    assert told["retention_ms"].origin == f"topic: {place}"
     assert other["retention_ms"].value == 50
     said = "settings of 1 topics and 0 brokers and of the cluster taken from the metadata log of"
     assert f"{said} cluster {made.CLUSTER}, 2023-11-14 22:13:28.000 UTC" in capsys.readouterr().err
-    assert load(file).resolve("orders", 1)["retention_ms"].value == 3
-    early = load(now_ms=made.START_MS).resolve("orders", 1)
-    assert early["retention_ms"].level == "Kafka's default"
-    assert "topics' settings are not taken from there; give --topic-configs" in (
-        capsys.readouterr().err
+    with_file = _load(read, file).of(made.CLUSTER)
+    told = with_file.resolve("orders", 1)["retention_ms"]
+    assert (told.value, told.origin) == (3, f"topic: {file} (line 1)")
+    assert with_file.resolve("other", 1)["retention_ms"].value == 50
+    assert capsys.readouterr().err.splitlines() == [
+        f"settings of 1 topics and 0 brokers read from {file}",
+        f"{said} cluster {made.CLUSTER}, 2023-11-14 22:13:28.000 UTC, where the files do not tell",
+    ]
+    early = _load(read, now_ms=made.START_MS).of(made.CLUSTER).resolve("orders", 1)
+    assert early["retention_ms"].origin == "Kafka's default"
+    assert capsys.readouterr().err == (
+        f"cluster {made.CLUSTER}: the history of its metadata begins at 2023-11-14 22:13:21.000"
+        " UTC, after 2023-11-14 22:13:20.000 UTC: its topics' settings are not taken from there;"
+        " give --topic-configs\n"
     )
+
+
+def test_logs_of_a_cluster_without_metadata_take_no_other_clusters_settings_and_it_is_said(
+    spark: SparkSession, read: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(read, warehouse)
+    log_dirs = [{"cluster": name, "log_dir": f"/{name}"} for name in (made.CLUSTER, "b", "")]
+    fill(Warehouse(spark, str(warehouse)), tables.LOG_DIRS, log_dirs)
+
+    configs = _load(warehouse)
+
+    assert configs.of(made.CLUSTER).resolve("orders", 1)["retention_ms"].value == 2_000
+    assert configs.of("b").resolve("orders", 1)["retention_ms"].origin == "Kafka's default"
+    said = (
+        f"{warehouse} has no metadata of it, but of {made.CLUSTER}: its topics' settings are not"
+        " taken from there; give --topic-configs"
+    )
+    assert capsys.readouterr().err.splitlines()[:-1] == [
+        f"cluster (no name): {said}",
+        f"cluster b: {said}",
+    ]
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_a_topic_holds_until_it_is_removed_and_so_do_its_partitions_and_configs(
         _topic(),
         _partition(),
         _config("1"),
-        _config("2", kind=4, resource=""),
+        _config("2", kind=4, resource="", name="log.retention.ms"),
         ("RemoveTopicRecord", {"topicId": A}),
         _topic(B),
     )
@@ -159,6 +159,20 @@ def test_elrs_are_cleared_of_one_topic_or_of_all_and_that_is_a_change_of_the_par
         ("orders", [], 8, 5, None),
         ("other", [], 8, 6, None),
     ]
+
+
+def test_of_a_brokers_secret_each_new_value_is_a_row_without_the_value() -> None:
+    name = "listener.name.x.ssl.key.password"
+    values = ("a", "b", "b", None, "b")
+    rows = _folded(*(_config(value, kind=4, resource="1", name=name) for value in values))
+
+    assert _held(rows, CONFIGS, "name", "value") == [
+        (name, "[hidden]", 0, 1),
+        (name, "[hidden]", 1, 3),
+        (name, "[hidden]", 4, None),
+    ]
+    of_topic = _folded(_topic(), _config("a", name="some.name"))
+    assert _held(of_topic, CONFIGS, "value") == [("a", 1, None)]
 
 
 def test_a_config_is_set_again_deleted_and_the_same_value_is_no_change() -> None:

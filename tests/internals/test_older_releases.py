@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections import defaultdict
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,13 @@ from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.generated.layout import ZERO_UUID
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.internals.decide_groups import FAILS, LOADS, SKIPS, decide_groups
+from kafka_segments.internals.files import Origin
 from kafka_segments.internals.metadata_history import PROBLEMS
+from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.spark.few_rows import few_rows
+from kafka_segments.tables.metadata_configs import read_metadata_configs
+from kafka_segments.tables.metadata_held import clusters_with_metadata
+from kafka_segments.tables.metadata_topics import read_metadata_topics
 from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 
 RELEASES = ("2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1", "3.9.1")
@@ -103,6 +110,30 @@ def test_the_cleaner_was_there_and_history_lies_behind_it(older: Path, release: 
         assert len(offsets) < offsets[-1] + 1
         keys = [row["key_json"] for row in rows if row["value_json"]]
         assert len(set(keys)) < len(keys)
+
+
+@pytest.mark.parametrize("release", WITH_KRAFT)
+def test_settings_and_ids_are_taken_from_the_metadata_of_each_release(
+    spark: SparkSession, older: Path, release: str, tmp_path: Path
+) -> None:
+    answers = json.loads((older / release / "answers.json").read_text())
+    warehouse, origin = str(tmp_path), Origin((str(older / release / "logs"),), (METADATA_TOPIC,))
+    with few_rows(spark), ExitStack() as caches:
+        run_internals(spark, InternalsOptions(warehouse, origin), caches)
+
+    at_offset = clusters_with_metadata(warehouse, at_ms=2**62).at_offset
+    (configs,) = read_metadata_configs(warehouse, at_offset)
+    (topics,) = read_metadata_topics(warehouse, at_offset)
+
+    assert {
+        (one.resource_name, one.name, one.value)
+        for one in configs.configs
+        if one.resource_type == "topic"
+    } == {(row["resource_name"], row["name"], row["value"]) for row in answers["configs"]}
+    assert topics.ids == {row["topic"]: row["topic_id"] for row in answers["topics"]}
+    assert topics.replicas == {
+        (row["topic"], row["partition"]): tuple(row["replicas"]) for row in answers["partitions"]
+    }
 
 
 @pytest.mark.parametrize("release", WITH_KRAFT)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide.actions import Action
 from kafka_segments.migrate.decide.inventory import is_counted_again
@@ -17,6 +18,7 @@ from kafka_segments.migrate.decide.steps import (
     with_proof_problems,
     with_refusals,
 )
+from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import frame
 
@@ -132,7 +134,9 @@ def test_a_log_is_migrated_as_a_whole_and_told_of_its_replicas(spark: SparkSessi
 
 
 def test_closed_logs_that_stay_are_links_beside_their_indexes(spark: SparkSession) -> None:
-    columns = "base_offset long, action string, expected_bytes long, next_base_offset long"
+    columns = (
+        "base_offset long, action string, expected_bytes long, next_base_offset long, rules string"
+    )
     rows = [
         {"action": KEEP, "expected_bytes": 1_000, "next_base_offset": 9},
         {"action": CONVERT, "expected_bytes": 1_000, "next_base_offset": 9},
@@ -141,11 +145,14 @@ def test_closed_logs_that_stay_are_links_beside_their_indexes(spark: SparkSessio
     ]
     segments = frame(spark, columns, *({"base_offset": n, **row} for n, row in enumerate(rows)))
 
-    found = segments.select(
-        staged_bytes(100).alias("of_100"), staged_bytes(0).alias("of_61"), "base_offset"
-    ).orderBy("base_offset")
+    def staged(interval: int) -> list[int]:
+        by_rules = segments.withColumn(
+            "rules", F.lit(MigrationRules(index_interval_bytes=interval).text)
+        )
+        found = by_rules.select("base_offset", staged_bytes().alias("bytes"))
+        return [row["bytes"] for row in found.orderBy("base_offset").collect()]
 
-    assert [tuple(row)[:2] for row in found.collect()] == [
+    assert list(zip(staged(100), staged(0), strict=True)) == [
         (220, 340),
         (1_220, 1_340),
         (1_220, 1_340),

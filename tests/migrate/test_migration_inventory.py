@@ -3,21 +3,27 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 
+import metadata_logs as made
 from kafka_segments.cli import cli
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.migrate.gone_settings import gone_in_metadata
 from kafka_segments.migrate.report_inventory import print_inventory
 from kafka_segments.migrate.run_inventory import Inventory, InventoryOptions, run_inventory
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
-from kafka_segments.settings import Settings
+from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import GoneSetting
 from stored_builds import build_few
@@ -69,8 +75,7 @@ def _old_log_dir(logs: Path) -> None:
 
 
 def _take(spark: SparkSession, warehouse: Path) -> Inventory:
-    configs = TopicConfigs.load(Settings())
-    configs.topics["clean"] = {"retention_ms": -1}
+    configs = TopicConfigs.load(Settings(topics={"clean": TopicConfig(retention_ms=-1)}))
     retention = RetentionOptions(str(warehouse), configs, RetentionRules.of("4.3"), NOW_MS)
     with few_rows(spark):
         return run_inventory(spark, InventoryOptions(retention, SETTINGS), dry_run=False)
@@ -257,3 +262,58 @@ def test_rows_are_json_lines_of_either_table(
 
     assert [row["topic"] for row in segments][:2] == ["bad", "bad"]
     assert {row["code"] for row in obstacles} >= {"legacy_format", "no_topic_id"}
+
+
+def test_settings_that_kafka_4_does_not_have_are_those_of_the_metadata_where_no_file_tells(
+    tmp_path: Path,
+) -> None:
+    names = {
+        ("topic", "old"): ("message.format.version", "3.0-IV1"),
+        ("topic", "told"): ("message.format.version", "2.8"),
+        ("topic", "new"): ("retention.ms", "5"),
+        ("broker", "3"): ("log.message.format.version", "3.0"),
+        ("broker", ""): ("log.message.downconversion.enable", "false"),
+    }
+    held = tuple(
+        HeldConfig(*resource, *config, 7, 7_000, is_from_snapshot=False)
+        for resource, config in names.items()
+    )
+    file = tmp_path / "configs.txt"
+    file.write_text("Dynamic configs for topic told are:\n", "utf-8")
+    configs = TopicConfigs.load(
+        Settings(), topic_configs=[file], metadata=[MetadataConfigs("c", held)]
+    )
+
+    assert set(gone_in_metadata(configs)) == {
+        ("old", None, "message.format.version", "3.0-IV1", "c"),
+        (None, 3, "log.message.format.version", "3.0", "c"),
+        (None, None, "log.message.downconversion.enable", "false", "c"),
+    }
+
+
+def test_the_verb_takes_such_settings_from_the_metadata_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = [
+        made.topic("old", 7),
+        made.config("old", "message.format.version", "3.0-IV1"),
+    ]
+    disk = made.log_dir(tmp_path / "disk", {f"{0:020d}.log": made.log_bytes(records)})
+    _segment(disk / "old-0", 0, V2_GZIP, ".index", ".timeindex")
+    warehouse = str(tmp_path / "warehouse")
+    build_few(spark, str(disk), warehouse)
+    with few_rows(spark), ExitStack() as caches:
+        run_internals(spark, InternalsOptions(warehouse, Origin((str(disk),))), caches)
+
+    done = CliRunner().invoke(
+        cli,
+        [
+            *("migrate", "inventory", "--warehouse", warehouse, "--dry-run"),
+            *("--rows", "obstacles", "--output", "json"),
+        ],
+    )
+
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    (found,) = [row for row in rows if row["code"] == "gone_setting"]
+    assert (found["cluster"], found["topic"]) == (made.CLUSTER, "old")
+    assert found["example"] == "message.format.version=3.0-IV1"

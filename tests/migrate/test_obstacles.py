@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.migrate.decide import obstacles
-from kafka_segments.migrate.decide.listing import segments_of_listing
+from kafka_segments.migrate.decide.listing import segments_of_listing, with_topic_ids
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import LISTED
 from rows_of import frame, rows_of
@@ -36,15 +36,15 @@ def test_settings_are_told_by_their_key_and_release(spark: SparkSession) -> None
     }
     settings = rows_of(
         spark,
-        [(7, None, key, value) for key, value in cases],
-        "broker_id int, topic string, key string, value string",
+        [("c", 7, None, key, value) for key, value in cases],
+        "cluster string, broker_id int, topic string, key string, value string",
     )
 
     rows = obstacles.obstacles_of_settings(settings).collect()
 
     found = {row["example"]: (row["code"], row["is_blocking"]) for row in rows}
     assert found == {f"{key}={value}": case for (key, value), case in cases.items()}
-    assert {(row["broker_id"], row["count"], row["bytes"]) for row in rows} == {(7, 1, None)}
+    assert {(row["cluster"], row["broker_id"], row["count"]) for row in rows} == {("c", 7, 1)}
 
 
 def test_logs_lack_an_id_or_epochs_where_their_files_were_read(spark: SparkSession) -> None:
@@ -130,7 +130,8 @@ def test_a_log_starts_where_its_checkpoint_says_and_else_at_0(spark: SparkSessio
     )  # fmt: skip
     ids = rows_of(spark, [("t", "given")], "topic string, given_topic_id string")
 
-    found = rows.transform(segments_of_listing(ids)).orderBy("relative_path").collect()
+    segments = rows.transform(segments_of_listing).transform(with_topic_ids(ids, ["topic"]))
+    found = segments.orderBy("relative_path").collect()
 
     names = ("log_start_offset", "was_clean_shutdown", "own_topic_id", "topic_id")
     assert [tuple(row[name] for name in names) for row in found] == [

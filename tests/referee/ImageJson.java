@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.image.ConfigurationsImage;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.TopicImage;
@@ -76,7 +77,7 @@ final class ImageJson {
             json.put("resource_type", resource.type().toString().toLowerCase());
             json.put("resource_name", resource.name());
             json.put("name", name);
-            json.put("value", value);
+            json.put("value", ConfigTypes.isShown(resource, name) ? value : Password.HIDDEN);
             rows.put(resource.type() + "\0" + resource.name() + "\0" + name, json);
         }));
         return new ArrayList<>(rows.values());

@@ -114,6 +114,7 @@ public final class Referee {
                 required(request, "values"), integer(request, "partitions"));
             case "remote_states" -> RemoteMetadata.states(required(request, "values"));
             case "remote_within" -> RemoteMetadata.within(required(request, "cases"));
+            case "config_types" -> ConfigTypes.run(required(request, "names"));
             default -> BrokerCommands.run(command, request);
         };
     }

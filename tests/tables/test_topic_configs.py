@@ -1,16 +1,21 @@
 """Topic configs: levels, Kafka's parsing, what kafka-configs and server.properties print."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
 from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
+from rows_of import rows_of
 
+Told = dict[str, tuple[Any, str]]
 DESCRIBED = """\
 Dynamic configs for topic orders are:
   retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=86400000,\
@@ -37,6 +42,12 @@ def file(tmp_path: Path):
         return path
 
     return write
+
+
+def _told(configs: TopicConfigs, topic: str, broker_id: int, *, cluster: str = "c") -> Told:
+    """Give the value of each setting, and where it comes from, in words."""
+    settings = configs.of(cluster).resolve(topic, broker_id)
+    return {key: (setting.value, setting.origin) for key, setting in settings.items()}
 
 
 def test_topics_brokers_and_the_clusters_defaults_are_read_as_kafka_configs_prints_them():
@@ -137,16 +148,16 @@ def test_the_levels_win_in_kafkas_order_and_each_value_knows_its_own(file):
         server_properties=file("s", "log.retention.ms=1\nlog.cleanup.policy=delete , compact"),
     )
 
-    orders, other = configs.resolve("orders", 3), configs.resolve("other", 3)
+    orders, other = _told(configs, "orders", 3), _told(configs, "other", 3)
     assert orders["retention_ms"] == (99, "topic: --conf, environment or --set")
     assert orders["cleanup_policy"] == ("compact,delete", f"topic: {described} (line 1)")
     assert other["retention_ms"] == (180_000, f"broker's dynamic: {described} (line 8)")
-    other = configs.resolve("other", 1)
+    other = _told(configs, "other", 1)
     assert other["retention_ms"] == (7, f"cluster-wide dynamic: {described} (line 12)")
     assert other["cleanup_policy"] == ("compact,delete", "server.properties")
-    assert configs.resolve("old", 1)["retention_bytes"] == (-9, f"topic: {described} (line 6)")
-    assert configs.resolve("empty", 1)["retention_bytes"].value == 5
-    assert configs.resolve("empty", 1)["local_retention_ms"] == (-2, "Kafka's default")
+    assert _told(configs, "old", 1)["retention_bytes"] == (-9, f"topic: {described} (line 6)")
+    assert _told(configs, "empty", 1)["retention_bytes"][0] == 5
+    assert _told(configs, "empty", 1)["local_retention_ms"] == (-2, "Kafka's default")
 
 
 def _held(kind: str, resource: str, name: str, value: str, offset: int = 5) -> HeldConfig:
@@ -162,32 +173,105 @@ def test_configs_of_the_metadata_log_are_levels_with_their_offset_and_time():
         _held("broker", "", "log.retention.ms", "7", 9)._replace(is_from_snapshot=True),
         _held("broker", "", "log.cleaner.threads", "2"),
     )
-    configs = TopicConfigs.load(Settings.load(None, []), metadata=MetadataConfigs("c", held))
+    configs = TopicConfigs.load(Settings.load(None, []), metadata=[MetadataConfigs("c", held)])
 
     place = "metadata log, offset 5, since 1970-01-01 00:00:05.000 UTC"
-    assert configs.resolve("orders", 3)["retention_ms"] == (99, f"topic: {place}")
+    assert _told(configs, "orders", 3)["retention_ms"] == (99, f"topic: {place}")
     place = "metadata log, offset 7, since 1970-01-01 00:00:07.000 UTC"
-    assert configs.resolve("x", 3)["retention_ms"] == (180_000, f"broker's dynamic: {place}")
+    assert _told(configs, "x", 3)["retention_ms"] == (180_000, f"broker's dynamic: {place}")
     place = "metadata log, offset 9, before 1970-01-01 00:00:09.000 UTC"
-    assert configs.resolve("x", 1)["retention_ms"] == (7, f"cluster-wide dynamic: {place}")
-    assert (configs.described_topics, configs.described_brokers) == (1, 1)
+    assert _told(configs, "x", 1)["retention_ms"] == (7, f"cluster-wide dynamic: {place}")
+    assert configs.metadata["c"].counts() == "1 topics and 1 brokers and of the cluster"
+
+
+def _two_clusters() -> TopicConfigs:
+    """Settings of clusters a and b that differ at every level, given the metadata of both."""
+    held = {
+        cluster: (
+            _held("topic", "orders", "retention.ms", f"1{number}"),
+            _held("broker", "3", "log.retention.ms", f"2{number}"),
+            _held("broker", "", "log.retention.ms", f"3{number}"),
+            _held("broker", "", "log.segment.bytes", f"10{number}"),
+        )
+        for number, cluster in enumerate(("a", "b"))
+    }
+    metadata = [MetadataConfigs(cluster, configs) for cluster, configs in held.items()]
+    return TopicConfigs.load(Settings.load(None, []), metadata=metadata)
+
+
+def test_each_clusters_topics_and_brokers_take_what_its_own_metadata_log_says(
+    spark: SparkSession,
+) -> None:
+    configs = _two_clusters()
+    logs = [
+        (cluster, topic, broker_id)
+        for cluster in ("a", "b", "c", "")
+        for topic in ("orders", "x", "__consumer_offsets")
+        for broker_id in (3, 4)
+    ]
+    rows = rows_of(spark, logs, "cluster string, topic string, broker_id int")
+
+    found = rows.transform(with_topic_configs(spark, configs)).collect()
+
+    by_log = {(row["cluster"], row["topic"], row["broker_id"]): row for row in found}
+    assert (len(found), by_log.keys()) == (len(logs), set(logs))
+    for row in found:
+        settings = configs.of(row["cluster"]).resolve(row["topic"], row["broker_id"])
+        assert {key: row[key] for key in KEYS} == {
+            key: setting.value for key, setting in settings.items()
+        }
+    values = {log: (row["retention_ms"], row["segment_bytes"]) for log, row in by_log.items()}
+    assert [values[cluster, "orders", 3] for cluster in ("a", "b", "c")] == [
+        (10, 100),
+        (11, 101),
+        (604_800_000, 1 << 30),
+    ]
+    assert [values["b", "x", broker_id] for broker_id in (3, 4)] == [(21, 101), (31, 101)]
+
+
+def test_a_file_wins_of_the_topics_and_brokers_that_it_tells_of_and_of_no_others(file):
+    described = file(
+        "d",
+        "Dynamic configs for topic orders are:\n  retention.bytes=5\n"
+        "Dynamic configs for broker 3 are:\n",
+    )
+    held = (
+        _held("topic", "orders", "retention.ms", "10"),
+        _held("topic", "clicks", "retention.ms", "11"),
+        _held("broker", "3", "log.retention.ms", "20"),
+        _held("broker", "4", "log.retention.ms", "21"),
+        _held("broker", "", "log.retention.ms", "30"),
+    )
+    metadata = [MetadataConfigs("c", held)]
+    configs = TopicConfigs.load(
+        Settings.load(None, []), topic_configs=[described], metadata=metadata
+    )
+
+    orders = _told(configs, "orders", 3)
+    assert orders["retention_bytes"] == (5, f"topic: {described} (line 1)")
+    assert orders["retention_ms"][0] == 30
+    assert _told(configs, "clicks", 3)["retention_ms"][0] == 11
+    assert _told(configs, "x", 4)["retention_ms"][0] == 21
+    assert configs.of("another").topics == {"orders": {"retention_bytes": 5}}
 
 
 def test_with_the_metadata_log_no_topic_has_what_kafka_sets_where_it_makes_its_own():
     without = TopicConfigs.load(Settings.load(None, []))
-    with_log = TopicConfigs.load(Settings.load(None, []), metadata=MetadataConfigs("c", ()))
+    with_log = TopicConfigs.load(Settings.load(None, []), metadata=[MetadataConfigs("c", ())])
 
     level = "as Kafka makes this topic"
-    assert without.resolve("__consumer_offsets", 1)["cleanup_policy"] == ("compact", level)
-    found = with_log.resolve("__consumer_offsets", 1)["cleanup_policy"]
+    assert _told(without, "__consumer_offsets", 1)["cleanup_policy"] == ("compact", level)
+    found = _told(with_log, "__consumer_offsets", 1)["cleanup_policy"]
     assert found == ("delete", "Kafka's default")
 
 
 def test_a_value_in_the_metadata_log_that_kafka_refuses_is_named():
     held = (_held("topic", "orders", "retention.ms", "x"),)
 
-    with pytest.raises(UsageError, match=r"metadata log, topic orders: retention_ms is 'x'"):
-        TopicConfigs.load(Settings.load(None, []), metadata=MetadataConfigs("c", held))
+    with pytest.raises(
+        UsageError, match=r"metadata log of cluster c, topic orders: retention_ms is 'x'"
+    ):
+        TopicConfigs.load(Settings.load(None, []), metadata=[MetadataConfigs("c", held)])
 
 
 def test_a_value_that_kafka_refuses_is_named_with_its_topic(file):
@@ -216,13 +300,13 @@ def test_several_files_are_read_as_one(file):
         ],
     )
 
-    assert configs.topics["t"] == {
+    assert configs.others.topics["t"] == {
         "retention_ms": 5,
         "cleanup_policy": "compact,delete",
         "retention_bytes": 6,
     }
-    assert configs.brokers == {3: {"retention_ms": 180_000}, 4: {"retention_ms": 8}}
-    assert (configs.described_topics, configs.described_brokers) == (5, 2)
+    assert configs.others.of_brokers() == {3: {"retention_ms": 180_000}, 4: {"retention_ms": 8}}
+    assert configs.described.counts() == "5 topics and 2 brokers and of the cluster"
 
 
 @pytest.mark.parametrize("count", [1, 2], ids=["in one file", "in two files"])
@@ -258,17 +342,17 @@ def test_kafkas_own_topics_are_as_kafka_makes_them_where_no_file_tells(file):
     untold, with_file = (TopicConfigs.load(settings, topic_configs=files) for files in ([], [told]))
 
     def policy(configs: TopicConfigs, topic: str) -> tuple[str, str]:
-        return configs.resolve(topic, 1)["cleanup_policy"]
+        return _told(configs, topic, 1)["cleanup_policy"]
 
     assert policy(untold, "__consumer_offsets") == ("compact", "as Kafka makes this topic")
     assert policy(with_file, "__consumer_offsets") == ("delete", "--conf, environment or --set")
     assert policy(with_file, "__transaction_state") == ("compact", "as Kafka makes this topic")
-    assert untold.of_topics()["__transaction_state"] == {
+    assert untold.others.of_topics()["__transaction_state"] == {
         "cleanup_policy": "compact",
         "segment_bytes": 14,
     }
     for topic in ("__share_group_state", "__remote_log_metadata"):
-        assert untold.resolve(topic, 1)["retention_ms"] == (-1, "as Kafka makes this topic")
+        assert _told(untold, topic, 1)["retention_ms"] == (-1, "as Kafka makes this topic")
 
 
 @pytest.mark.parametrize(

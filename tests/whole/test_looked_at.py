@@ -11,17 +11,20 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import kafka_segments
+from filled_tables import fill
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
+from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
+from kafka_segments.report.report import render_report
 from kafka_segments.report.run import ReportData, ReportOptions, run_report
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.retention.run_plan import run_plan
 from kafka_segments.settings import Settings
 from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import OFFSET_INDEX, RUNS, SEGMENTS
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.validate.run import run_validation
@@ -284,3 +287,25 @@ def test_the_report_says_how_many_segments_a_first_look_knows(
     assert [row["newest_ms"] for row in looked.lanes] == [
         row["newest_ms"] for row in reported.lanes
     ]
+
+
+def test_open_transactions_are_refused_and_the_report_says_that_they_are_not_known(
+    spark: SparkSession, warehouses: Warehouses, tmp_path: Path
+) -> None:
+    known = tmp_path / "tables"
+    shutil.copytree(warehouses.looked, known)
+    record = {"cluster": "c", "topic": TRANSACTIONS_TOPIC, "kind": "TransactionLog", "offset": 0}
+    with few_rows(spark):
+        fill(Warehouse(spark, str(known)), INTERNAL_RECORDS, [record])
+    why = "known by a first look alone, which does not tell which transactions are open"
+
+    done = CliRunner().invoke(cli, ["internals", "transactions", "--warehouse", str(known)])
+    with few_rows(spark):
+        page = render_report(run_report(spark, ReportOptions(str(known), NOW_MS)))
+
+    assert (done.exit_code, done.stdout, why in done.stderr) == (2, "", True)
+    with kafka_segments.open(known, spark) as opened, pytest.raises(UsageError, match=why):
+        opened.internals.transactions()
+    assert "It is not known which transactions are open: " in page
+    assert why in page
+    assert "No transaction is open" not in page

@@ -31,7 +31,8 @@ def configs(
 ) -> TopicConfigs:
     """Return the settings of topics and brokers, as the options of the verbs give them.
 
-    Without ``topic_configs`` the metadata log's count as of ``now_ms``, if the tables have it.
+    Where ``topic_configs`` do not tell of a topic or broker, the settings of its cluster's metadata
+    log count as of ``now_ms``, if the tables have it.
 
     Raises:
         UsageError: a file cannot be read, or a setting is not known.

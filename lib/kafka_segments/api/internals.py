@@ -120,7 +120,8 @@ class OpenInternals:
             broker_id: only this broker's logs.
 
         Raises:
-            UsageError: the tables have no records of the transaction coordinator, or no segments.
+            UsageError: the tables have no records of the transaction coordinator, or no segments,
+                or some are known by a first look alone.
         """
         logs = choice(topics, partitions, cluster, broker_id)
         options = TransactionsOptions(self._tables.uri, logs, clock_or(now))

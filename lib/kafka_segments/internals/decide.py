@@ -161,18 +161,26 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
     )
 
 
-def resolve_moment(records: DataFrame, *, at_ms: int) -> DataFrame:
-    """Find the last offset of each cluster's metadata log before its first later record.
+def begins_and_ends(rows: DataFrame, *, at_ms: int | None) -> DataFrame:
+    """Tell where each cluster's history begins, and which offset a moment stands for.
 
-    Needs: rows of ``internal_records``.
-    Gives: cluster, at_offset.
+    It is the last one before the first later change; None: no moment.
+
+    Needs: rows of metadata tables (cluster and columns of ``HELD``).
+    Gives: cluster, first_offset, first_ms, at_offset.
     """
-    is_later = F.col("timestamp_ms") > at_ms
-    before_later = minus(F.min(F.when(is_later, F.col("offset"))), 1)
-    last_offset = F.coalesce(before_later, F.max("offset"))
-    of_log = (F.col("topic") == METADATA_TOPIC) & ~F.col("is_snapshot")
-    log = records.where(of_log & F.col("kind").isNotNull())
-    return log.groupBy("cluster").agg(last_offset.alias("at_offset"))
+    later = [
+        F.min(F.when(F.col(f"{end}_ms") > at_ms, F.col(f"{end}_offset")))
+        for end in ("from", "until")
+        if at_ms is not None
+    ]
+    last = F.lit(2**63 - 1)
+    at_offset = F.coalesce(minus(F.least(*later), 1), last) if later else last
+    return rows.groupBy("cluster").agg(
+        F.min("from_offset").alias("first_offset"),
+        F.min_by("from_ms", "from_offset").alias("first_ms"),
+        at_offset.alias("at_offset"),
+    )
 
 
 def state_at(at: DataFrame) -> Transform:

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.internals.decide import HELD, config_name, partition_name
 from kafka_segments.tables.keys import Transform
+from kafka_segments.wire.broker_configs import HIDDEN
 
 REPLICAS = "replicas"
 _NO_LEADER = -1
@@ -36,7 +37,8 @@ def decide_changes(*, since_ms: int | None) -> Transform:
                 "_ends": ends,
             }
         )
-        is_same = F.col("before").eqNullSafe(F.col("value"))
+        is_shown = F.col("value") != HIDDEN  # a secret has a row for each of its values
+        is_same = F.col("before").eqNullSafe(F.col("value")) & is_shown
         is_same = is_same & F.col("_detail_before").eqNullSafe(F.col("detail"))
         began = marked.where(~F.col("is_from_snapshot") & ~is_same)
         value, nothing = F.col("value"), F.lit(None).cast("string")

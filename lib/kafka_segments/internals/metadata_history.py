@@ -89,7 +89,7 @@ class MetadataHistory:
         before: tuple[Any, Point] | None = self._held.get(key)
         if before is not None:
             values, since = before
-            if values == change.values:
+            if values == change.values and not change.is_new:
                 return
             if since.offset < point.offset:
                 yield HistoryRow(change.table, values, since, point)

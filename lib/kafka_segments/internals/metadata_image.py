@@ -1,8 +1,9 @@
 """The state of a cluster as records of ``__cluster_metadata`` make it, one record after another.
 
 Records are given by kind and value, named as in Kafka's message JSON; fields that Kafka's converter
-leaves out have their default. Source: MetadataDelta, TopicsDelta, TopicDelta, ConfigurationDelta,
-ClusterDelta, FeaturesDelta, PartitionRegistration.merge, BrokerRegistration.cloneWith (4.3.1).
+leaves out have their default. Of a broker's secrets it is told only that they are set. Source:
+MetadataDelta, TopicsDelta, TopicDelta, ConfigurationDelta, ClusterDelta, FeaturesDelta,
+PartitionRegistration.merge, BrokerRegistration.cloneWith (4.3.1).
 """
 
 import json
@@ -11,14 +12,15 @@ from typing import Any, NamedTuple
 
 from kafka_segments.generated.layout import ZERO_UUID
 from kafka_segments.internals.metadata_entries import ACL, Entry, entry_of
+from kafka_segments.wire.broker_configs import HIDDEN, is_sensitive
 
 TOPICS, PARTITIONS, CONFIGS = "metadata_topics", "metadata_partitions", "metadata_configs"
 BROKERS, FEATURES = "metadata_brokers", "metadata_features"
 ENTRIES = "metadata_entries"
-TOPIC = "topic"
+TOPIC, BROKER = "topic", "broker"
 _RESOURCE_TYPES = {
     2: TOPIC,
-    4: "broker",
+    4: BROKER,
     8: "broker_logger",
     16: "client_metrics",
     32: "group",
@@ -34,11 +36,15 @@ Values = dict[str, Any]
 
 
 class Change(NamedTuple):
-    """What a record does to one row of a table: ``values`` hold from now on; None: the row ends."""
+    """What a record does to one row of a table: ``values`` hold from now on; None: the row ends.
+
+    ``is_new``: they are others than before, though they may look the same, a secret being hidden.
+    """
 
     table: str
     key: Key
     values: Values | None
+    is_new: bool = False
 
 
 class MetadataReplayError(Exception):
@@ -154,9 +160,11 @@ class MetadataImage:
             configs.pop(name, None)
             yield Change(CONFIGS, key, None)
             return
+        is_new = configs.get(name) != value
         configs[name] = value
+        shown = HIDDEN if resource_type == BROKER and is_sensitive(name) else value
         names = ("resource_type", "resource_name", "name", "value")
-        yield Change(CONFIGS, key, dict(zip(names, (*key, value), strict=True)))
+        yield Change(CONFIGS, key, dict(zip(names, (*key, shown), strict=True)), is_new)
 
     def _register(self, record: Values) -> Iterator[Change]:
         yield self._put_broker(

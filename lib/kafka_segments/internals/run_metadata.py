@@ -10,17 +10,17 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
-from kafka_segments.internals.decide import described, resolve_moment, state_at
+from kafka_segments.internals.decide import HELD, begins_and_ends, described, state_at
 from kafka_segments.internals.decide_changes import decide_changes, steps_of
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import (
-    INTERNAL_RECORDS,
     METADATA_CONFIGS,
     METADATA_PARTITIONS,
     METADATA_TABLES,
     Table,
 )
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_held import cluster_in_words
 from kafka_segments.wire.moments import moment_text
 
 _AT = StructType([StructField("cluster", StringType()), StructField("at_offset", LongType())])
@@ -57,26 +57,17 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
     tables = [table for table in METADATA_TABLES if warehouse.version(table) is not None]
     if not tables:
         raise UsageError(_no_metadata(options.warehouse, options.cluster))
-    firsts = (read(table).select("cluster", "from_offset", "from_ms") for table in tables)
-    begins = reduce(DataFrame.unionByName, firsts).groupBy("cluster")
-    first = {
-        row["cluster"]: row
-        for row in begins.agg(
-            F.min_by("from_ms", "from_offset").alias("ms"), F.min("from_offset").alias("offset")
-        ).collect()
-    }
-    if not first:
+    held = (read(table).select("cluster", *HELD) for table in tables)
+    told = begins_and_ends(reduce(DataFrame.unionByName, held), at_ms=as_of.ms).collect()
+    if not told:
         raise UsageError(_no_metadata(options.warehouse, options.cluster))
-    at = dict.fromkeys(first, as_of.offset)
-    if as_of.ms is not None:
-        resolved = resolve_moment(read(INTERNAL_RECORDS), at_ms=as_of.ms).collect()
-        at |= {row["cluster"]: row["at_offset"] for row in resolved if row["cluster"] in first}
-    for name, row in first.items():
-        offset = at[name]
-        if offset is None or offset < row["offset"]:
+    at = {row["cluster"]: as_of.offset if as_of.ms is None else row["at_offset"] for row in told}
+    for row in told:
+        name = row["cluster"]
+        if at[name] < row["first_offset"]:
             raise UsageError(
-                f"--at {as_of}: the history of cluster {name or '(no name)'} begins at offset"
-                f" {row['offset']}, {moment_text(row['ms'])}"
+                f"--at {as_of}: the history of cluster {cluster_in_words(name)} begins at offset"
+                f" {row['first_offset']}, {moment_text(row['first_ms'])}"
             )
     asked = local_rows(spark, sorted(at.items()), _AT)
     states = (

@@ -18,6 +18,7 @@ from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.looked_at import refuse_looked_at
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def run_transactions(
 
     Raises:
         UsageError: the tables have no records of the transaction coordinator.
+        LookedAtError: a segment is known by a first look alone.
     """
     records = Warehouse(spark, options.warehouse).read(INTERNAL_RECORDS)
     if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
@@ -52,6 +54,7 @@ def run_transactions(
     tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
+    refuse_looked_at(segments, "which transactions are open")
     opened = segments.transform(open_transactions()).transform(with_producers(segments))
     decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
     return opened.transform(decide)

@@ -59,18 +59,23 @@ def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.migrate.gone_settings import gone_in_metadata  # noqa: PLC0415
     from kafka_segments.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
+    from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
+    retention = retention_options(**options)
+    of_files = _gone_settings(options["server_properties"], options["topic_configs"])
     asked = InventoryOptions(
-        retention=retention_options(**options),
-        gone_settings=_gone_settings(options["server_properties"], options["topic_configs"]),
+        retention=retention,
+        gone_settings=(*of_files, *gone_in_metadata(retention.configs)),
         decompresses=not headers_only,
     )
     name, is_long = "kafka-segments migrate inventory", holds_much(asked.retention.warehouse)
+    print_retention_settings(asked.retention.warehouse, asked.retention.configs)
     with (
         spark_session(name, root=ROOT, is_long=is_long) as spark,
         few_rows(spark, of=asked.retention.warehouse),

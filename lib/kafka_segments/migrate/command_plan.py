@@ -1,5 +1,6 @@
 """``migrate plan``: look at every segment and say what will be done."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,14 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.retention.command_options import of_clusters
 from kafka_segments.wire.moments import moment_text
 
 if TYPE_CHECKING:
     from kafka_segments.migrate.planned_segment import MigrationRules
     from kafka_segments.migrate.run_plan import MigrationOptions
+    from kafka_segments.settings import Settings
+    from kafka_segments.tables.metadata_configs import MetadataConfigs
     from kafka_segments.tables.metadata_topics import MetadataTopics
 
 _RULES = ("kafka", "mtime-next", "mtime-first")
@@ -55,10 +59,9 @@ _RULES = ("kafka", "mtime-next", "mtime-first")
 @click.option(
     "--max-message-bytes",
     type=INT,
-    default=1_048_588,
-    show_default=True,
     metavar="BYTES",
-    help="With --convert: the brokers' message.max.bytes; larger batches are named.",
+    help="With --convert: larger batches are named. Default: the topic's max.message.bytes in the"
+    " metadata in the warehouse, else 1048588.",
 )
 @click.option(
     "--topic-ids",
@@ -66,7 +69,7 @@ _RULES = ("kafka", "mtime-next", "mtime-first")
     metavar="FILE",
     help="What kafka-topics --describe prints of the new cluster: logs without partition.metadata"
     " get one with their topic's id. Default: as the metadata in the warehouse says, if `internals`"
-    " has read it.",
+    " has read it; that then tells replicas and settings of topics too.",
 )
 @click.option(
     "--damaged",
@@ -110,22 +113,35 @@ def _asked(
     plan_id: str | None,
     cluster: str | None,
     broker_id: int | None,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    max_message_bytes: int | None,
     **options: Any,
 ) -> "MigrationOptions":
     from kafka_segments.migrate.run_plan import MigrationOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
 
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+        max_message_bytes=max_message_bytes,
+    )
     now, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
-    held = _of_metadata(root, now) if topic_ids is None else None
-    ids = {} if held is None else held.ids
+    metadata = _of_metadata(root, now) if topic_ids is None else ()
     return MigrationOptions(
         sources=tuple(map(absolute_uri, sources)),
         warehouse=root,
-        rules=_rules(**options),
+        rules=_rules(settings, **options),
         now_ms=now,
+        configs=TopicConfigs.load(settings, metadata=[configs for _, configs in metadata]),
         plan_id=plan_id,
-        topic_ids=ids if topic_ids is None else _read_topic_ids(topic_ids),
-        replicas={} if held is None else held.replicas,
+        topic_ids=None if topic_ids is None else _read_topic_ids(topic_ids),
+        metadata=[topics for topics, _ in metadata],
         stage_dir=None if stage_dir is None else absolute_uri(stage_dir),
         cluster=cluster,
         broker_id=broker_id,
@@ -133,33 +149,23 @@ def _asked(
 
 
 def _rules(
+    settings: "Settings",
     *,
-    conf: Path | None,
-    pairs: tuple[str, ...],
-    index_interval_bytes: int | None,
-    segment_index_bytes: int | None,
     time_index: str,
     convert: bool,
     no_timestamp_as: str,
-    max_message_bytes: int,
     damaged: str,
     **_: Any,
 ) -> "MigrationRules":
     from kafka_segments.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
     from kafka_segments.migrate.planned_segment import MigrationRules  # noqa: PLC0415
 
-    settings = load_settings(
-        conf,
-        pairs,
-        index_interval_bytes=index_interval_bytes,
-        segment_index_bytes=segment_index_bytes,
-    )
     rule = "empty" if time_index == _RULES[0] else time_index
     return MigrationRules(
         without_timestamps=WithoutTimestamps(rule),
         convert=convert,
         mtime_for_none=no_timestamp_as == "mtime",
-        max_message_bytes=max_message_bytes,
+        max_message_bytes=settings.max_message_bytes,
         index_interval_bytes=settings.index_interval_bytes,
         segment_index_bytes=settings.segment_index_bytes,
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
@@ -167,23 +173,29 @@ def _rules(
     )
 
 
-def _of_metadata(warehouse: str, now_ms: int) -> "MetadataTopics | None":
-    """Return the topics of the metadata log at a moment, and say on stderr where they are from."""
-    from kafka_segments.tables.metadata_configs import NoMetadataConfigsError  # noqa: PLC0415
+def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
+    """Return topics and configs of metadata logs at a moment; say on stderr where they are from."""
+    from kafka_segments.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
+    from kafka_segments.tables.metadata_held import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415
 
-    try:
-        held = read_metadata_topics(warehouse, at_ms=now_ms)
-    except NoMetadataConfigsError as error:
-        click.echo(f"{warehouse}: {error}: topic ids are not taken from there", err=True)
-        return None
-    if held is not None:
+    def read(at_offset: Mapping[str, int]) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
+        topics = read_metadata_topics(warehouse, at_offset)
+        return list(zip(topics, read_metadata_configs(warehouse, at_offset), strict=True))
+
+    found = of_clusters(
+        read,
+        warehouse,
+        now_ms=now_ms,
+        without="settings, topic ids and replicas are not taken from there",
+    )
+    for held, _ in found:
         click.echo(
-            f"ids and replicas of {len(held.ids)} topics taken from the metadata log of cluster"
-            f" {held.cluster}, {moment_text(now_ms)}",
+            f"ids, replicas and settings of {len(held.ids)} topics taken from the metadata log of"
+            f" cluster {cluster_in_words(held.cluster)}, {moment_text(now_ms)}",
             err=True,
         )
-    return held
+    return found
 
 
 def _read_topic_ids(file: Path) -> dict[str, str]:

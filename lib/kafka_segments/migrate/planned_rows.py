@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -11,9 +11,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.migrate.decide.actions import Action
-from kafka_segments.migrate.planned_segment import PlannedSegment
+from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 
 Row = dict[str, Any]
+_Made = TypeVar("_Made")
 _ROWS_A_BATCH = 1_000
 
 
@@ -29,6 +30,19 @@ def planned_segment(row: Row) -> PlannedSegment:
         action=Action(row["action"]),
         cut_bytes=row["cut_bytes"] or 0,
     )
+
+
+def made_by_rules(make: Callable[[MigrationRules], _Made]) -> Callable[[Row], _Made]:
+    """Return what gives the thing that works by a row's rules; it is made once for these."""
+    made: dict[str, _Made] = {}
+
+    def of(row: Row) -> _Made:
+        text = row["rules"]
+        if text not in made:
+            made[text] = make(MigrationRules.of(text))
+        return made[text]
+
+    return of
 
 
 def with_made_columns(

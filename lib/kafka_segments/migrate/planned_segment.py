@@ -1,8 +1,10 @@
 """What a migration is asked to do, and a segment of its plan."""
 
+import json
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS
@@ -17,7 +19,7 @@ _NS_A_MS = 1_000_000
 
 @dataclass(frozen=True)
 class MigrationRules:
-    """How segments are migrated; the same for all replicas of a log.
+    """How segments are migrated; the same for all segments of a log on a broker.
 
     Attributes:
         without_timestamps: The time index of closed segments in which no record has a timestamp.
@@ -50,13 +52,16 @@ class MigrationRules:
         """Return the limits of a conversion."""
         return ConversionOptions(max_message_bytes=self.max_message_bytes)
 
-    def described(self) -> dict[str, Any]:
-        """Return the rules as JSON holds them."""
-        return asdict(self)
+    @property
+    def text(self) -> str:
+        """Return the rules as a plan keeps them, JSON."""
+        return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, described: dict[str, Any]) -> "MigrationRules":
-        """Return the rules that ``described`` described."""
+    @cache
+    def of(cls, text: str) -> "MigrationRules":
+        """Return the rules that a plan keeps."""
+        described = json.loads(text)
         rule = WithoutTimestamps(described["without_timestamps"])
         return cls(**{**described, "without_timestamps": rule})
 

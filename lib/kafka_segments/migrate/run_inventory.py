@@ -120,7 +120,7 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
 
 
 def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame:
-    columns = "topic string, broker_id int, key string, value string"
+    columns = "topic string, broker_id int, key string, value string, cluster string"
     return spark.createDataFrame([tuple(found) for found in settings], columns)
 
 

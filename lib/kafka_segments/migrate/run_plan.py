@@ -1,15 +1,15 @@
 """Plan a migration: look at every segment, say what will be done and why, write the plan."""
 
-import json
 import logging
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructType
 
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.migrate.decide.assignment import with_assignment
@@ -17,6 +17,8 @@ from kafka_segments.migrate.decide.listing import (
     segments_of_listing,
     staged_root,
     with_listing_problems,
+    with_rules,
+    with_topic_ids,
 )
 from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
 from kafka_segments.migrate.planned_segment import MigrationRules
@@ -24,14 +26,26 @@ from kafka_segments.migrate.tasks_plan import survey_segments
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import MIGRATION_PLANS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_held import cluster_in_words
+from kafka_segments.tables.metadata_topics import MetadataTopics
+from kafka_segments.topic_configs import TopicConfigs
 
 _LOG = logging.getLogger(__name__)
+_OF_TOPIC = ("index_interval_bytes", "segment_index_bytes", "max_message_bytes")
+_RULES = (
+    StructType()
+    .add("cluster", StringType())
+    .add("topic", StringType())
+    .add("broker_id", IntegerType())
+    .add("rules", StringType())
+)
 _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
@@ -39,9 +53,10 @@ _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 class MigrationOptions:
     """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
 
-    ``topic_ids``: ids of topics, for logs without one. ``replicas``: brokers that have replicas, by
-    topic and partition. ``stage_dir`` None: the name of each log
-    directory with ``.migration`` behind it.
+    ``rules`` hold but for settings that ``configs``, if given, have of a topic, and that are not
+    given for all. ``topic_ids``: ids of topics, for logs without one, whatever their cluster; None:
+    those of ``metadata``, which also has the brokers that have replicas, cluster by cluster.
+    ``stage_dir`` None: the name of each log directory with ``.migration`` behind it.
 
     Raises:
         UsageError: a source lies on no local disk, or the plan's id cannot name a folder.
@@ -53,8 +68,9 @@ class MigrationOptions:
     now_ms: int
     plan_id: str | None = None
     stage_dir: str | None = None
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    replicas: Mapping[tuple[str, int], Sequence[int]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] | None = None
+    metadata: Sequence[MetadataTopics] = ()
+    configs: TopicConfigs | None = None
     cluster: str | None = None
     broker_id: int | None = None
 
@@ -107,15 +123,16 @@ def _planned(
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    given_ids = spark.createDataFrame(
-        list(options.topic_ids.items()), "topic string, given_topic_id string"
-    )
-    segments = listed.transform(segments_of_listing(given_ids)).transform(identify)
+    segments = listed.transform(segments_of_listing).transform(identify)
+    segments = segments.transform(with_topic_ids(*_given_ids(spark, options)))
     _check_stage_dir(segments, options)
+    topics = segments.select("cluster", "topic", "broker_id").distinct().collect()
+    _name_other_clusters({row["cluster"] for row in topics}, options)
     surveyed = (
         segments.withColumn("path", file_path())
+        .transform(with_rules(_rules(spark, topics, options), of_others=options.rules.text))
         .transform(pack_segments(load, tasks=tasks))
-        .transform(survey_segments(options.rules))
+        .transform(survey_segments)
     )
     return (
         surveyed.transform(with_listing_problems)
@@ -124,15 +141,59 @@ def _planned(
         .transform(with_whole_logs)
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("root", staged_root(options.stage_dir, plan_id))
-        .withColumn("rules", F.lit(json.dumps(options.rules.described())))
         .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
         .select(*MIGRATION_PLANS.schema.fieldNames())
     )
 
 
+def _given_ids(spark: SparkSession, options: MigrationOptions) -> tuple[DataFrame, list[str]]:
+    """Return topic ids as rows, and the columns that say whose they are."""
+    if options.topic_ids is not None:
+        columns = "topic string, given_topic_id string"
+        return spark.createDataFrame(list(options.topic_ids.items()), columns), ["topic"]
+    rows = [(held.cluster, *item) for held in options.metadata for item in held.ids.items()]
+    columns = "cluster string, topic string, given_topic_id string"
+    return spark.createDataFrame(rows, columns), ["cluster", "topic"]
+
+
 def _assigned(spark: SparkSession, options: MigrationOptions) -> DataFrame:
-    rows = [(*partition, list(brokers)) for partition, brokers in options.replicas.items()]
-    return spark.createDataFrame(rows, "topic string, partition int, assigned_replicas array<int>")
+    rows = [
+        (held.cluster, *partition, list(brokers))
+        for held in options.metadata
+        for partition, brokers in held.replicas.items()
+    ]
+    return spark.createDataFrame(
+        rows, "cluster string, topic string, partition int, assigned_replicas array<int>"
+    )
+
+
+def _rules(spark: SparkSession, topics: Sequence[Row], options: MigrationOptions) -> DataFrame:
+    """Return the rules of topics on a broker of which something is set, as rows of ``_RULES``."""
+
+    def of_topic(cluster: str, topic: str, broker_id: int) -> MigrationRules:
+        if options.configs is None:
+            return options.rules
+        configs = options.configs.of(cluster)
+        settings = configs.resolve(topic, broker_id)
+        own = {name: settings[name].value for name in _OF_TOPIC if name not in configs.given}
+        return replace(options.rules, **own)
+
+    found = [(whose, of_topic(*whose)) for whose in topics]
+    others = [(*whose, rules.text) for whose, rules in found if rules != options.rules]
+    return local_rows(spark, others, _RULES)
+
+
+def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> None:
+    """Warn of log directories of clusters that no metadata is of, where there is some."""
+    known = sorted(held.cluster for held in options.metadata)
+    for cluster in sorted({*found} - {*known} if known else ()):
+        _LOG.warning(
+            "cluster %s: %s has no metadata of it, but of %s: settings, topic ids and replicas are"
+            " not taken from there; --cluster names the cluster that the log directories go to",
+            cluster_in_words(cluster),
+            options.warehouse,
+            ", ".join(map(cluster_in_words, known)),
+        )
 
 
 def _name_unseen(listed: DataFrame) -> None:

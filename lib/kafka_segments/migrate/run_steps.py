@@ -5,7 +5,6 @@ verified after it was staged. Each step skips what it finds done, so it can be r
 """
 
 import itertools
-import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -26,7 +25,6 @@ from kafka_segments.migrate.log_step import (
     tried,
     why_unverified,
 )
-from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
 from kafka_segments.migrate.tasks_steps import (
     finish_logs,
@@ -73,11 +71,9 @@ class Migration:
         if self._tables.version(MIGRATION_PLANS) is not None:
             self._tables.create(MIGRATION_PLANS)
             plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
-        first = None if plans is None else plans.select("rules").first()
-        if plans is None or first is None:
+        if plans is None or plans.isEmpty():
             raise UsageError(missing_plan(warehouse, MIGRATION_PLANS.name, plan_id))
         self._plan = plans
-        self._rules = MigrationRules.of(json.loads(first["rules"]))
 
     def stage(self) -> list[LogStep]:
         """Write the migrated folders beside the log directories; return a row for each log.
@@ -88,10 +84,10 @@ class Migration:
         self._check_space()
         logs = (
             self._segments()
-            .transform(stage_segments(self._rules))
+            .transform(stage_segments)
             .transform(decide.logs_of_segments)
             .repartition(default_parallelism(self._spark), *LOG_KEYS)
-            .transform(finish_logs(self._rules, now_ms=self._now_ms))
+            .transform(finish_logs(now_ms=self._now_ms))
         )
         return self._note_outcomes(Step.STAGE, logs)
 
@@ -100,7 +96,7 @@ class Migration:
         with ExitStack() as caches:
             proofs = (
                 self._segments()
-                .transform(prove_segments(self._rules))
+                .transform(prove_segments)
                 .transform(decide.with_replicas)
                 .withColumn("plan_id", F.lit(self._plan_id))
                 .withColumn("run_id", F.lit(self._run_id))
@@ -177,9 +173,7 @@ class Migration:
         )
 
     def _check_space(self) -> None:
-        needs = mark_staged(self._plan.where("is_migrated")).transform(
-            decide.bytes_to_stage(self._rules.index_interval_bytes)
-        )
+        needs = mark_staged(self._plan.where("is_migrated")).transform(decide.bytes_to_stage)
         check_space({row["root"]: row["needed_bytes"] for row in needs.collect()})
 
     def _refused(self) -> Iterator[LogStep]:

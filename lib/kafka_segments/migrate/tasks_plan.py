@@ -6,8 +6,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField
 
 from kafka_segments.migrate.decide.actions import Action
-from kafka_segments.migrate.planned_rows import Row, planned_segment, with_made_columns
-from kafka_segments.migrate.planned_segment import MigrationRules
+from kafka_segments.migrate.planned_rows import (
+    Row,
+    made_by_rules,
+    planned_segment,
+    with_made_columns,
+)
 from kafka_segments.migrate.segment_survey import SegmentSurveyor
 
 SURVEYED = (
@@ -27,15 +31,15 @@ SURVEYED = (
 _UNPLANNED: Row = {"root": "", "action": Action.KEEP, "cut_bytes": 0}
 
 
-def survey_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
+def survey_segments(segments: DataFrame) -> DataFrame:
     """Look at every segment of a listing.
 
-    Needs: path (of a local .log), base_offset, next_base_offset, size_bytes, mtime_ns.
+    Needs: path (of a local .log), base_offset, next_base_offset, size_bytes, mtime_ns, rules.
     Gives: the same columns and those of ``SURVEYED``.
     """
 
     def make() -> Callable[[Row], Row]:
-        surveyor = SegmentSurveyor(rules)
-        return lambda row: surveyor.survey(planned_segment(row | _UNPLANNED))
+        surveyor = made_by_rules(SegmentSurveyor)
+        return lambda row: surveyor(row).survey(planned_segment(row | _UNPLANNED))
 
-    return lambda segments: with_made_columns(segments, SURVEYED, make)
+    return with_made_columns(segments, SURVEYED, make)

@@ -7,7 +7,12 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField
 
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
-from kafka_segments.migrate.planned_rows import Row, planned_segment, with_made_columns
+from kafka_segments.migrate.planned_rows import (
+    Row,
+    made_by_rules,
+    planned_segment,
+    with_made_columns,
+)
 from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.segment_proof import SegmentProver
 from kafka_segments.migrate.segment_staging import SegmentStager, is_staged
@@ -32,11 +37,12 @@ _PLANNED = (
     "cut_bytes",
     "log_start_offset",
     "topic_id",
+    "rules",
 )
 _OUTCOME = (StructField("problem", StringType()), StructField("is_failed", BooleanType()))
 
 
-def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
+def stage_segments(plan: DataFrame) -> DataFrame:
     """Write the files of every planned segment.
 
     Needs: rows of a plan.
@@ -45,14 +51,14 @@ def stage_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
     """
 
     def make() -> Callable[[Row], Row]:
-        stager = SegmentStager(rules)
+        stager = made_by_rules(SegmentStager)
 
         def act(row: Row) -> Row:
-            return _tried(lambda: stager.stage(planned_segment(row)))
+            return _tried(lambda: stager(row).stage(planned_segment(row)))
 
         return act
 
-    return lambda plan: with_made_columns(plan.select(*_PLANNED), _OUTCOME, make)
+    return with_made_columns(plan.select(*_PLANNED), _OUTCOME, make)
 
 
 def mark_staged(plan: DataFrame) -> DataFrame:
@@ -69,7 +75,7 @@ def mark_staged(plan: DataFrame) -> DataFrame:
     return with_made_columns(rows, (StructField("is_staged", BooleanType()),), lambda: act)
 
 
-def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], DataFrame]:
+def finish_logs(*, now_ms: int) -> Callable[[DataFrame], DataFrame]:
     """Finish the staged folder of every log without a problem.
 
     Needs: rows of ``decide.steps.logs_of_segments``.
@@ -81,12 +87,12 @@ def finish_logs(rules: MigrationRules, *, now_ms: int) -> Callable[[DataFrame], 
             return {}
         segments = [planned_segment(segment) for segment in row["segments"]]
         log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
-        return _tried(lambda: finish_log(log, rules))
+        return _tried(lambda: finish_log(log, MigrationRules.of(row["rules"])))
 
     return lambda logs: with_made_columns(logs, (), lambda: act)
 
 
-def prove_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
+def prove_segments(plan: DataFrame) -> DataFrame:
     """Prove every staged segment.
 
     Needs: rows of a plan.
@@ -94,10 +100,10 @@ def prove_segments(rules: MigrationRules) -> Callable[[DataFrame], DataFrame]:
     """
 
     def make() -> Callable[[Row], Row]:
-        prover = SegmentProver(rules)
-        return lambda row: prover.prove(planned_segment(row))
+        prover = made_by_rules(SegmentProver)
+        return lambda row: prover(row).prove(planned_segment(row))
 
-    return lambda plan: with_made_columns(plan.select(*_PLANNED), _PROVEN, make)
+    return with_made_columns(plan.select(*_PLANNED), _PROVEN, make)
 
 
 def _tried(act: Callable[[], object]) -> Row:

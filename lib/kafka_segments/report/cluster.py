@@ -15,6 +15,7 @@ from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables import catalog
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.looked_at import LookedAtError
 
 CHANGES_DAYS = 7
 _MOST_BROKERS = 1_000
@@ -25,7 +26,7 @@ class ClusterFacts:
     """What the metadata says, as of its last record; rows are the first of more.
 
     ``totals`` is None: there is no metadata. ``transactions`` is None: the coordinator's log was
-    not read.
+    not read, or ``not_known`` says why it cannot be told which are open.
     """
 
     totals: Row | None
@@ -33,14 +34,19 @@ class ClusterFacts:
     ill: list[Row]
     changes: list[Row]
     transactions: list[Row] | None
+    not_known: str | None = None
 
 
 def gather_cluster(tables: Warehouse, *, now_ms: int, rows: int) -> ClusterFacts | None:
     """Gather what the cluster wrote about itself; None: the warehouse has nothing of it."""
     has_metadata = bool(tables.version(catalog.METADATA_PARTITIONS))  # 0: it has no rows
     found = collect_together(_metadata(tables, now_ms, rows)) if has_metadata else {}
-    opened = _transactions(tables, now_ms, rows)
-    if not found and opened is None:
+    opened, not_known = None, None
+    try:
+        opened = _transactions(tables, now_ms, rows)
+    except LookedAtError as error:
+        not_known = str(error)
+    if not found and opened is None and not_known is None:
         return None
     return ClusterFacts(
         totals=next(iter(found.get("totals", [])), None),
@@ -48,6 +54,7 @@ def gather_cluster(tables: Warehouse, *, now_ms: int, rows: int) -> ClusterFacts
         ill=found.get("ill", []),
         changes=found.get("changes", []),
         transactions=opened,
+        not_known=not_known,
     )
 
 

@@ -59,6 +59,7 @@ for command in (plan, apply, rollback):
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report import print_retention, print_what_if  # noqa: PLC0415
+    from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.retention.run import run_retention, run_what_if  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
@@ -68,6 +69,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
     is_long = holds_much(asked.warehouse)
+    print_retention_settings(asked.warehouse, asked.configs)
     with (
         spark_session("kafka-segments retention", root=ROOT, is_long=is_long) as spark,
         few_rows(spark, of=asked.warehouse),

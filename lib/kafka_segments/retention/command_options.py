@@ -1,8 +1,8 @@
 """Options of the verbs that decide by topic configs: retention, roll, migrate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_segments.tables.metadata_configs import MetadataConfigs
     from kafka_segments.topic_configs import TopicConfigs
 
+_Held = TypeVar("_Held")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -78,50 +79,87 @@ def load_configs(
 ) -> "TopicConfigs":
     """Read the files of ``config_file_options``, and say on stderr what was found in them.
 
-    Without files of topics' settings those count that the metadata log had at ``now_ms``, if the
-    warehouse, an absolute URI, has its history.
+    Of topics and brokers of which no file tells those count that their cluster's metadata log had
+    at ``now_ms``, if the warehouse, an absolute URI, has its history.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
     """
+    from kafka_segments.tables.metadata_held import cluster_in_words  # noqa: PLC0415
     from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
 
-    metadata = None if topic_configs else _of_metadata(warehouse, now_ms)
     configs = TopicConfigs.load(
         settings,
         topic_configs=topic_configs,
         server_properties=server_properties,
-        metadata=metadata,
+        metadata=_of_metadata(warehouse, now_ms),
     )
-    found = None
     if topic_configs:
-        found = f"read from {', '.join(map(str, topic_configs))}"
-    elif metadata is not None:
-        found = f"taken from the metadata log of cluster {metadata.cluster}, {moment_text(now_ms)}"
-    if found is not None:
+        files = ", ".join(map(str, topic_configs))
+        click.echo(f"settings of {configs.described.counts()} read from {files}", err=True)
+    of_others = ", where the files do not tell" if topic_configs else ""
+    for cluster, held in configs.metadata.items():
         click.echo(
-            f"settings of {configs.described_topics} topics and {configs.described_brokers}"
-            f" brokers{' and of the cluster' if configs.cluster else ''} {found}",
+            f"settings of {held.counts()} taken from the metadata log of cluster"
+            f" {cluster_in_words(cluster)}, {moment_text(now_ms)}{of_others}",
             err=True,
         )
     return configs
 
 
-def _of_metadata(warehouse: str, now_ms: int) -> "MetadataConfigs | None":
-    from kafka_segments.tables.metadata_configs import (  # noqa: PLC0415
-        NoMetadataConfigsError,
-        read_metadata_configs,
+def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[MetadataConfigs]":
+    from kafka_segments.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
+
+    without = "its topics' settings are not taken from there; give --topic-configs"
+
+    def read(at_offset: Mapping[str, int]) -> "Sequence[MetadataConfigs]":
+        return read_metadata_configs(warehouse, at_offset)
+
+    return of_clusters(read, warehouse, now_ms=now_ms, without=without, of_logs=True)
+
+
+def of_clusters(
+    read: Callable[[Mapping[str, int]], Sequence[_Held]],
+    warehouse: str,
+    *,
+    now_ms: int,
+    without: str,
+    of_logs: bool = False,
+) -> Sequence[_Held]:
+    """Return what ``read`` gives of the clusters whose metadata is told as of a moment.
+
+    stderr says of each other cluster why it is not, and ``without``: what follows from that.
+    ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
+    clusters that ``build`` found count as well.
+    """
+    from kafka_segments.tables.metadata_held import (  # noqa: PLC0415
+        NoMetadataError,
+        cluster_in_words,
+        clusters_of_logs,
+        clusters_with_metadata,
     )
 
     try:
-        return read_metadata_configs(warehouse, at_ms=now_ms)
-    except NoMetadataConfigsError as error:
+        clusters = clusters_with_metadata(warehouse, at_ms=now_ms)
+        held = read(clusters.at_offset)
+    except NoMetadataError as error:
+        click.echo(f"{warehouse}: {error}: {without}", err=True)
+        return ()
+    for cluster, begin_ms in clusters.begin_ms.items():
         click.echo(
-            f"{warehouse}: {error}: topics' settings are not taken from there; give"
-            " --topic-configs",
+            f"cluster {cluster_in_words(cluster)}: the history of its metadata begins at"
+            f" {moment_text(begin_ms)}, after {moment_text(now_ms)}: {without}",
             err=True,
         )
-        return None
+    known = clusters.at_offset.keys() | clusters.begin_ms.keys()
+    others = clusters_of_logs(warehouse) - known if of_logs and known else ()
+    for cluster in sorted(others):
+        click.echo(
+            f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it, but of"
+            f" {', '.join(map(cluster_in_words, sorted(known)))}: {without}",
+            err=True,
+        )
+    return held
 
 
 def retention_options(

@@ -77,6 +77,7 @@ def rollback(**options: Any) -> None:
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_plan  # noqa: PLC0415
+    from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.retention.run_plan import run_plan  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
@@ -84,6 +85,7 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
 
     asked = retention_options(**options)
     name, is_long = "kafka-segments retention plan", holds_much(asked.warehouse)
+    print_retention_settings(asked.warehouse, asked.configs)
     with (
         spark_session(name, root=ROOT, is_long=is_long) as spark,
         few_rows(spark, of=asked.warehouse),

@@ -8,13 +8,12 @@ from rich.markup import escape
 from kafka_segments.console.output import console, duration, utc
 from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
 from kafka_segments.retention.report import moment
+from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.tables.decisions import Decision
-from kafka_segments.topic_configs import Setting, TopicConfigs
+from kafka_segments.topic_configs import Setting, TopicConfigs, settings_that_count
 
 MOST_SEGMENTS = 200
-_UNLIMITED = 2**63 - 1
 _OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)
-_TIERED = ("local_retention_ms", "local_retention_bytes", "remote_log_copy_disable")
 
 
 def print_explain(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) -> None:
@@ -28,7 +27,7 @@ def print_explain(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) ->
     for row in rows[:MOST_SEGMENTS]:
         if shown != (row["cluster"], row["broker_id"], row["log_dir"]):
             shown = (row["cluster"], row["broker_id"], row["log_dir"])
-            settings = configs.resolve(row["topic"], row["broker_id"])
+            settings = configs.of(row["cluster"]).resolve(row["topic"], row["broker_id"])
             for line in _log(row, settings, now_ms):
                 out.print(escape(line))
         out.print("")
@@ -42,30 +41,16 @@ def _log(row: Row, settings: Mapping[str, Setting], now_ms: int) -> list[str]:
     head = f"{row['topic']}-{row['partition']} in {row['log_dir']}, {utc(now_ms)} UTC"
     if row["reason_code"] == METADATA_LOG:
         return [head, "  a topic's settings do not hold for it"]
-    tiered = settings["remote_storage_enable"].value
     watermark, start = row["high_watermark"], row["log_start_offset"]
     return [
         head,
         *(
             f"  {setting_text(key, setting)}"
-            for key, setting in settings.items()
-            if tiered or key not in _TIERED
+            for key, setting in settings_that_count(settings).items()
         ),
         f"  high watermark: {'not known, taken as the end' if watermark is None else watermark}",
         f"  log start offset: {'its first segment' if start is None else start}",
     ]
-
-
-def setting_text(key: str, setting: Setting) -> str:
-    """Return a setting as Kafka writes it, and where it comes from."""
-    value = setting.value
-    if isinstance(value, bool):
-        value = str(value).lower()
-    elif key.endswith("_ms") and 0 < value < _UNLIMITED:
-        value = f"{value} ({duration(value)})"
-    elif key == "cleanup_policy" and not value:
-        value = "(empty)"
-    return f"{key.replace('_', '.')} = {value}   [{setting.level}]"
 
 
 def _segment(row: Row, now_ms: int) -> list[str]:

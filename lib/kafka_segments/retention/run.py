@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
 from kafka_segments.retention.decide.decisions import (
     decide_retention,
     with_known_of_log,
     with_log_state,
+    with_settings,
 )
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
@@ -22,8 +23,14 @@ from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.topic_configs import (
+    ClusterConfigs,
+    TopicConfigs,
+    kafka_key,
+    settings_that_count,
+)
 from kafka_segments.wire.checkpoints import PartitionOffset
+from kafka_segments.wire.names import METADATA_TOPIC
 
 _OF_SEGMENTS = (
     *SEGMENT_KEYS,
@@ -38,6 +45,20 @@ _REMOTE = (
     .add("topic", StringType())
     .add("partition", IntegerType())
     .add("highest_remote_offset", LongType())
+)
+_SETTINGS = (
+    StructType()
+    .add("cluster", StringType())
+    .add("broker_id", IntegerType())
+    .add(
+        "settings",
+        ArrayType(
+            StructType()
+            .add("name", StringType())
+            .add("value", StringType())
+            .add("source", StringType())
+        ),
+    )
 )
 
 
@@ -105,8 +126,8 @@ def run_explain(
 ) -> DataFrame:
     """Decide for the segments of one log, on all brokers that have it, oldest first.
 
-    The rows have high_watermark, log_start_offset and largest_timestamp_source besides the columns
-    of ``decide_retention``.
+    The rows have high_watermark, log_start_offset, largest_timestamp_source, and settings (array of
+    name, value, source) besides the columns of ``decide_retention``.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -116,7 +137,27 @@ def run_explain(
     )
     of_log = held_if_few(of_log)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
-    return of_log.transform(decide).transform(with_known_of_log(of_log))
+    replicas = of_log.select("cluster", "topic", "broker_id").distinct().collect()
+    settings = [
+        (row["cluster"], row["broker_id"], _settings_of(options.configs.of(row["cluster"]), row))
+        for row in replicas
+    ]
+    return (
+        of_log.transform(decide)
+        .transform(with_known_of_log(of_log))
+        .transform(with_settings(local_rows(spark, settings, _SETTINGS)))
+    )
+
+
+def _settings_of(configs: ClusterConfigs, log: Row) -> list[dict[str, str]]:
+    if log["topic"] == METADATA_TOPIC:  # a topic's settings do not hold for it
+        return []
+    return [
+        {"name": kafka_key(key), "value": setting.text, "source": setting.origin}
+        for key, setting in settings_that_count(
+            configs.resolve(log["topic"], log["broker_id"])
+        ).items()
+    ]
 
 
 def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFrame:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row
 
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import print_result
-from kafka_segments.retention.report_explain import setting_text
+from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.topic_configs import TopicConfigs
 
 _DECISION = (
@@ -42,8 +42,9 @@ def print_what_if(cuts: DataFrame, output: str, configs: TopicConfigs) -> None:
 def _print_settings(shown: Sequence[Row], configs: TopicConfigs) -> None:
     """Print on stderr the settings of the topics in a table, once for topics that share them."""
     sharing: dict[tuple[str, ...], list[str]] = {}
-    for topic, broker_id in dict.fromkeys((row["topic"], row["broker_id"]) for row in shown):
-        settings = configs.resolve(topic, broker_id)
+    logs = dict.fromkeys((row["cluster"], row["topic"], row["broker_id"]) for row in shown)
+    for cluster, topic, broker_id in logs:
+        settings = configs.of(cluster).resolve(topic, broker_id)
         is_compacted = "compact" in settings["cleanup_policy"].value
         names = _SETTINGS + _OF_COMPACTION if is_compacted else _SETTINGS
         lines = tuple(setting_text(name, settings[name]) for name in names)

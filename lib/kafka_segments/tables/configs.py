@@ -1,6 +1,6 @@
 """The configuration of each topic, as columns added to the rows of the topic."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,48 +13,72 @@ from kafka_segments.tables import columns as F
 from kafka_segments.topic_configs import TopicConfigs
 
 _TYPES: dict[type, T.DataType] = {int: T.LongType(), str: T.StringType(), bool: T.BooleanType()}
+_CLUSTER = "_cluster_number"
+Levels = Mapping[Any, Mapping[str, Any]]
 KEYS = {key: _TYPES[type(value)] for key, value in TopicConfig().model_dump().items()}
 
 
 def with_topic_configs(
     spark: SparkSession, configs: TopicConfigs
 ) -> Callable[[DataFrame], DataFrame]:
-    """Add one column for each setting, with its value for the row's ``topic`` and ``broker_id``.
+    """Add one column for each setting, by the row's ``cluster``, ``topic`` and ``broker_id``.
 
     Rows are joined only with settings that some topic or broker has of its own: each column of a
     join costs time.
     """
-    of_topics, of_brokers = configs.of_topics(), configs.brokers
+    clusters = (configs.others, *configs.clusters.values())
+    of_topics = [cluster.of_topics() for cluster in clusters]
+    of_brokers = [cluster.of_brokers() for cluster in clusters]
     by_topic, by_broker = _keys_of(of_topics), _keys_of(of_brokers)
-    below = TopicConfig().model_dump() | configs.static | configs.cluster
+    below = [cluster.below_brokers() for cluster in clusters]
+    given = configs.others.given
 
     def value(key: str) -> Column:
         levels = (
             F.col(f"_topic_{key}") if key in by_topic else None,
-            F.lit(configs.given[key]).cast(KEYS[key]) if key in configs.given else None,
+            F.lit(given[key]).cast(KEYS[key]) if key in given else None,
             F.col(f"_broker_id_{key}") if key in by_broker else None,
-            F.lit(below[key]),
+            _by_cluster([values[key] for values in below]),
         )
         return F.coalesce(*(level for level in levels if level is not None)).cast(KEYS[key])
 
     def transform(rows: DataFrame) -> DataFrame:
-        joined = rows
+        joined = rows.withColumn(_CLUSTER, _number(configs.clusters)) if configs.clusters else rows
+        keys = [_CLUSTER] if configs.clusters else []
         if by_topic:
             topics = _table(spark, "topic", T.StringType(), by_topic, of_topics)
-            joined = joined.join(F.broadcast(topics), "topic", how="left")
+            joined = joined.join(F.broadcast(topics), [*keys, "topic"], "left")
         if by_broker:
             brokers = _table(spark, "broker_id", T.IntegerType(), by_broker, of_brokers)
-            joined = joined.join(F.broadcast(brokers), "broker_id", how="left")
+            joined = joined.join(F.broadcast(brokers), [*keys, "broker_id"], "left")
         levels = (f"_topic_{key}" for key in by_topic), (f"_broker_id_{key}" for key in by_broker)
-        given = (value(key).alias(key) for key in KEYS)
-        return joined.drop(*KEYS).select("*", *given).drop(*chain(*levels))
+        found = (value(key).alias(key) for key in KEYS)
+        return joined.drop(*KEYS).select("*", *found).drop(*chain(*levels), _CLUSTER)
 
     return transform
 
 
-def _keys_of(levels: Mapping[Any, Mapping[str, Any]]) -> list[str]:
+def _number(clusters: Iterable[str]) -> Column:
+    """Number the clusters from 1 on; 0: another one."""
+    number: Column = F.lit(0)
+    for place, cluster in enumerate(clusters, 1):
+        number = F.when(F.col("cluster") == cluster, place).otherwise(number)
+    return number
+
+
+def _by_cluster(values: Sequence[Any]) -> Column:
+    """Return the value of the row's cluster; ``values`` are by its number."""
+    found: Column = F.lit(values[0])
+    for place, value in enumerate(values):
+        if value != values[0]:
+            found = F.when(F.col(_CLUSTER) == place, value).otherwise(found)
+    return found
+
+
+def _keys_of(clusters: Iterable[Levels]) -> list[str]:
     """Return the settings that some topic or broker has of its own."""
-    return [key for key in KEYS if any(key in values for values in levels.values())]
+    found = {key for levels in clusters for values in levels.values() for key in values}
+    return [key for key in KEYS if key in found]
 
 
 def _table(
@@ -62,9 +86,15 @@ def _table(
     name: str,
     kind: T.DataType,
     keys: Sequence[str],
-    levels: Mapping[Any, Mapping[str, Any]],
+    clusters: Sequence[Levels],
 ) -> DataFrame:
-    fields = [T.StructField(name, kind)]
+    """Make a row for each topic or broker; with several clusters each has its number."""
+    fields = [T.StructField(_CLUSTER, T.IntegerType()), T.StructField(name, kind)]
     fields += [T.StructField(f"_{name}_{key}", KEYS[key]) for key in keys]
-    rows = [(whose, *(values.get(key) for key in keys)) for whose, values in levels.items()]
-    return local_rows(spark, rows, T.StructType(fields))
+    rows = [
+        (number, whose, *(values.get(key) for key in keys))
+        for number, levels in enumerate(clusters)
+        for whose, values in levels.items()
+    ]
+    left_out = 0 if len(clusters) > 1 else 1
+    return local_rows(spark, [row[left_out:] for row in rows], T.StructType(fields[left_out:]))

@@ -6,6 +6,10 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 
 
+class LookedAtError(UsageError):
+    """A question that a first look alone does not answer."""
+
+
 def is_looked_at() -> Column:
     """Tell whether a segment is known by a first look alone.
 
@@ -22,11 +26,11 @@ def refuse_looked_at(segments: DataFrame, lacks: str) -> None:
     Needs: path, next_offset, batch_count.
 
     Raises:
-        UsageError: there is such a segment.
+        LookedAtError: there is such a segment.
     """
     found = segments.where(is_looked_at()).select("path").first()
     if found is not None:
-        raise UsageError(
+        raise LookedAtError(
             f"{found['path']} is known by a first look alone, which does not tell {lacks}: run"
             " `kafka-segments build` without --check index first"
         )

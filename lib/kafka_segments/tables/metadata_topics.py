@@ -1,9 +1,10 @@
-"""The topic ids and replicas that a cluster's metadata log had at a moment, without Spark."""
+"""The topic ids and replicas that clusters' metadata logs had at a moment, without Spark."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_segments.tables.catalog import METADATA_PARTITIONS, METADATA_TOPICS
-from kafka_segments.tables.metadata_configs import cluster_with_metadata, rows_held
+from kafka_segments.tables.metadata_held import rows_held
 
 
 class MetadataTopics(NamedTuple):
@@ -17,21 +18,22 @@ class MetadataTopics(NamedTuple):
     replicas: dict[tuple[str, int], tuple[int, ...]]
 
 
-def read_metadata_topics(warehouse: str, *, at_ms: int) -> MetadataTopics | None:
-    """Return the topics that there were at a moment; None: the warehouse has no metadata.
+def read_metadata_topics(
+    warehouse: str, at_offset: Mapping[str, int]
+) -> tuple[MetadataTopics, ...]:
+    """Return the topics of each cluster that there were at an offset of its metadata log.
 
-    ``warehouse``: URI of the tables.
+    ``warehouse``: URI of the tables; ``at_offset``: as ``clusters_with_metadata`` gives it.
 
     Raises:
-        NoMetadataConfigsError: several clusters have metadata there, the history begins later, or
-            a table is too large to be read without Spark.
+        NoMetadataError: a table is too large to be read without Spark.
     """
-    cluster = cluster_with_metadata(warehouse, at_ms=at_ms)
-    if cluster is None:
-        return None
-    topics = rows_held(warehouse, METADATA_TOPICS.name, ("topic", "topic_id"), at_ms=at_ms)
-    ids = {row["topic"]: row["topic_id"] for row in topics}
-    columns = ("topic", "partition", "replicas")
-    partitions = rows_held(warehouse, METADATA_PARTITIONS.name, columns, at_ms=at_ms)
-    replicas = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in partitions}
-    return MetadataTopics(cluster, ids, replicas)
+    found = {cluster: MetadataTopics(cluster, {}, {}) for cluster in sorted(at_offset)}
+    of_topics = ("topic", "topic_id")
+    for row in rows_held(warehouse, METADATA_TOPICS.name, of_topics, at_offset):
+        found[row["cluster"]].ids[row["topic"]] = row["topic_id"]
+    of_partitions = ("topic", "partition", "replicas")
+    for row in rows_held(warehouse, METADATA_PARTITIONS.name, of_partitions, at_offset):
+        partition = row["topic"], row["partition"]
+        found[row["cluster"]].replicas[partition] = tuple(row["replicas"])
+    return tuple(found.values())

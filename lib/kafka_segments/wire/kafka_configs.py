@@ -23,6 +23,7 @@ BROKER_KEYS = {
     "log.index.interval.bytes": "index_interval_bytes",
     "log.cleaner.max.compaction.lag.ms": "max_compaction_lag_ms",
     "log.message.timestamp.type": "message_timestamp_type",
+    "message.max.bytes": "max_message_bytes",
 }
 TOPIC_KEYS = {
     "retention.ms": "retention_ms",
@@ -40,6 +41,7 @@ TOPIC_KEYS = {
     "index.interval.bytes": "index_interval_bytes",
     "max.compaction.lag.ms": "max_compaction_lag_ms",
     "message.timestamp.type": "message_timestamp_type",
+    "max.message.bytes": "max_message_bytes",
 }
 GONE_KEYS = (
     "message.format.version",
@@ -83,13 +85,14 @@ class DescribedConfigs(NamedTuple):
 class GoneSetting(NamedTuple):
     """A setting of ``GONE_KEYS`` that is set.
 
-    ``topic`` and ``broker_id`` are None if it comes from server.properties.
+    ``topic`` and ``broker_id`` are None if it is of all brokers, and ``cluster`` if a file has it.
     """
 
     topic: str | None
     broker_id: int | None
     key: str
     value: str
+    cluster: str | None = None
 
 
 def find_gone_in_properties(name: str, text: str) -> list[GoneSetting]:

@@ -9,8 +9,8 @@ from kafka_segments.tables.keys import Transform
 def with_assignment(assigned: DataFrame) -> Transform:
     """Add to ``hazards`` that the metadata has a log's replicas on other brokers.
 
-    Needs: topic, partition, broker_id (-1: not known), hazards; ``assigned``: topic, partition,
-        assigned_replicas (array of broker ids).
+    Needs: cluster, topic, partition, broker_id (-1: not known), hazards; ``assigned``: cluster,
+        topic, partition, assigned_replicas (array of broker ids).
     Gives: the same rows and columns.
     """
     is_elsewhere = (F.col("broker_id") >= 0) & ~F.array_contains(
@@ -24,7 +24,7 @@ def with_assignment(assigned: DataFrame) -> Transform:
     elsewhere = F.array_compact(F.array(F.when(is_elsewhere, said)))
 
     def transform(segments: DataFrame) -> DataFrame:
-        joined = segments.join(F.broadcast(assigned), ["topic", "partition"], how="left")
+        joined = segments.join(F.broadcast(assigned), ["cluster", "topic", "partition"], how="left")
         hazards = F.concat("hazards", elsewhere)
         return joined.withColumn("hazards", hazards).select(*segments.columns)
 

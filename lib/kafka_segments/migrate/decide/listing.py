@@ -1,39 +1,58 @@
 """Find the segments of a listing that a plan is about, and what forbids to migrate them."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import has_segment_id
 from kafka_segments.tables import columns as F
+from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.names import FolderState
 
 _LOG_KEY = ["log_dir", "topic", "partition"]
 
 
-def segments_of_listing(given_ids: DataFrame) -> Callable[[DataFrame], DataFrame]:
+def segments_of_listing(listed: DataFrame) -> DataFrame:
     """Return the segments of a listing, with what is known of their logs and log directories.
-
-    ``given_ids``: topic, given_topic_id (string).
 
     Needs: rows of ``list_sources``.
     Gives: the columns of a segment with was_clean_shutdown (boolean), log_start_offset (long),
-    own_topic_id (string: that of ``partition.metadata``), given_topic_id (string: that of the
-    topic), topic_id (string: the one that the log gets, null: it has one or none is known).
+    own_topic_id (string: that of ``partition.metadata``).
+    """
+    own = listed.where(F.col("kind") == kinds.LOG).select(
+        "source", "relative_path", F.col("topic_id").alias("own_topic_id")
+    )
+    segments = _with_log_dirs(listed).drop("topic_id")
+    return segments.join(own, ["source", "relative_path"], how="left")
+
+
+def with_topic_ids(given_ids: DataFrame, keys: list[str]) -> Transform:
+    """Add the ids of topics.
+
+    ``given_ids``: ``keys`` (topic, or cluster and topic), given_topic_id (string).
+
+    Needs: cluster, topic, own_topic_id.
+    Gives: the same, given_topic_id (string: that of the topic), topic_id (string: the one that the
+    log gets, null: it has one or none is known).
+    """
+    topic_id = F.when(F.col("own_topic_id").isNull(), F.col("given_topic_id"))
+
+    def transform(segments: DataFrame) -> DataFrame:
+        joined = segments.join(F.broadcast(given_ids), keys, how="left")
+        return joined.withColumn("topic_id", topic_id)
+
+    return transform
+
+
+def with_rules(rules: DataFrame, of_others: str) -> Transform:
+    """Add the rules by which the segments of a topic on a broker are migrated.
+
+    Needs: cluster, topic, broker_id; ``rules``: the same and rules (string), of some topics.
+    Gives: the same, rules.
     """
 
-    def transform(listed: DataFrame) -> DataFrame:
-        own = listed.where(F.col("kind") == kinds.LOG).select(
-            "source", "relative_path", F.col("topic_id").alias("own_topic_id")
-        )
-        return (
-            _with_log_dirs(listed)
-            .drop("topic_id")
-            .join(own, ["source", "relative_path"], how="left")
-            .join(F.broadcast(given_ids), "topic", how="left")
-            .withColumn("topic_id", F.when(F.col("own_topic_id").isNull(), F.col("given_topic_id")))
-        )
+    def transform(segments: DataFrame) -> DataFrame:
+        joined = segments.join(F.broadcast(rules), ["cluster", "topic", "broker_id"], how="left")
+        return joined.withColumn("rules", F.coalesce("rules", F.lit(of_others)))
 
     return transform
 

@@ -221,7 +221,7 @@ def obstacles_of_files(files: DataFrame) -> DataFrame:
 def obstacles_of_settings(settings: DataFrame) -> DataFrame:
     """Return settings that 4.x does not know, with what they mean.
 
-    Needs: broker_id, topic, key, value.
+    Needs: cluster, broker_id, topic, key, value.
     """
     release = F.regexp_extract_all("value", F.lit("[0-9]+"), F.lit(0)).cast("array<int>")
     is_3_3 = release >= F.array(F.lit(3), F.lit(3))
@@ -234,7 +234,7 @@ def obstacles_of_settings(settings: DataFrame) -> DataFrame:
         .otherwise("gone_setting")
     )
     return settings.select(
-        F.lit(None).cast("string").alias("cluster"),
+        "cluster",
         "broker_id",
         F.lit(None).cast("string").alias("log_dir"),
         "topic",

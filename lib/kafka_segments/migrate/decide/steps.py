@@ -1,7 +1,5 @@
 """Decide what the steps of a migration work on, and what became of each log."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 
 from kafka_segments.migrate.decide.actions import Action, Step
@@ -14,37 +12,38 @@ from kafka_segments.wire.header_layout import HEADER_BYTES
 _INDEX_BYTES = 8 + 12  # an entry of both
 
 
-def staged_bytes(index_interval_bytes: int) -> Column:
+def staged_bytes() -> Column:
     """Return about how many bytes staging writes for a segment; closed logs that stay are links.
 
-    Needs: action, size_bytes, expected_bytes, next_base_offset.
+    Needs: action, size_bytes, expected_bytes, next_base_offset, rules.
     """
     is_link = (
         ~F.col("action").isin(Action.CONVERT, Action.CUT) & F.col("next_base_offset").isNotNull()
     )
     log = F.when(is_link, F.lit(0)).otherwise(F.col("expected_bytes"))
-    between = F.lit(max(index_interval_bytes, HEADER_BYTES))
+    interval = F.get_json_object("rules", "$.index_interval_bytes").cast("long")
+    between = F.greatest(interval, F.lit(HEADER_BYTES))
     entries = F.floor(F.col("expected_bytes") / between) + 1
     return log + _INDEX_BYTES * entries
 
 
-def bytes_to_stage(index_interval_bytes: int) -> Callable[[DataFrame], DataFrame]:
+def bytes_to_stage(plan: DataFrame) -> DataFrame:
     """Return how many bytes are still to be written, by the folder that they go to.
 
     Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
     Gives: root, needed_bytes.
     """
-    needed = F.sum(staged_bytes(index_interval_bytes)).alias("needed_bytes")
-    return lambda plan: plan.where("NOT is_staged").groupBy("root").agg(needed)
+    needed = F.sum(staged_bytes()).alias("needed_bytes")
+    return plan.where("NOT is_staged").groupBy("root").agg(needed)
 
 
 def logs_of_segments(segments: DataFrame) -> DataFrame:
     """Return a row for each log: its planned segments in order, and a problem of one of them.
 
     Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
-    topic_id, cut_bytes, problem (string, null: none), is_failed (boolean).
-    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, segments,
-    problem, is_failed.
+    topic_id, rules, cut_bytes, problem (string, null: none), is_failed (boolean).
+    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, rules,
+    segments, problem, is_failed.
     """
     segment = F.struct(
         "base_offset",
@@ -63,6 +62,7 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
         F.sum("size_bytes").alias("size_bytes"),
         F.max("log_start_offset").alias("log_start_offset"),
         F.max("topic_id").alias("topic_id"),
+        F.min("rules").alias("rules"),
         F.sort_array(F.collect_list(segment)).alias("segments"),
         F.min("problem").alias("problem"),
         F.max("is_failed").alias("is_failed"),

@@ -74,7 +74,7 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
 
 
 def with_known_of_log(segments: DataFrame) -> Transform:
-    """Add what an explanation names besides the decision, and sort, oldest segment first.
+    """Add what an explanation names besides the decision.
 
     Needs: what ``decide_retention`` gives; ``segments``: what it was given.
     Gives: the same, high_watermark, log_start_offset, largest_timestamp_source.
@@ -84,7 +84,21 @@ def with_known_of_log(segments: DataFrame) -> Transform:
     )
 
     def transform(decided: DataFrame) -> DataFrame:
-        return decided.join(known, list(SEGMENT_KEYS), how="inner").orderBy(*SEGMENT_KEYS)
+        return decided.join(known, list(SEGMENT_KEYS), how="inner")
+
+    return transform
+
+
+def with_settings(settings: DataFrame) -> Transform:
+    """Add the settings of each replica of a log, and sort, oldest segment first.
+
+    Needs: the key of a segment; ``settings``: cluster, broker_id, settings.
+    Gives: the same, settings.
+    """
+
+    def transform(decided: DataFrame) -> DataFrame:
+        joined = decided.join(F.broadcast(settings), ["cluster", "broker_id"], how="left")
+        return joined.select(*decided.columns, "settings").orderBy(*SEGMENT_KEYS)
 
     return transform
 
