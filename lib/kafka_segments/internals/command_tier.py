@@ -58,7 +58,9 @@ _CHECKS = ("names", "manifests", "headers")
     show_default=True,
     help="A copy or deletion that began less than this ago may still be under way.",
 )
-@click.option("--not-copied", is_flag=True, help="Print which local offsets no finished copy has.")
+@click.option(
+    "--not-copied", is_flag=True, help="Print which local offsets no copy has that a broker serves."
+)
 @click.option(
     "--rebuild",
     type=click.Path(dir_okay=False, path_type=Path),

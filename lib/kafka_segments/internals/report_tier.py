@@ -16,7 +16,7 @@ _FINDINGS = (
     *("stored bytes>", "findings", "detail"),
 )
 _REBUILT = ("topic-partition", "segment id", "offsets", "bytes>", "by")
-_GAPS = ("topic-partition", "from offset>", "to offset>")
+_GAPS = ("topic-partition", "copies>", "from offset>", "to offset>")
 
 
 def print_tier(tier: Tier, output: str) -> int:
@@ -58,7 +58,7 @@ def _segment(row: Row) -> tuple[str, ...]:
 
 
 def print_gaps(gaps: DataFrame | None, output: str) -> int:
-    """Print the ranges of offsets of local logs that no finished copy has; they are no findings.
+    """Print the ranges of offsets of local logs that no copy has; they are no findings.
 
     Raises:
         UsageError: the tables have no local logs.
@@ -74,7 +74,8 @@ def print_gaps(gaps: DataFrame | None, output: str) -> int:
 
 
 def _gap(row: Row) -> tuple[str, ...]:
-    return f"{row['topic']}-{row['partition']}", str(row["from_offset"]), str(row["to_offset"])
+    numbers = (str(row[name]) for name in ("copies", "from_offset", "to_offset"))
+    return f"{row['topic']}-{row['partition']}", *numbers
 
 
 def print_rebuilt(unclaimed: DataFrame, segments: DataFrame, output: str) -> int:
