@@ -1,6 +1,7 @@
 """Which open transactions hang: logs held against the coordinator's records, made by hand."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +19,7 @@ from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
 from kafka_segments.search.log_tables import LogChoice
+from plain_decoder import plain_records
 from rows_of import rows_of
 from stored_builds import build
 
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.spark
 
 NOW_MS = 1_700_000_100_000
 START_MS = NOW_MS - 50_000
+FIRST_MS = START_MS - 7
 LOG = ("c", 1, "/d")
 ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 1, 2, 5
 KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
@@ -43,9 +46,10 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
         " producers array<struct<producer_id: long, epoch: long, timestamp_ms: long>>",
     )
     opened = [
-        (*LOG, topic, partition, producer, first) for topic, partition, producer, _, first in rows
+        (*LOG, topic, partition, producer, first, FIRST_MS)
+        for topic, partition, producer, _, first in rows
     ]
-    columns = f"{KEYS}, producer_id long, first_offset long"
+    columns = f"{KEYS}, producer_id long, first_offset long, first_ms long"
     return rows_of(spark, opened, columns).transform(with_producers(segments))
 
 
@@ -92,6 +96,8 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
             ("orders", 3, 15, 6, 23),
             ("orders", 4, 16, 4, 24),
             ("orders", 5, 17, 4, 25),
+            ("orders", 6, 18, 4, 26),
+            ("orders", 7, 19, 4, 27),
         ],
     )
     says = [
@@ -104,6 +110,8 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
         ("fenced", {"producer": 15, "state": ONGOING, "partitions": [3]}),
         ("expired", {"producer": 16, "state": ONGOING, "partitions": [4]}),
         ("expired", None),
+        ("rotated", {"producer": 18, "state": ONGOING, "partitions": [6]}),
+        ("rotated", {"producer": 28, "state": ONGOING, "partitions": [6]}),
     ]
     log = [(offset, name, value) for offset, (name, value) in enumerate(says, start=1)]
     # The tombstone of "cleaned" is gone from broker 2; broker 1 fell behind before it came.
@@ -115,17 +123,23 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
     ).orderBy("producer_id")
 
     rows = found.collect()
-    names = ("producer_id", "transactional_id", "state", "status", "since_ms", "is_first")
+    names = (
+        *("producer_id", "transactional_id", "state", "is_forgotten"),
+        *("status", "since_ms", "is_first"),
+    )
     assert [_some(row, *names) for row in rows] == [
-        (10, "on", "Ongoing", "ongoing", START_MS, False),
-        (11, "late", "Ongoing", "overdue", START_MS, True),
-        (12, "ending", "PrepareCommit", "ending", START_MS, True),
-        (13, "elsewhere", "Ongoing", "hanging", START_MS + 2, False),
-        (14, "done", "CompleteAbort", "hanging", START_MS + 2, True),
-        (15, "fenced", "Ongoing", "hanging", START_MS + 2, True),
-        (16, None, None, "hanging", START_MS + 2, True),
-        (17, None, None, "hanging", START_MS + 2, True),
+        (10, "on", "Ongoing", False, "ongoing", START_MS, False),
+        (11, "late", "Ongoing", False, "overdue", START_MS, True),
+        (12, "ending", "PrepareCommit", False, "ending", START_MS, True),
+        (13, "elsewhere", "Ongoing", False, "hanging", FIRST_MS, False),
+        (14, "done", "CompleteAbort", False, "hanging", FIRST_MS, True),
+        (15, "fenced", "Ongoing", False, "hanging", FIRST_MS, True),
+        (16, "expired", "Ongoing", True, "hanging", FIRST_MS, True),
+        (17, "cleaned", "Ongoing", True, "hanging", FIRST_MS, True),
+        (18, "rotated", "Ongoing", True, "hanging", FIRST_MS, True),
+        (19, None, None, False, "hanging", FIRST_MS, True),
     ]
+    assert {row["last_ms"] for row in rows} == {START_MS + 2}
     assert rows[0]["held_offsets"] == 60
     assert rows[0]["command"] is None
     assert rows[6]["command"] == (
@@ -142,7 +156,8 @@ def _some(row: Row, *names: str) -> tuple[Any, ...]:
 def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
     spark: SparkSession, cluster: Path, tmp_path: Path
 ) -> None:
-    warehouse, disks = str(tmp_path / "warehouse"), str(cluster / "disks")
+    warehouse, disks = str(tmp_path / "warehouse"), str(tmp_path / "disks")
+    shutil.copytree(cluster / "disks", disks)
     build(spark, disks, warehouse, index_dir=str(tmp_path / "indexes"))
     origin = Origin((disks,), ("__transaction_state",))
     now_ms = int((cluster / "answers" / "asked_ms.json").read_text())
@@ -151,6 +166,9 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
         run_internals(spark, InternalsOptions(warehouse, origin), caches)
         options = TransactionsOptions(warehouse, LogChoice(), now_ms)
         found = run_transactions(spark, options, caches).collect()
+        for log in tmp_path.glob("disks/node-*/*/orders-2/*.log"):
+            log.unlink()
+        without = run_transactions(spark, options, caches).where("status = 'hanging'").collect()
 
     keys = ("topic", "partition", "producer_id", "producer_epoch")
     producers = json.loads((cluster / "answers" / "producers.json").read_text())
@@ -159,7 +177,17 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
         for producer in producers
         if producer["transaction_start_offset"] is not None
     )
-    told = {_some(row, "transactional_id", "state", "status") for row in found}
-    assert told == {("left-open", "Ongoing", "ongoing"), (None, None, "hanging")}
+    told = {_some(row, "transactional_id", "state", "is_forgotten", "status") for row in found}
+    assert told == {
+        ("left-open", "Ongoing", False, "ongoing"),
+        ("forgotten-transaction", "Ongoing", True, "hanging"),
+    }
+    described = json.loads((cluster / "answers" / "transactions.json").read_text())
+    starts = {row["transactional_id"]: row["start_ms"] for row in described}
+    assert {row["since_ms"] for row in found if row["status"] == "ongoing"} == {starts["left-open"]}
     (hanging,) = [row for row in found if row["status"] == "hanging"]
+    (log,) = (cluster / "disks" / "node-1").glob("*/orders-2/*.log")
+    times = {record.offset: record.timestamp for record in plain_records(log.read_bytes())}
+    assert hanging["since_ms"] == times[49]
+    assert [row.asDict() for row in without] == [{**hanging.asDict(), "since_ms": None}]
     assert hanging["command"].endswith("--topic orders --partition 2 --start-offset 49")

@@ -155,7 +155,7 @@ def _open(row: Row) -> tuple[str, ...]:
         f"{row['topic']}-{row['partition']}",
         str(row["producer_id"]),
         or_dash(row["transactional_id"]),
-        or_dash(row["state"]),
+        f"{or_dash(row['state'])}{', forgotten' if row['is_forgotten'] else ''}",
         utc(row["since_ms"]),
         str(row["first_offset"]),
         str(row["held_offsets"]),

@@ -15,9 +15,11 @@ from kafka_segments.internals.decide_transactions import (
 )
 from kafka_segments.search.decide.logs import open_transactions
 from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.tasks import find_first_records
+from kafka_segments.tables.bounded import LEAST
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,29 @@ def run_transactions(
     tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
-    opened = segments.transform(open_transactions()).transform(with_producers(segments))
+    opened = segments.transform(open_transactions()).transform(_with_first_times(segments))
+    opened = opened.transform(with_producers(segments))
     decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
     return opened.transform(decide)
+
+
+def _with_first_times(segments: DataFrame) -> Transform:
+    """Add ``first_ms``, the timestamp of a transaction's first record, read from its segment.
+
+    It is null where the segment is gone, or no longer has the record.
+    """
+    files = segments.select(*SEGMENT_KEYS, "path", "valid_bytes")
+
+    def transform(opened: DataFrame) -> DataFrame:
+        located = opened.join(files, list(SEGMENT_KEYS), how="left").withColumns(
+            {
+                "start_position": F.col("first_position"),
+                "least_timestamp_ms": F.lit(LEAST).cast("long"),
+                "least_offset": F.col("first_offset"),
+            }
+        )
+        is_it = F.col("found_offset") == F.col("first_offset")
+        first_ms = F.when(is_it, F.col("found_timestamp_ms")).alias("first_ms")
+        return find_first_records(located).select(*opened.columns, first_ms)
+
+    return transform
