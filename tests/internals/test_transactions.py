@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from kafka_segments.internals.decide_transactions import (
     coordinators_say,
     decide_transactions,
+    with_cleanup_policy,
+    with_held_bytes,
     with_producers,
 )
 from kafka_segments.internals.files import Origin
@@ -46,11 +48,39 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
         " producers array<struct<producer_id: long, epoch: long, timestamp_ms: long>>",
     )
     opened = [
-        (*LOG, topic, partition, producer, first, FIRST_MS)
+        (*LOG, topic, partition, producer, first, FIRST_MS, 1, 50)
         for topic, partition, producer, _, first in rows
     ]
-    columns = f"{KEYS}, producer_id long, first_offset long, first_ms long"
-    return rows_of(spark, opened, columns).transform(with_producers(segments))
+    columns = (
+        f"{KEYS}, producer_id long, first_offset long, first_ms long, base_offset long,"
+        " first_position long"
+    )
+    files = [
+        (*LOG, "orders", partition, base, valid, size, base == 2)
+        for partition in range(8)
+        for base, valid, size in ((0, 900, 900), (1, 200, 200), (2, 70, 90))
+    ]
+    sizes = f"{KEYS}, base_offset long, valid_bytes long, size_bytes long, is_active boolean"
+    return (
+        rows_of(spark, opened, columns)
+        .transform(with_producers(segments))
+        .transform(with_held_bytes(rows_of(spark, files, sizes)))
+        .transform(with_cleanup_policy(*_metadata(spark)))
+    )
+
+
+def _metadata(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """Give the topic, and the default of its cluster, which is of no other cluster."""
+    configs = [
+        ("c", "broker", "", "log.cleanup.policy", "compact"),
+        ("d", "topic", "orders", "cleanup.policy", "delete"),
+        ("c", "topic", "orders", "retention.ms", "1"),
+    ]
+    columns = "cluster string, resource_type string, resource_name string, name string,"
+    return (
+        rows_of(spark, [("c", "orders")], "cluster string, topic string"),
+        rows_of(spark, configs, f"{columns} value string"),
+    )
 
 
 def _records(
@@ -141,11 +171,47 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
     ]
     assert {row["last_ms"] for row in rows} == {START_MS + 2}
     assert rows[0]["held_offsets"] == 60
+    assert {_some(row, "held_bytes", "uncleaned_bytes", "cleanup_policy") for row in rows} == {
+        (200 - 50 + 70, 200, "compact")
+    }
     assert rows[0]["command"] is None
     assert rows[6]["command"] == (
         "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 4"
         " --start-offset 24"
     )
+
+
+@pytest.mark.parametrize(
+    ("topic", "broker", "configs", "policy"),
+    [
+        ("orders", 1, {}, "delete"),
+        ("orders", 1, {("broker", ""): "compact"}, "compact"),
+        ("orders", 1, {("broker", ""): "compact", ("broker", "1"): "delete"}, "delete"),
+        ("orders", 2, {("broker", ""): "compact", ("broker", "1"): "delete"}, "compact"),
+        ("orders", 1, {("broker", "1"): "delete", ("topic", "orders"): "compact"}, "compact"),
+        ("not-there", 1, {("broker", ""): "compact"}, None),
+    ],
+)
+def test_the_cleanup_policy_is_that_of_the_nearest_level(
+    spark: SparkSession,
+    topic: str,
+    broker: int,
+    configs: dict[tuple[str, str], str],
+    policy: str | None,
+) -> None:
+    names = {"topic": "cleanup.policy", "broker": "log.cleanup.policy"}
+    rows = [("c", kind, whose, names[kind], value) for (kind, whose), value in configs.items()]
+    held = rows_of(
+        spark,
+        rows,
+        "cluster string, resource_type string, resource_name string, name string, value string",
+    )
+    topics = rows_of(spark, [("c", "orders")], "cluster string, topic string")
+    opened = rows_of(spark, [("c", topic, broker)], "cluster string, topic string, broker_id int")
+
+    (found,) = opened.transform(with_cleanup_policy(topics, held)).collect()
+
+    assert found["cleanup_policy"] == policy
 
 
 def _some(row: Row, *names: str) -> tuple[Any, ...]:
@@ -159,7 +225,7 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
     warehouse, disks = str(tmp_path / "warehouse"), str(tmp_path / "disks")
     shutil.copytree(cluster / "disks", disks)
     build(spark, disks, warehouse, index_dir=str(tmp_path / "indexes"))
-    origin = Origin((disks,), ("__transaction_state",))
+    origin = Origin((disks,), ("__transaction_state", "__cluster_metadata"))
     now_ms = int((cluster / "answers" / "asked_ms.json").read_text())
 
     with ExitStack() as caches:
@@ -187,7 +253,12 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
     assert {row["since_ms"] for row in found if row["status"] == "ongoing"} == {starts["left-open"]}
     (hanging,) = [row for row in found if row["status"] == "hanging"]
     (log,) = (cluster / "disks" / "node-1").glob("*/orders-2/*.log")
-    times = {record.offset: record.timestamp for record in plain_records(log.read_bytes())}
-    assert hanging["since_ms"] == times[49]
+    (first,) = [record for record in plain_records(log.read_bytes()) if record.offset == 49]
+    assert hanging["since_ms"] == first.timestamp
+    assert hanging["held_bytes"] == log.stat().st_size - first.batch_position
+    assert {_some(row, "topic", "cleanup_policy", "uncleaned_bytes") for row in found} == {
+        ("orders", "delete", None),
+        ("clicks", "compact", 0),
+    }
     assert [row.asDict() for row in without] == [{**hanging.asDict(), "since_ms": None}]
     assert hanging["command"].endswith("--topic orders --partition 2 --start-offset 49")

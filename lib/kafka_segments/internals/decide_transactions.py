@@ -8,7 +8,7 @@ from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide import partition_name
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.internal_replicas import of_furthest_replica
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 HANGING, OVERDUE, ENDING, ONGOING = "hanging", "overdue", "ending", "ongoing"
 _STATES = (
@@ -107,6 +107,77 @@ def with_producers(segments: DataFrame) -> Transform:
     return transform
 
 
+def with_held_bytes(segments: DataFrame) -> Transform:
+    """Add to open transactions how much of the log waits for their end.
+
+    1. Readers of committed records wait before the transaction's first batch.
+    2. The cleaner stops before the segment that has this batch, and takes no active segment.
+
+    Needs: the key of a segment (in which the transaction begins), producer_id, first_position;
+        ``segments``: rows of ``segments``.
+    Gives: the same, held_bytes (from the first batch to the log's end), inactive_bytes (of segments
+        from that one on that are not active).
+    Source: LogCleanerManager.cleanableOffsets, calculateCleanableBytes.
+    """
+    behind = segments.select(
+        *LOG_KEYS,
+        F.col("base_offset").alias("_base"),
+        F.coalesce("valid_bytes", "size_bytes").alias("_bytes"),
+        F.when(~F.col("is_active"), F.col("size_bytes")).alias("_inactive"),
+    )
+
+    def transform(opened: DataFrame) -> DataFrame:
+        of_log = opened.select(*SEGMENT_KEYS, "producer_id", "first_position")
+        sums = (
+            of_log.join(behind, list(LOG_KEYS))
+            .where("_base >= base_offset")
+            .groupBy(*LOG_KEYS, "producer_id")
+            .agg(
+                (F.sum("_bytes") - F.first("first_position")).alias("held_bytes"),
+                F.coalesce(F.sum("_inactive"), F.lit(0)).alias("inactive_bytes"),
+            )
+        )
+        return opened.join(sums, [*LOG_KEYS, "producer_id"], how="left")
+
+    return transform
+
+
+def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
+    """Add ``cleanup_policy``, as the metadata has it; null: it does not have the topic.
+
+    It is the topic's, else log.cleanup.policy of the broker, else that of the whole cluster, else
+    Kafka's default: server.properties is not known.
+
+    Needs: cluster, topic, broker_id; ``topics``, ``configs``: rows of ``metadata_topics`` and
+        ``metadata_configs`` that hold still.
+    """
+    named = configs.where(F.col("name").isin("cleanup.policy", "log.cleanup.policy"))
+    of_topics = named.where("resource_type = 'topic'").select(
+        "cluster", F.col("resource_name").alias("topic"), F.col("value").alias("_of_topic")
+    )
+    of_brokers = named.where("resource_type = 'broker'").select(
+        "cluster", F.col("resource_name").alias("_broker"), F.col("value").alias("_of_broker")
+    )
+    known = topics.select("cluster", "topic", F.lit("delete").alias("_default")).distinct()
+    of_cluster = of_brokers.where("_broker = ''").select(
+        "cluster", F.col("_of_broker").alias("_of_cluster")
+    )
+
+    def transform(opened: DataFrame) -> DataFrame:
+        joined = (
+            opened.withColumn("_broker", F.col("broker_id").cast("string"))
+            .join(known, ["cluster", "topic"], how="left")
+            .join(of_topics, ["cluster", "topic"], how="left")
+            .join(of_brokers, ["cluster", "_broker"], how="left")
+            .join(of_cluster, ["cluster"], how="left")
+        )
+        policy = F.coalesce("_of_topic", "_of_broker", "_of_cluster", "_default")
+        is_known = F.col("_default").isNotNull()
+        return joined.select(*opened.columns, F.when(is_known, policy).alias("cleanup_policy"))
+
+    return transform
+
+
 def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
     """Decide of each transaction that a log has open whether anything will end it.
 
@@ -118,13 +189,16 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
 
     Needs: the key of a log, producer_id, producer_epoch, first_offset and first_ms (of the
         transaction's first record; null: it could not be read), last_ms (timestamp of the
-        producer's last batch), log_end_offset; ``coordinators``: rows of ``coordinators_say``.
+        producer's last batch), log_end_offset, held_bytes, inactive_bytes, cleanup_policy;
+        ``coordinators``: rows of ``coordinators_say``.
     Gives: cluster, topic, partition, broker_id (of the replica), producer_id, producer_epoch,
         transactional_id (null: the coordinator's log names none), state (what that log says last
         of it; null: nothing), is_forgotten (the coordinator has it no more), status, since_ms (when
         the coordinator began it; of a hanging one first_ms), last_ms, timeout_ms, first_offset,
-        held_offsets (from it to the log's end), is_first (it holds the last stable offset back),
-        command (of a hanging one, that ends it).
+        held_offsets and held_bytes (from it to the log's end: readers of committed records wait for
+        these), is_first (it holds the last stable offset back), cleanup_policy (of the topic; null:
+        not known), uncleaned_bytes (which compaction waits for; null: the topic is not compacted,
+        or not known to be), command (of a hanging one, that ends it).
     Source: TransactionsCommand.FindHangingTransactionsCommand (4.3.1).
     """
     has_partition = F.array_contains("partitions", partition_name())
@@ -140,6 +214,7 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
         .otherwise(HANGING)
     )
     in_log = Window.partitionBy(*LOG_KEYS)
+    is_compacted = F.col("cleanup_policy").contains("compact")
     since = F.when(goes_on | is_ending, F.col("coordinator_start_ms")).otherwise(F.col("first_ms"))
 
     def transform(opened: DataFrame) -> DataFrame:
@@ -152,7 +227,10 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
             since.alias("since_ms"),
             *("last_ms", "timeout_ms", "first_offset"),
             minus("log_end_offset", "first_offset").alias("held_offsets"),
+            "held_bytes",
             (F.col("first_offset") == F.min("first_offset").over(in_log)).alias("is_first"),
+            "cleanup_policy",
+            F.when(is_compacted, F.col("inactive_bytes")).alias("uncleaned_bytes"),
             F.when(status == HANGING, _abort()).alias("command"),
         )
 

@@ -11,13 +11,15 @@ from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.internals.decide_transactions import (
     coordinators_say,
     decide_transactions,
+    with_cleanup_policy,
+    with_held_bytes,
     with_producers,
 )
 from kafka_segments.search.decide.logs import open_transactions
-from kafka_segments.search.log_tables import LogChoice, LogTables
+from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.tables.bounded import LEAST
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_CONFIGS, METADATA_TOPICS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
@@ -44,18 +46,20 @@ def run_transactions(
     Raises:
         UsageError: the tables have no records of the transaction coordinator.
     """
-    records = Warehouse(spark, options.warehouse).read(INTERNAL_RECORDS)
+    warehouse = Warehouse(spark, options.warehouse)
+    records = warehouse.read(INTERNAL_RECORDS)
     if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
         raise UsageError(
             f"{options.warehouse} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it"
         )
-    also = ("producers", "transaction_steps")
+    also = ("producers", "transaction_steps", *READING)
     tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     opened = segments.transform(open_transactions()).transform(_with_first_times(segments))
-    opened = opened.transform(with_producers(segments))
+    opened = opened.transform(with_producers(segments)).transform(with_held_bytes(segments))
+    opened = opened.transform(_with_cleanup_policy(warehouse))
     decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
     return opened.transform(decide)
 
@@ -80,3 +84,13 @@ def _with_first_times(segments: DataFrame) -> Transform:
         return find_first_records(located).select(*opened.columns, first_ms)
 
     return transform
+
+
+def _with_cleanup_policy(tables: Warehouse) -> Transform:
+    if any(tables.version(table) is None for table in (METADATA_TOPICS, METADATA_CONFIGS)):
+        return lambda opened: opened.withColumn("cleanup_policy", F.lit(None).cast("string"))
+    held = (
+        tables.read(table).where("until_offset IS NULL")
+        for table in (METADATA_TOPICS, METADATA_CONFIGS)
+    )
+    return with_cleanup_policy(*held)
