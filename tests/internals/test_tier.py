@@ -11,10 +11,12 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+import kafka_segments
 import remote_records as made
 from filled_tables import fill
 from kafka_referee import Referee
 from kafka_segments.cli import cli
+from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.internals.tasks_tier import list_objects
 from kafka_segments.tables.catalog import (
@@ -204,6 +206,31 @@ def test_local_offsets_that_no_copy_has(warehouse: Path, tier: Path) -> None:
     (gap,) = [json.loads(line) for line in done.stdout.splitlines()]
     told = {"copies": 1, "from_offset": ENDS[0] + 1, "to_offset": ENDS[2]}
     assert gap == {"cluster": "c", "topic": TOPIC, "partition": 0, **told}
+
+
+@pytest.mark.usefixtures("few")
+def test_a_notebook_gets_the_rows_of_the_command(
+    spark: SparkSession, warehouse: Path, tier: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(warehouse, tmp_path / "warehouse")
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
+    told = _found(_run("tier", "--source", tier, *options))
+
+    with kafka_segments.open(tmp_path / "warehouse", spark) as opened:
+        asked = opened.internals
+        dry = asked.tier(sources=str(tier), now=NOW_MS).collect()
+        asked.tier(sources=[str(tier)], now=NOW_MS, check="names", topics=TOPIC, save=True)
+        saved = {row["segment_id"]: row["findings"] for row in asked.remote_segments.collect()}
+        (gap,) = asked.not_copied(sources=str(tier)).collect()
+        with pytest.raises(UsageError, match="check 'all': one of names, manifests, headers"):
+            asked.tier(check="all")
+
+    assert {row["segment_id"]: row["findings"] for row in dry} == {
+        name: row["findings"] for name, row in told.items()
+    }
+    assert saved.keys() == told.keys()
+    assert saved[_ids(1)] == ["lost_leadership"]
+    assert (gap["copies"], gap["from_offset"], gap["to_offset"]) == (1, ENDS[0] + 1, ENDS[2])
 
 
 def test_a_tiered_topic_of_which_nothing_was_announced_is_not_copied(

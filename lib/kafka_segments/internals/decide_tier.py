@@ -33,11 +33,11 @@ _VALUE = (
     " remoteLogSegmentState int, remotePartitionDeleteState int"
 )
 _KEYS = ("cluster", "topic", "topic_id", "partition", "segment_id")
-_SAID = (
+SAID = (
     "start_offset: long, end_offset: long, max_timestamp_ms: long, size_bytes: long,"
     " leader_epochs: array<struct<epoch: int, start_offset: long>>"
 )
-_NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said: struct<{_SAID}>>"
+_NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said: struct<{SAID}>>"
 
 
 def records_that_count(records: DataFrame) -> DataFrame:

@@ -128,6 +128,20 @@ def run_tier(
     return Tier(rows, gaps, unclaimed, unseen)
 
 
+def known_gaps(tier: Tier) -> DataFrame:
+    """Return the ranges of offsets of local logs that no copy has.
+
+    Raises:
+        UsageError: the tables have no local logs.
+    """
+    if tier.not_copied is None:
+        raise UsageError(
+            "the tables have no local logs: run `kafka-segments build` on the log directories of"
+            " the brokers"
+        )
+    return tier.not_copied
+
+
 def rebuildable(objects: DataFrame) -> DataFrame:
     """Keep the segments that are whole, and whose objects say all that is announced.
 
