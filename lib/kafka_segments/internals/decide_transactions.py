@@ -173,7 +173,8 @@ def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
         )
         policy = F.coalesce("_of_topic", "_of_broker", "_of_cluster", "_default")
         is_known = F.col("_default").isNotNull()
-        return joined.select(*opened.columns, F.when(is_known, policy).alias("cleanup_policy"))
+        told = joined.withColumn("cleanup_policy", F.when(is_known, policy))
+        return told.drop("_broker", "_default", "_of_topic", "_of_broker", "_of_cluster")
 
     return transform
 

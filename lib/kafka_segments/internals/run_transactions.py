@@ -68,6 +68,8 @@ def _with_first_times(segments: DataFrame) -> Transform:
     """Add ``first_ms``, the timestamp of a transaction's first record, read from its segment.
 
     It is null where the segment is gone, or no longer has the record.
+
+    Gives: the same, first_ms, and the columns of ``find_first_records``.
     """
     files = segments.select(*SEGMENT_KEYS, "path", "valid_bytes")
 
@@ -80,8 +82,8 @@ def _with_first_times(segments: DataFrame) -> Transform:
             }
         )
         is_it = F.col("found_offset") == F.col("first_offset")
-        first_ms = F.when(is_it, F.col("found_timestamp_ms")).alias("first_ms")
-        return find_first_records(located).select(*opened.columns, first_ms)
+        first_ms = F.when(is_it, F.col("found_timestamp_ms"))
+        return find_first_records(located).withColumn("first_ms", first_ms)
 
     return transform
 
