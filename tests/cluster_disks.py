@@ -107,12 +107,14 @@ def producers_of(folder: Path) -> ProducerState:
 
 def as_admin_describes(last: dict[str, Any]) -> dict[str, Any]:
     """Return the last record of a transactional id in the words of Admin's description."""
+    start_ms = last["transactionStartTimestampMs"]
     return {
         "transactional_id": last["transactionalId"],
         "state": _TRANSACTION_STATES[last["transactionStatus"]],
         "producer_id": last["producerId"],
         "producer_epoch": last["producerEpoch"],
         "timeout_ms": last["transactionTimeoutMs"],
+        "start_ms": None if start_ms < 0 else start_ms,
         "partitions": sorted(
             f"{topic['topic']}-{number}"
             for topic in last["transactionPartitions"] or ()

@@ -83,7 +83,7 @@ def _spec(target: int) -> OffsetSpec:
     return OffsetSpec.for_timestamp(target) if target >= 0 else _NAMES[target]()
 
 
-def consumer(bootstrap: str, group: str) -> Consumer:
+def consumer(bootstrap: str, group: str, *, is_read_committed: bool = False) -> Consumer:
     """Give a consumer that commits when it is told to."""
     return Consumer(
         {
@@ -91,7 +91,7 @@ def consumer(bootstrap: str, group: str) -> Consumer:
             "group.id": group,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "isolation.level": "read_uncommitted",
+            "isolation.level": "read_committed" if is_read_committed else "read_uncommitted",
         }
     )
 

@@ -9,6 +9,7 @@ from kafka_referee import KAFKA_JARS, QUIET
 _TOOLS = {
     "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 
 

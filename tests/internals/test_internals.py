@@ -109,6 +109,36 @@ def read(spark: SparkSession, disk: Path, tmp_path_factory: pytest.TempPathFacto
     return warehouse
 
 
+def test_a_dry_run_says_what_the_tables_would_have_and_writes_nothing(
+    spark: SparkSession, read: Path, disk: Path, tmp_path: Path
+) -> None:
+    written = _run("--source", disk, "--warehouse", read, "--output", "json")
+    before = _versions(spark, read)
+    grown = made.log_dir(
+        tmp_path / "disk", {**FILES, SEGMENT_5: made.log_bytes(LATER[:3], base_offset=5)}
+    )
+    none = tmp_path / "none"
+
+    again = _run("--source", disk, "--warehouse", read, "--dry-run", "--output", "json")
+    first = _run("--source", disk, "--warehouse", none, "--dry-run", "--output", "json")
+    other = _run("--source", grown, "--warehouse", read, "--dry-run", "--output", "json")
+
+    assert again.exit_code == first.exit_code == other.exit_code == 0
+    assert again.stdout == first.stdout == written.stdout
+    assert "1 logs, 0 of them read" in again.stderr
+    assert "1 logs, 1 of them read" in first.stderr
+    assert not none.exists()
+    assert _lines(other.stdout)[0]["to_offset"] == 7
+    assert _versions(spark, read) == before
+
+
+def test_a_dry_run_has_no_state(disk: Path, tmp_path: Path) -> None:
+    done = _run("--source", disk, "--warehouse", tmp_path, "--dry-run", "--at", "4")
+
+    assert done.exit_code == 2
+    assert "--dry-run writes none: leave one out" in done.stderr
+
+
 def test_a_second_run_writes_nothing_and_says_the_same(
     spark: SparkSession, read: Path, disk: Path
 ) -> None:

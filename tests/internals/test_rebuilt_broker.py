@@ -1,4 +1,4 @@
-"""A real broker serves its tiered data again by the records that ``tier --rebuild`` makes."""
+"""A real broker's tier: what is found of it, and its data served again by rebuilt records."""
 
 import json
 import shutil
@@ -60,10 +60,16 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.3)
 
 
-def internals(*arguments: object) -> Any:
-    done = CliRunner().invoke(cli, ["internals", *map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
+def run(*arguments: object, findings: bool = False) -> Any:
+    done = CliRunner().invoke(cli, [*map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == int(findings), done.output
     return done
+
+
+def internals(*arguments: object, findings: bool = False) -> list[dict[str, Any]]:
+    """Run the verb; gives the rows that it prints."""
+    done = run("internals", *arguments, "--output", "json", findings=findings)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def fill(broker: KafkaBroker) -> list[bytes]:
@@ -162,3 +168,42 @@ def test_lost_metadata_is_rebuilt_of_objects_and_the_broker_serves_the_tier_agai
         admin = admin_client(broker.bootstrap)
         begin = list_offsets(admin, {(TOPIC, 0): [EARLIEST]}, is_read_committed=False)
         assert begin[TOPIC, 0, EARLIEST][0] == 0
+
+
+def test_of_a_sound_tier_nothing_is_found_until_an_object_goes_and_another_comes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    objects, warehouse = tmp_path / "objects", tmp_path / "warehouse"
+    objects.mkdir()
+    tier = ("tier", "--source", objects, "--warehouse", warehouse)
+    with KafkaBroker(tmp_path, {**PROPERTIES, "rsm.config.folder": str(objects)}) as broker:
+        broker.start_broker()
+        values = fill(broker)
+        broker.stop_broker()
+    of_disk = ("--source", broker.log_dir, "--warehouse", warehouse)
+    run("build", *of_disk, "--index-dir", tmp_path / "indexes")
+    internals(*of_disk)
+    logs = sorted((objects / f"{TOPIC}-0").glob("*.log"))
+
+    sound = internals(*tier, "--check", "headers")
+    gaps = internals(*tier, "--not-copied")
+
+    assert [(row["state"], row["findings"]) for row in sound] == [
+        ("COPY_SEGMENT_FINISHED", []) for _ in logs
+    ]
+    last = [(row["copies"], row["from_offset"], row["to_offset"]) for row in gaps]
+    assert last == [(len(logs), len(values) - A_BURST, len(values) - 1)]
+
+    lost, kept = logs[0], logs[1]
+    stray = kept.with_name(f"{kept.name[:20]}-{'A' * 21}Q.log")
+    shutil.copy(kept, stray)
+    lost.unlink()
+
+    found = internals(*tier, "--check", "headers", findings=True)
+    gaps = internals(*tier, "--not-copied")
+
+    wrong = {row["segment_id"]: row["findings"] for row in found if row["findings"]}
+    assert wrong == {lost.stem[21:]: ["missing"], stray.stem[21:]: ["orphan"]}
+    assert len(found) == len(logs) + 1
+    left = [(row["copies"], row["from_offset"], row["to_offset"]) for row in gaps]
+    assert left == [(len(logs) - 1, *last[0][1:])]

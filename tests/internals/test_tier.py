@@ -11,13 +11,21 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+import kafka_segments
 import remote_records as made
 from filled_tables import fill
 from kafka_referee import Referee
 from kafka_segments.cli import cli
+from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.internals.tasks_tier import list_objects
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS, SEGMENTS
+from kafka_segments.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOGS,
+    METADATA_CONFIGS,
+    METADATA_TOPICS,
+    SEGMENTS,
+)
 from kafka_segments.tables.delta import Warehouse
 from remote_records import COPIED, DELETED, DELETING
 from strategies import v2_batch
@@ -189,14 +197,70 @@ def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
 
 
 @pytest.mark.usefixtures("asked_few_and_many")
-def test_local_offsets_that_no_finished_copy_has(warehouse: Path, tier: Path) -> None:
+def test_local_offsets_that_no_copy_has(warehouse: Path, tier: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
 
     done = _run("tier", "--source", tier, *options, "--not-copied")
 
     assert done.exit_code == 0
     (gap,) = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (gap["topic"], gap["from_offset"], gap["to_offset"]) == (TOPIC, 3148, ENDS[2])
+    told = {"copies": 1, "from_offset": ENDS[0] + 1, "to_offset": ENDS[2]}
+    assert gap == {"cluster": "c", "topic": TOPIC, "partition": 0, **told}
+
+
+@pytest.mark.usefixtures("few")
+def test_a_notebook_gets_the_rows_of_the_command(
+    spark: SparkSession, warehouse: Path, tier: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(warehouse, tmp_path / "warehouse")
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
+    told = _found(_run("tier", "--source", tier, *options))
+
+    with kafka_segments.open(tmp_path / "warehouse", spark) as opened:
+        asked = opened.internals
+        dry = asked.tier(sources=str(tier), now=NOW_MS).collect()
+        asked.tier(sources=[str(tier)], now=NOW_MS, check="names", topics=TOPIC, save=True)
+        saved = {row["segment_id"]: row["findings"] for row in asked.remote_segments.collect()}
+        (gap,) = asked.not_copied(sources=str(tier)).collect()
+        with pytest.raises(UsageError, match="check 'all': one of names, manifests, headers"):
+            asked.tier(check="all")
+
+    assert {row["segment_id"]: row["findings"] for row in dry} == {
+        name: row["findings"] for name, row in told.items()
+    }
+    assert saved.keys() == told.keys()
+    assert saved[_ids(1)] == ["lost_leadership"]
+    assert (gap["copies"], gap["from_offset"], gap["to_offset"]) == (1, ENDS[0] + 1, ENDS[2])
+
+
+def test_a_tiered_topic_of_which_nothing_was_announced_is_not_copied(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    fill(tables, INTERNAL_RECORDS, _as_read([made.added(1, 0, 9)]))
+    logs = [
+        {"cluster": cluster, "broker_id": 1, "log_dir": "/d", "topic": topic, "next_offset": 10}
+        for cluster, topic in (("c", "never"), ("c", "once"), ("c", "plain"), ("d", "never"))
+    ]
+    of_file = {"path": f"/d/{0:020d}.log", "largest_timestamp_source": "record"}
+    fill(tables, SEGMENTS, [{**log, **of_file} for log in logs])
+    fill(tables, LOGS, [{**log, "folder_state": "live"} for log in logs])
+    said = [("never", "true", None), ("once", "true", 9), ("plain", "false", None)]
+    configs = [
+        {
+            **{"cluster": cluster, "resource_type": "topic", "resource_name": topic},
+            **{"name": "remote.storage.enable", "value": value, "until_offset": until},
+        }
+        for cluster in ("c", "d")
+        for topic, value, until in said
+    ]
+    fill(tables, METADATA_CONFIGS, configs)
+
+    for options in ((), ("--topic", "never")):
+        done = _run("tier", "--warehouse", tmp_path, "--not-copied", "--dry-run", *options)
+
+        (row,) = done.stdout.splitlines()[1:]
+        assert row.split() == ["never-0", "0", "0", "9"]
 
 
 @pytest.mark.usefixtures("few")

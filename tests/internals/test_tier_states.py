@@ -18,11 +18,27 @@ from kafka_segments.internals.decide_lineage import (
     goes_beyond_log,
     is_within_lineage,
 )
-from kafka_segments.internals.decide_tier import fold_states, records_that_count
+from kafka_segments.internals.decide_tier import (
+    SAID,
+    decide_findings,
+    fold_states,
+    hold_against_objects,
+    records_that_count,
+)
 from kafka_segments.internals.tasks import decode_row
 from plain_decoder import plain_records
-from remote_records import COPIED, COPYING, DELETED, DELETING, added, partition_deleted, updated
+from remote_records import (
+    COPIED,
+    COPYING,
+    DELETED,
+    DELETING,
+    added,
+    partition_deleted,
+    segment_id,
+    updated,
+)
 from rows_of import rows_of
+from tiered_objects import TOPIC_ID
 
 pytestmark = pytest.mark.spark
 
@@ -122,6 +138,42 @@ def test_the_replica_that_reaches_furthest_counts_and_tombstones_delete_what_the
         "1": ("COPY_SEGMENT_FINISHED", None, "orders", 0),
         "3": ("COPY_SEGMENT_STARTED", "DELETE_PARTITION_STARTED", "orders", 1),
     }
+
+
+def test_of_an_update_that_compaction_left_alone_nothing_is_known(spark: SparkSession) -> None:
+    left: list[Record] = [
+        (b"one", updated(1, COPIED)),
+        (b"two", None),
+        (b"three", added(3, 20, 29)),
+        (b"three too", updated(3, COPIED)),
+    ]
+    objects = [
+        ("orders", TOPIC_ID, 0, segment_id(number), 3, 100, 5, f"/tier/{number}", [], None, None)
+        for number in (1, 2, 3)
+    ]
+    found = f"struct<{SAID}, source: string>"
+    columns = (
+        "topic string, topic_id string, partition int, segment_id string, objects int,"
+        " stored_bytes long, last_modified_ms long, path string, missing array<string>,"
+        f" found {found}, problem string"
+    )
+    states = rows_of(spark, _rows(left), RECORDS).transform(records_that_count)
+    held = states.transform(fold_states).transform(
+        hold_against_objects(rows_of(spark, objects, columns), cluster="c")
+    )
+
+    rows = (
+        held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
+        .transform(decide_findings(now_ms=10, grace_ms=0, is_listed=True))
+        .orderBy("segment_id")
+        .collect()
+    )
+
+    assert [(row["state"], row["start_offset"], row["findings"]) for row in rows] == [
+        (None, None, ["refused_updates"]),
+        (None, None, ["orphan"]),
+        ("COPY_SEGMENT_FINISHED", 20, []),
+    ]
 
 
 def _lineage(choice: random.Random, first: int, start: int) -> list[list[int]]:

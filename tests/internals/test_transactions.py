@@ -1,23 +1,27 @@
 """Which open transactions hang: logs held against the coordinator's records, made by hand."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from kafka_segments.internals.decide_transactions import (
     coordinators_say,
     decide_transactions,
+    with_cleanup_policy,
+    with_held_bytes,
     with_producers,
 )
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
 from kafka_segments.search.log_tables import LogChoice
+from plain_decoder import plain_records
 from rows_of import rows_of
 from stored_builds import build
 
@@ -25,6 +29,7 @@ pytestmark = pytest.mark.spark
 
 NOW_MS = 1_700_000_100_000
 START_MS = NOW_MS - 50_000
+FIRST_MS = START_MS - 7
 LOG = ("c", 1, "/d")
 ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 1, 2, 5
 KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
@@ -43,10 +48,39 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
         " producers array<struct<producer_id: long, epoch: long, timestamp_ms: long>>",
     )
     opened = [
-        (*LOG, topic, partition, producer, first) for topic, partition, producer, _, first in rows
+        (*LOG, topic, partition, producer, first, FIRST_MS, 1, 50)
+        for topic, partition, producer, _, first in rows
     ]
-    columns = f"{KEYS}, producer_id long, first_offset long"
-    return rows_of(spark, opened, columns).transform(with_producers(segments))
+    columns = (
+        f"{KEYS}, producer_id long, first_offset long, first_ms long, base_offset long,"
+        " first_position long"
+    )
+    files = [
+        (*LOG, "orders", partition, base, valid, size, base == 2)
+        for partition in range(8)
+        for base, valid, size in ((0, 900, 900), (1, 200, 200), (2, 70, 90))
+    ]
+    sizes = f"{KEYS}, base_offset long, valid_bytes long, size_bytes long, is_active boolean"
+    return (
+        rows_of(spark, opened, columns)
+        .transform(with_producers(segments))
+        .transform(with_held_bytes(rows_of(spark, files, sizes)))
+        .transform(with_cleanup_policy(*_metadata(spark)))
+    )
+
+
+def _metadata(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """Give the topic, and the default of its cluster, which is of no other cluster."""
+    configs = [
+        ("c", "broker", "", "log.cleanup.policy", "compact"),
+        ("d", "topic", "orders", "cleanup.policy", "delete"),
+        ("c", "topic", "orders", "retention.ms", "1"),
+    ]
+    columns = "cluster string, resource_type string, resource_name string, name string,"
+    return (
+        rows_of(spark, [("c", "orders")], "cluster string, topic string"),
+        rows_of(spark, configs, f"{columns} value string"),
+    )
 
 
 def _records(
@@ -92,6 +126,8 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
             ("orders", 3, 15, 6, 23),
             ("orders", 4, 16, 4, 24),
             ("orders", 5, 17, 4, 25),
+            ("orders", 6, 18, 4, 26),
+            ("orders", 7, 19, 4, 27),
         ],
     )
     says = [
@@ -104,6 +140,8 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
         ("fenced", {"producer": 15, "state": ONGOING, "partitions": [3]}),
         ("expired", {"producer": 16, "state": ONGOING, "partitions": [4]}),
         ("expired", None),
+        ("rotated", {"producer": 18, "state": ONGOING, "partitions": [6]}),
+        ("rotated", {"producer": 28, "state": ONGOING, "partitions": [6]}),
     ]
     log = [(offset, name, value) for offset, (name, value) in enumerate(says, start=1)]
     # The tombstone of "cleaned" is gone from broker 2; broker 1 fell behind before it came.
@@ -115,23 +153,65 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
     ).orderBy("producer_id")
 
     rows = found.collect()
-    names = ("producer_id", "transactional_id", "state", "status", "since_ms", "is_first")
+    names = (
+        *("producer_id", "transactional_id", "state", "is_forgotten"),
+        *("status", "since_ms", "is_first"),
+    )
     assert [_some(row, *names) for row in rows] == [
-        (10, "on", "Ongoing", "ongoing", START_MS, False),
-        (11, "late", "Ongoing", "overdue", START_MS, True),
-        (12, "ending", "PrepareCommit", "ending", START_MS, True),
-        (13, "elsewhere", "Ongoing", "hanging", START_MS + 2, False),
-        (14, "done", "CompleteAbort", "hanging", START_MS + 2, True),
-        (15, "fenced", "Ongoing", "hanging", START_MS + 2, True),
-        (16, None, None, "hanging", START_MS + 2, True),
-        (17, None, None, "hanging", START_MS + 2, True),
+        (10, "on", "Ongoing", False, "ongoing", START_MS, False),
+        (11, "late", "Ongoing", False, "overdue", START_MS, True),
+        (12, "ending", "PrepareCommit", False, "ending", START_MS, True),
+        (13, "elsewhere", "Ongoing", False, "hanging", FIRST_MS, False),
+        (14, "done", "CompleteAbort", False, "hanging", FIRST_MS, True),
+        (15, "fenced", "Ongoing", False, "hanging", FIRST_MS, True),
+        (16, "expired", "Ongoing", True, "hanging", FIRST_MS, True),
+        (17, "cleaned", "Ongoing", True, "hanging", FIRST_MS, True),
+        (18, "rotated", "Ongoing", True, "hanging", FIRST_MS, True),
+        (19, None, None, False, "hanging", FIRST_MS, True),
     ]
+    assert {row["last_ms"] for row in rows} == {START_MS + 2}
     assert rows[0]["held_offsets"] == 60
+    assert {_some(row, "held_bytes", "uncleaned_bytes", "cleanup_policy") for row in rows} == {
+        (200 - 50 + 70, 200, "compact")
+    }
     assert rows[0]["command"] is None
     assert rows[6]["command"] == (
         "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 4"
         " --start-offset 24"
     )
+
+
+@pytest.mark.parametrize(
+    ("topic", "broker", "configs", "policy"),
+    [
+        ("orders", 1, {}, "delete"),
+        ("orders", 1, {("broker", ""): "compact"}, "compact"),
+        ("orders", 1, {("broker", ""): "compact", ("broker", "1"): "delete"}, "delete"),
+        ("orders", 2, {("broker", ""): "compact", ("broker", "1"): "delete"}, "compact"),
+        ("orders", 1, {("broker", "1"): "delete", ("topic", "orders"): "compact"}, "compact"),
+        ("not-there", 1, {("broker", ""): "compact"}, None),
+    ],
+)
+def test_the_cleanup_policy_is_that_of_the_nearest_level(
+    spark: SparkSession,
+    topic: str,
+    broker: int,
+    configs: dict[tuple[str, str], str],
+    policy: str | None,
+) -> None:
+    names = {"topic": "cleanup.policy", "broker": "log.cleanup.policy"}
+    rows = [("c", kind, whose, names[kind], value) for (kind, whose), value in configs.items()]
+    held = rows_of(
+        spark,
+        rows,
+        "cluster string, resource_type string, resource_name string, name string, value string",
+    )
+    topics = rows_of(spark, [("c", "orders")], "cluster string, topic string")
+    opened = rows_of(spark, [("c", topic, broker)], "cluster string, topic string, broker_id int")
+
+    (found,) = opened.transform(with_cleanup_policy(topics, held)).collect()
+
+    assert found["cleanup_policy"] == policy
 
 
 def _some(row: Row, *names: str) -> tuple[Any, ...]:
@@ -142,15 +222,19 @@ def _some(row: Row, *names: str) -> tuple[Any, ...]:
 def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
     spark: SparkSession, cluster: Path, tmp_path: Path
 ) -> None:
-    warehouse, disks = str(tmp_path / "warehouse"), str(cluster / "disks")
+    warehouse, disks = str(tmp_path / "warehouse"), str(tmp_path / "disks")
+    shutil.copytree(cluster / "disks", disks)
     build(spark, disks, warehouse, index_dir=str(tmp_path / "indexes"))
-    origin = Origin((disks,), ("__transaction_state",))
+    origin = Origin((disks,), ("__transaction_state", "__cluster_metadata"))
     now_ms = int((cluster / "answers" / "asked_ms.json").read_text())
 
     with ExitStack() as caches:
         run_internals(spark, InternalsOptions(warehouse, origin), caches)
         options = TransactionsOptions(warehouse, LogChoice(), now_ms)
         found = run_transactions(spark, options, caches).collect()
+        for log in tmp_path.glob("disks/node-*/*/orders-2/*.log"):
+            log.unlink()
+        without = run_transactions(spark, options, caches).where("status = 'hanging'").collect()
 
     keys = ("topic", "partition", "producer_id", "producer_epoch")
     producers = json.loads((cluster / "answers" / "producers.json").read_text())
@@ -159,7 +243,22 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
         for producer in producers
         if producer["transaction_start_offset"] is not None
     )
-    told = {_some(row, "transactional_id", "state", "status") for row in found}
-    assert told == {("left-open", "Ongoing", "ongoing"), (None, None, "hanging")}
+    told = {_some(row, "transactional_id", "state", "is_forgotten", "status") for row in found}
+    assert told == {
+        ("left-open", "Ongoing", False, "ongoing"),
+        ("forgotten-transaction", "Ongoing", True, "hanging"),
+    }
+    described = json.loads((cluster / "answers" / "transactions.json").read_text())
+    starts = {row["transactional_id"]: row["start_ms"] for row in described}
+    assert {row["since_ms"] for row in found if row["status"] == "ongoing"} == {starts["left-open"]}
     (hanging,) = [row for row in found if row["status"] == "hanging"]
+    (log,) = (cluster / "disks" / "node-1").glob("*/orders-2/*.log")
+    (first,) = [record for record in plain_records(log.read_bytes()) if record.offset == 49]
+    assert hanging["since_ms"] == first.timestamp
+    assert hanging["held_bytes"] == log.stat().st_size - first.batch_position
+    assert {_some(row, "topic", "cleanup_policy", "uncleaned_bytes") for row in found} == {
+        ("orders", "delete", None),
+        ("clicks", "compact", 0),
+    }
+    assert [row.asDict() for row in without] == [{**hanging.asDict(), "since_ms": None}]
     assert hanging["command"].endswith("--topic orders --partition 2 --start-offset 49")

@@ -288,6 +288,53 @@ def test_the_cluster_says_who_leads_and_what_is_ill(data: ReportData) -> None:
     assert cluster.transactions == []
 
 
+@pytest.mark.usefixtures("few")
+def test_the_page_tells_open_transactions_and_the_command_that_ends_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    opened = {"has_epoch": 1, "epoch": 0, "timestamp_ms": NOW_MS - 5}
+    segment = _segment(
+        "orders",
+        0,
+        cluster="c<1>",
+        next_offset=9,
+        producers=[{"producer_id": producer, **opened} for producer in (7, 8)],
+        transaction_steps=[
+            {"kind": 1, "producer_id": producer, "offset": offset, "position": position}
+            for producer, offset, position in ((7, 5, 96), (8, 6, 196))
+        ],
+    )
+    value = {"producerId": 7, "producerEpoch": 0, "transactionStatus": 1}
+    said = {
+        **{**COORDINATOR, "cluster": "c<1>", "kind": "TransactionLog"},
+        "key_json": json.dumps({"transactionalId": "<i>"}),
+    }
+    records = [
+        {**said, "is_tombstone": False, "value_json": json.dumps(value)},
+        {**said, "offset": 1, "row": 1, "is_tombstone": True},
+    ]
+    tables = {SEGMENTS: [segment], LOGS: [], RUNS: [], INTERNAL_RECORDS: records}
+    for table, rows in tables.items():
+        fill(Warehouse(spark, str(tmp_path)), table, rows)
+
+    page = render_report(run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS)))
+
+    part = page[page.index('id="h-transactions"') :]
+    rows = [
+        [re.sub("<[^>]*>", "", cell) for cell in re.findall("<td.*?</td>", row)]
+        for row in re.findall('<tr role="row"><td.*?</tr>', part[: part.index("</section>")])
+    ]
+    command = "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition"
+    held = (("4", "3.9 KiB"), ("3", "3.8 KiB"))
+    assert rows == [
+        [
+            *("c&lt;1&gt;", "orders-0", "hanging", name, producer, "-"),
+            *(*held[number], "not known", f"{command} 0 --start-offset {5 + number}"),
+        ]
+        for number, (name, producer) in enumerate((("&lt;i&gt;, forgotten", "7"), ("-", "8")))
+    ]
+
+
 def test_the_page_tells_what_changed_lately(data: ReportData) -> None:
     cluster = data.cluster
     assert cluster is not None
@@ -298,6 +345,9 @@ def test_the_page_tells_what_changed_lately(data: ReportData) -> None:
         ("topic absurd min.insync.replicas", "3", "<b>", 6),
         ("absurd-0", "1", "none", 6),
     ]
+    assert re.search(
+        'data-name="cluster">c</td><td role="cell" data-name="broker" class="n">1', page
+    )
     for text in ("Who leads", "not registered", "&lt;b&gt;", "No transaction is open."):
         assert text in page
     assert "in the last 7 days: 6 changes" in page

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,26 +14,36 @@ from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.internals.files import Origin
+from kafka_segments.internals.report import print_transactions
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.internals.run_tier import TierOptions, run_tier
+from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
 from kafka_segments.internals.tasks_tier import MANIFESTS
+from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.sql.report import print_sql
 from kafka_segments.sql.run import run_query
 from kafka_segments.tables.views import register_views
+from stored_builds import build_few
 from tiered_objects import OTHER_ID, SEGMENT_ID, put_segment
 
 PAGE = PAGE.with_name("cookbook-cluster.md")
 PAGE_TEXT = PAGE.read_text("utf-8")
-VIEWS = ("internal_records", "metadata_partitions", "metadata_configs", "remote_segments")
+COMMAND = "$ kafka-segments internals transactions --warehouse wh\n"
+SHOWN = re.compile(f"{re.escape(COMMAND)}(.*?)```\n", re.DOTALL)
+VIEWS = (
+    *("internal_current", "internal_records", "metadata_partitions", "metadata_configs"),
+    "remote_segments",
+)
 
 
 @pytest.fixture(scope="module")
-def views(
-    spark: SparkSession, cluster: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
+def warehouse(spark: SparkSession, cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The tables of one broker's disks, and of a tier that nobody announced."""
     folder = tmp_path_factory.mktemp("cookbook")
     warehouse, tier = str(folder / "warehouse"), folder / "tier"
+    indexes = str(folder / "indexes")
+    build_few(spark, str(cluster / "disks" / "node-1"), warehouse, index_dir=indexes)
     for base, name in ((0, SEGMENT_ID), (500, OTHER_ID)):
         ends = {"base_offset": base, "end_offset": base + 99, "max_timestamp_ms": NOW_MS}
         put_segment(tier, bytes(1000 + base), {}, topic="tiered", segment_id=name, **ends)
@@ -40,6 +51,12 @@ def views(
     with ExitStack() as caches:
         run_internals(spark, InternalsOptions(warehouse, Origin(sources)), caches)
         run_tier(spark, TierOptions(warehouse, (str(tier),), MANIFESTS, NOW_MS, 0), caches)
+    return warehouse
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, warehouse: str) -> Iterator[None]:
+    """The views that the page asks."""
     register_views(spark, warehouse, only=VIEWS)
     yield
     for name in VIEWS:
@@ -65,3 +82,22 @@ def test_a_query_gives_the_output_that_the_page_shows(
         PAGE.write_text(PAGE.read_text("utf-8").replace(old, new), "utf-8")
         return
     assert answer == question.output
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_transaction_that_hangs(
+    spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with few_rows(spark, of=warehouse), ExitStack() as caches:
+        options = TransactionsOptions(warehouse, LogChoice(), NOW_MS)
+        found = print_transactions(run_transactions(spark, options, caches), "table")
+    answer = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+    (shown,) = SHOWN.findall(PAGE_TEXT)
+
+    assert found == 1
+    assert "forgotten" in answer
+    if "REWRITE_COOKBOOK" in os.environ:
+        new = PAGE.read_text("utf-8").replace(f"{COMMAND}{shown}", f"{COMMAND}{answer}")
+        PAGE.write_text(new, "utf-8")
+        return
+    assert answer == shown

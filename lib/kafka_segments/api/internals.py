@@ -12,6 +12,7 @@ from kafka_segments.broker_rules.versions import LATEST, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
+from kafka_segments.internals.command_tier import CHECKS, GRACE_MS
 from kafka_segments.internals.run_groups import GroupsOptions, run_groups
 from kafka_segments.internals.run_metadata import (
     ChangesOptions,
@@ -19,7 +20,10 @@ from kafka_segments.internals.run_metadata import (
     run_changes,
     run_state,
 )
+from kafka_segments.internals.run_tier import TierOptions, known_gaps, run_tier
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
+from kafka_segments.storage.files import absolute_uri
+from kafka_segments.tables.views import CURRENT
 
 
 class OpenInternals:
@@ -36,6 +40,11 @@ class OpenInternals:
     def records(self) -> DataFrame:
         """A row for each record of an internal topic, and for what cannot be read."""
         return self._tables.table("internal_records")
+
+    @property
+    def current(self) -> DataFrame:
+        """The last record of each key of the topics that coordinators keep their state in."""
+        return self._tables.table(CURRENT)
 
     @property
     def topics(self) -> DataFrame:
@@ -66,6 +75,11 @@ class OpenInternals:
     def entries(self) -> DataFrame:
         """A row for each value of an ACL, quota, SCRAM credential, controller or token."""
         return self._tables.table("metadata_entries")
+
+    @property
+    def remote_segments(self) -> DataFrame:
+        """A row for each segment in tiered storage, as `tier` saved it last."""
+        return self._tables.table("remote_segments")
 
     def state(
         self, *, at: Moment | None = None, offset: int | None = None, cluster: str | None = None
@@ -155,3 +169,91 @@ class OpenInternals:
         rules = group_record_rules(version, is_new_coordinator=new_coordinator)
         options = GroupsOptions(self._tables.uri, rules, cluster, broker_id, names(groups))
         return run_groups(self._tables.spark, options)
+
+    def tier(
+        self,
+        *,
+        sources: str | Sequence[str] = (),
+        check: str = CHECKS[1],
+        grace_ms: int = GRACE_MS,
+        now: Moment | None = None,
+        topics: str | Sequence[str] = (),
+        cluster: str | None = None,
+        follow_links: bool = False,
+        save: bool = False,
+    ) -> DataFrame:
+        """Hold what the cluster announced of remote segments against the objects of the tier.
+
+        Args:
+            sources: folders of the tier; without any no objects are looked at.
+            check: how far objects are read: names, manifests or headers.
+            grace_ms: a copy or deletion that began later may still be under way.
+            now: the moment from which that counts back; by default the clock.
+            topics: only these; by default all.
+            cluster: only this cluster's; needed where there are several.
+            follow_links: symbolic links below the sources are followed.
+            save: write table remote_segments.
+
+        Returns:
+            a row for each remote segment; ``findings`` is empty where nothing is wrong.
+
+        Raises:
+            UsageError: the tables have no records of remote segments, or of several clusters and
+                none is chosen; ``check`` is none of these.
+        """
+        _refuse(check)
+        options = TierOptions(
+            warehouse=self._tables.uri,
+            sources=tuple(map(absolute_uri, names(sources))),
+            check=check,
+            now_ms=clock_or(now),
+            grace_ms=grace_ms,
+            topics=names(topics),
+            cluster=cluster,
+            follow_links=follow_links,
+            is_dry=not save,
+        )
+        return run_tier(self._tables.spark, options, self._kept).segments
+
+    def not_copied(
+        self,
+        *,
+        sources: str | Sequence[str] = (),
+        check: str = CHECKS[1],
+        topics: str | Sequence[str] = (),
+        cluster: str | None = None,
+        follow_links: bool = False,
+    ) -> DataFrame:
+        """Tell which offsets of local logs no copy has that a broker serves.
+
+        Args:
+            sources: folders of the tier; without any copies count as announced.
+            check: how far objects are read: names, manifests or headers.
+            topics: only these; by default all.
+            cluster: only this cluster's; needed where there are several.
+            follow_links: symbolic links below the sources are followed.
+
+        Returns:
+            a row for each range; ``copies`` is how many copies of the partition count.
+
+        Raises:
+            UsageError: as ``tier``, or the tables have no local logs.
+        """
+        _refuse(check)
+        options = TierOptions(
+            warehouse=self._tables.uri,
+            sources=tuple(map(absolute_uri, names(sources))),
+            check=check,
+            now_ms=clock(),
+            grace_ms=GRACE_MS,
+            topics=names(topics),
+            cluster=cluster,
+            follow_links=follow_links,
+            is_dry=True,
+        )
+        return known_gaps(run_tier(self._tables.spark, options, self._kept))
+
+
+def _refuse(check: str) -> None:
+    if check not in CHECKS:
+        raise UsageError(f"check {check!r}: one of {', '.join(CHECKS)} expected")

@@ -15,7 +15,7 @@ from kafka_segments.spark.session import spark_session
 from kafka_segments.sql.run import SqlOptions, run_sql
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.views import HISTORY, table_names, view_of
+from kafka_segments.tables.views import HISTORY, table_names, view_names, view_of
 
 
 class OpenTables:
@@ -70,14 +70,15 @@ class OpenTables:
     def table(self, name: str) -> DataFrame:
         """Return the published rows of a table by its name.
 
-        Columns of ms since 1970 have a TIMESTAMP column beside them, as in `kafka-segments sql`.
-        Rows of quarantined segments are left out, and of ``segments`` those of vanished ones,
-        which ``segments_history`` has.
+        Columns of ms since 1970 have a TIMESTAMP column beside them, as in `kafka-segments sql`;
+        its views are tables here, too.
+        Rows of quarantined segments are left out, and of ``segments`` those of vanished ones, which
+        ``segments_history`` has.
 
         Raises:
             UsageError: there is no such table.
         """
-        if name not in (*self.tables, HISTORY):
+        if name not in view_names(self.uri):
             raise UsageError(f"{self.uri} has no table {name}; it has {', '.join(self.tables)}")
         return view_of(self._tables, name)
 

@@ -78,6 +78,11 @@ internals.add_command(tier)
     " with zone, -2h or now.",
 )
 @follow_links_option
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Read, and say what the tables would have; write none, and tell no history.",
+)
 @_shared_options
 def read(**options: Any) -> None:
     """Read the cluster's own topics into tables, the metadata log with its snapshots.
@@ -99,6 +104,7 @@ def _read(
     cluster: str | None,
     broker_id: int | None,
     follow_links: bool,
+    dry_run: bool,
     now_ms: int | None,
     output: str,
     **_: Any,
@@ -113,6 +119,8 @@ def _read(
         raise UsageError(f"--topic {unknown[0]}: one of {one_of} expected")
     if not sources and as_of is None:
         raise UsageError("nothing to read and nothing to print: give --source, --at, or both")
+    if dry_run and as_of is not None:
+        raise UsageError("--at tells what tables have, and --dry-run writes none: leave one out")
     if not sources:
         require_tables(warehouse, ("internal_records",))
     from kafka_segments.console.output import progress  # noqa: PLC0415
@@ -139,7 +147,7 @@ def _read(
         ExitStack() as caches,
     ):
         if sources:
-            reading = run_internals(spark, InternalsOptions(root, origin), caches)
+            reading = run_internals(spark, InternalsOptions(root, origin, dry_run), caches)
             found = print_internals(reading, output, is_shown=as_of is None)
         if as_of is not None:
             print_state(run_state(spark, StateOptions(root, as_of, cluster)), output)

@@ -21,8 +21,8 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT, Command, complete_folder
 from kafka_segments.errors import UsageError
 
-_HOUR_MS = 3_600_000
-_CHECKS = ("names", "manifests", "headers")
+GRACE_MS = 3_600_000
+CHECKS = ("names", "manifests", "headers")
 
 
 @click.command(cls=Command)
@@ -45,7 +45,7 @@ _CHECKS = ("names", "manifests", "headers")
 @click.option("--cluster", help="Only this cluster's segments; needed where there are several.")
 @click.option(
     "--check",
-    type=click.Choice(_CHECKS),
+    type=click.Choice(CHECKS),
     default="manifests",
     show_default=True,
     help="How far objects are read: names and sizes, the manifests of Aiven's plugin too, or the"
@@ -54,11 +54,13 @@ _CHECKS = ("names", "manifests", "headers")
 @click.option(
     "--grace-ms",
     type=INT,
-    default=_HOUR_MS,
+    default=GRACE_MS,
     show_default=True,
     help="A copy or deletion that began less than this ago may still be under way.",
 )
-@click.option("--not-copied", is_flag=True, help="Print which local offsets no finished copy has.")
+@click.option(
+    "--not-copied", is_flag=True, help="Print which local offsets no copy has that a broker serves."
+)
 @click.option(
     "--rebuild",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -117,6 +119,7 @@ def _tier(
     )
     from kafka_segments.internals.run_tier import (  # noqa: PLC0415
         TierOptions,
+        known_gaps,
         partitions_of_topic,
         rebuildable,
         run_tier,
@@ -152,7 +155,7 @@ def _tier(
                 write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
             findings = print_rebuilt(found.objects, segments, output) + tell_unseen(found)
         elif not_copied:
-            findings = print_gaps(found.not_copied, output)
+            findings = print_gaps(known_gaps(found), output)
         else:
             findings = print_tier(found, output) + tell_unseen(found)
     return FINDINGS if findings else DONE

@@ -3,23 +3,16 @@
 Rows are of one replica: each broker's cleaner has worked on its own.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.generated import control
-from kafka_segments.generated.records import UNKNOWN
 from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.internal_current import is_control, next_marker
 from kafka_segments.tables.keys import LOG_KEYS
 
 LIVE, SUPERSEDED, TOMBSTONE = "live", "superseded", "tombstone"
-_CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
 _FILE = (*LOG_KEYS, "file")
-
-
-def is_control() -> Column:
-    """Tell whether a row is a control record, be it of a type that is known or not."""
-    has_type = F.get_json_object("key_json", "$.type").isNotNull()
-    return F.col("kind").isin(*_CONTROL_KINDS) | ((F.col("kind") == UNKNOWN) & has_type)
 
 
 def with_sizes(records: DataFrame) -> DataFrame:
@@ -54,17 +47,8 @@ def with_fates(records: DataFrame) -> DataFrame:
     Source: Cleaner.buildOffsetMap, Cleaner.shouldRetainRecord, CleanedTransactionMetadata.
     """
     is_record = F.coalesce(F.col("kind").isNotNull() & ~is_control(), F.lit(False))
-    marker = F.when(
-        F.col("kind") == control.END_TXN_MARKER.name,
-        F.get_json_object("key_json", "$.type").cast("int"),
-    )
-    later = (
-        Window.partitionBy(*LOG_KEYS, "producer_id")
-        .orderBy(F.desc("offset"))
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
-    is_aborted = F.last(marker, ignorenulls=True).over(later) == control.ABORT
-    is_aborted = F.coalesce((F.col("producer_id") >= 0) & is_aborted, F.lit(False))
+    is_aborted = (F.col("producer_id") >= 0) & (next_marker() == control.ABORT)
+    is_aborted = F.coalesce(is_aborted, F.lit(False))
     of_key = Window.partitionBy(*LOG_KEYS, "_key", "_counts").orderBy(F.desc("offset"))
     fate = (
         F.when(~is_record, F.lit(None))

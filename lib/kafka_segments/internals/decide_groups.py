@@ -13,11 +13,11 @@ from kafka_segments.internals.decide_group_records import (
     LIVE,
     SUPERSEDED,
     TOMBSTONE,
-    is_control,
     with_fates,
     with_sizes,
 )
 from kafka_segments.internals.decide_group_states import live_values, with_group_states
+from kafka_segments.tables.internal_current import is_control
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import OFFSETS_TOPIC
 

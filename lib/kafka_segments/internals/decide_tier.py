@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.generated import remote_log
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.internals.decide_lineage import epochs_with_records
-from kafka_segments.tables.bounded import minus
+from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 STATES = (
@@ -18,6 +18,9 @@ PARTITION_STATES = (
     *("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED"),
 )
 ORPHAN = "orphan"
+_MISSING, _INCOMPLETE, _DISAGREES = "missing", "incomplete", "disagrees"
+_UNREADABLE, _LOST_LEADERSHIP = "unreadable", "lost_leadership"
+_NO_COPY = (_MISSING, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
 _ADDED = remote_log.REMOTE_LOG_SEGMENT_METADATA_RECORD.name
 _UPDATED = remote_log.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD.name
 _PARTITION_DELETED = remote_log.REMOTE_PARTITION_DELETE_METADATA_RECORD.name
@@ -30,11 +33,11 @@ _VALUE = (
     " remoteLogSegmentState int, remotePartitionDeleteState int"
 )
 _KEYS = ("cluster", "topic", "topic_id", "partition", "segment_id")
-_SAID = (
+SAID = (
     "start_offset: long, end_offset: long, max_timestamp_ms: long, size_bytes: long,"
     " leader_epochs: array<struct<epoch: int, start_offset: long>>"
 )
-_NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said: struct<{_SAID}>>"
+_NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said: struct<{SAID}>>"
 
 
 def records_that_count(records: DataFrame) -> DataFrame:
@@ -271,10 +274,10 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
     is_there = is_copied & F.coalesce(has_log, F.lit(False))
     objects = {
         ORPHAN: (F.col("objects") > 0) & (F.col("is_unclaimed") | is_gone),
-        "missing": is_copied & ~F.coalesce(has_log, F.lit(False)),
-        "incomplete": is_there & (F.size("missing") > 0),
-        "disagrees": is_there & (F.size("differences") > 0),
-        "unreadable": is_there & F.col("problem").isNotNull(),
+        _MISSING: is_copied & ~F.coalesce(has_log, F.lit(False)),
+        _INCOMPLETE: is_there & (F.size("missing") > 0),
+        _DISAGREES: is_there & (F.size("differences") > 0),
+        _UNREADABLE: is_there & F.col("problem").isNotNull(),
     }
     kinds = {
         "copy_unfinished": (F.col("state") == STATES[COPYING]) & is_old & ~is_gone,
@@ -282,7 +285,7 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
         "partition_delete_unfinished": F.col("partition_state").isin(*PARTITION_STATES[:-1])
         & ~is_gone,
         **(objects if is_listed else {}),
-        "lost_leadership": is_copied & ~F.col("is_in_lineage"),
+        _LOST_LEADERSHIP: is_copied & ~F.col("is_in_lineage"),
         "refused_updates": (F.col("refused_updates") > 0) & ~is_gone,
     }
     named = [F.when(F.coalesce(holds, F.lit(False)), kind) for kind, holds in kinds.items()]
@@ -307,36 +310,54 @@ def _refused() -> Column:
     return F.concat(F.col("refused_updates").cast("string"), F.lit(" updates that Kafka refuses"))
 
 
-def not_copied(local: DataFrame) -> Transform:
-    """Find the offsets of local logs that no finished copy has, in partitions that have any.
+def not_copied(local: DataFrame, *, tiered: DataFrame | None) -> Transform:
+    """Find the offsets of local logs of tiered partitions that no copy has.
 
-    Needs: remote segments with state, findings; ``local``: cluster, topic, partition,
-        log_start_offset, log_end_offset.
-    Gives: cluster, topic, partition, from_offset, to_offset (both inclusive).
+    1. A partition is tiered if its topic is configured so, or if segments of its topic id were
+       announced. Where no configs are known, segments of any topic of its name make it so.
+    2. A copy counts if it is of the topic id of the local log, it is finished, its partition is
+       not being deleted, and nothing is found that keeps a broker from serving it. Where the local
+       log does not say its topic id, those of any topic of its name count.
+
+    Needs: remote segments with topic_id, state, partition_state, findings; ``local``: cluster,
+        topic, partition, local_topic_id, log_start_offset, log_end_offset; ``tiered``: cluster,
+        topic, of topics that are configured so (None: no configs are known).
+    Gives: cluster, topic, partition, copies (how many of the partition count), from_offset,
+        to_offset (both inclusive).
     """
     keys = ("cluster", "topic", "partition")
-    in_order = Window.partitionBy(*keys).orderBy("start_offset", "end_offset")
-    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    reach = F.greatest("log_start_offset", F.max("_next").over(before))
+    bounds = ("log_start_offset", "log_end_offset")
+    is_same = F.coalesce(F.col("local_topic_id") == F.col("topic_id"), F.lit(True))
+    counts = (
+        (F.col("state") == STATES[COPIED])
+        & F.col("partition_state").isNull()
+        & ~F.arrays_overlap("findings", F.array(*map(F.lit, _NO_COPY)))
+    )
+    of_log = Window.partitionBy(*keys)
+    before = of_log.orderBy("start_offset", "end_offset").rowsBetween(Window.unboundedPreceding, -1)
+    reach = F.greatest("log_start_offset", F.max(plus("end_offset", 1)).over(before))
 
     def transform(held: DataFrame) -> DataFrame:
-        is_there = (F.col("state") == STATES[COPIED]) & ~F.array_contains("findings", "missing")
-        tiered = held.where(F.col("state").isNotNull()).select(*keys).distinct()
-        logs = local.join(tiered, list(keys), how="left_semi")
-        copies = held.where(is_there).select(
-            *keys, "start_offset", "end_offset", (F.col("end_offset") + 1).alias("_next")
-        )
+        announced = held.where(F.col("state").isNotNull()).join(local, list(keys))
+        of_log_ids = announced.where(is_same)
+        by_segments = (announced if tiered is None else of_log_ids).select(*keys)
+        chosen = by_segments
+        if tiered is not None:
+            by_config = local.join(tiered, ["cluster", "topic"], how="left_semi").select(*keys)
+            chosen = by_segments.unionByName(by_config)
+        logs = local.join(chosen, list(keys), how="left_semi")
+        copies = of_log_ids.where(counts).select(*keys, *bounds, "start_offset", "end_offset")
         ends = logs.select(
             *keys,
+            *bounds,
             F.col("log_end_offset").alias("start_offset"),
             F.lit(None).cast("long").alias("end_offset"),
-            F.lit(None).cast("long").alias("_next"),
         )
-        ranges = copies.unionByName(ends).join(logs, list(keys), how="inner")
-        gaps = ranges.select(
+        gaps = copies.unionByName(ends).select(
             *keys,
+            F.count("end_offset").over(of_log).alias("copies"),
             reach.alias("from_offset"),
-            (F.least("start_offset", "log_end_offset") - 1).alias("to_offset"),
+            minus(F.least("start_offset", "log_end_offset"), 1).alias("to_offset"),
         )
         return gaps.where("from_offset <= to_offset").distinct()
 

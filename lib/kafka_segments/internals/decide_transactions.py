@@ -8,7 +8,7 @@ from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide import partition_name
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.internal_replicas import of_furthest_replica
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 HANGING, OVERDUE, ENDING, ONGOING = "hanging", "overdue", "ending", "ongoing"
 _STATES = (
@@ -25,26 +25,44 @@ _KIND = RECORDS[0].kind
 
 
 def coordinators_say(records: DataFrame) -> DataFrame:
-    """Return what the transaction coordinator's log says last of each transactional id.
+    """Return what the transaction coordinator's log says last of each producer.
 
-    Of several replicas the one that reaches furthest counts. An id whose last record is a tombstone
-    has expired, and has no row.
+    1. A transactional id is of the producer that its last record names. Of several replicas the
+       one that reaches furthest counts.
+    2. A producer whom no id is of any more, as a tombstone or a record of another producer came
+       after its own, is forgotten. The last record that names it counts, of any replica: another
+       may hold what the cleaner has removed.
 
     Needs: rows of ``internal_records``.
     Gives: cluster, transactional_id, producer_id, coordinator_epoch (the producer's, as the
-        coordinator has it), state, timeout_ms, coordinator_start_ms, partitions (names).
+        coordinator has it), state, is_forgotten, timeout_ms, coordinator_start_ms (null: none),
+        partitions (names).
     Source: TransactionState.
     """
     of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
-    last = (
+    of_producer = Window.partitionBy("cluster", "_value.producerId").orderBy(F.desc("offset"))
+    said = (
         records.where(F.col("topic") == TRANSACTIONS_TOPIC)
-        .transform(of_furthest_replica)
-        .where(F.col("kind") == _KIND)
-        .where(F.col("key_json").isNotNull())
-        .withColumn("_turn", F.row_number().over(of_id))
-        .where("_turn = 1 AND NOT is_tombstone")
+        .where((F.col("kind") == _KIND) & F.col("key_json").isNotNull())
         .withColumn("_value", F.from_json("value_json", _VALUE))
     )
+    last = (
+        said.transform(of_furthest_replica)
+        .withColumn("_turn", F.row_number().over(of_id))
+        .where("_turn = 1 AND NOT is_tombstone")
+        .transform(_said(is_forgotten=False))
+    )
+    earlier = (
+        said.where("NOT is_tombstone")
+        .withColumn("_turn", F.row_number().over(of_producer))
+        .where("_turn = 1")
+        .transform(_said(is_forgotten=True))
+        .join(last.select("cluster", "producer_id"), ["cluster", "producer_id"], how="left_anti")
+    )
+    return last.unionByName(earlier)
+
+
+def _said(*, is_forgotten: bool) -> Transform:
     names = F.transform(
         "_value.transactionPartitions",
         lambda found: F.transform(
@@ -52,16 +70,22 @@ def coordinators_say(records: DataFrame) -> DataFrame:
             lambda number: F.concat_ws("-", found["topic"], number.cast("string")),
         ),
     )
-    return last.select(
-        "cluster",
-        F.get_json_object("key_json", "$.transactionalId").alias("transactional_id"),
-        F.col("_value.producerId").alias("producer_id"),
-        F.col("_value.producerEpoch").alias("coordinator_epoch"),
-        F.get(F.array(*map(F.lit, _STATES)), F.col("_value.transactionStatus")).alias("state"),
-        F.col("_value.transactionTimeoutMs").alias("timeout_ms"),
-        F.col("_value.transactionStartTimestampMs").alias("coordinator_start_ms"),
-        F.coalesce(F.flatten(names), F.array().cast("array<string>")).alias("partitions"),
-    )
+    start_ms = F.col("_value.transactionStartTimestampMs")
+
+    def transform(records: DataFrame) -> DataFrame:
+        return records.select(
+            "cluster",
+            F.get_json_object("key_json", "$.transactionalId").alias("transactional_id"),
+            F.col("_value.producerId").alias("producer_id"),
+            F.col("_value.producerEpoch").alias("coordinator_epoch"),
+            F.get(F.array(*map(F.lit, _STATES)), F.col("_value.transactionStatus")).alias("state"),
+            F.lit(is_forgotten).alias("is_forgotten"),
+            F.col("_value.transactionTimeoutMs").alias("timeout_ms"),
+            F.when(start_ms >= 0, start_ms).alias("coordinator_start_ms"),
+            F.coalesce(F.flatten(names), F.array().cast("array<string>")).alias("partitions"),
+        )
+
+    return transform
 
 
 def with_producers(segments: DataFrame) -> Transform:
@@ -83,26 +107,104 @@ def with_producers(segments: DataFrame) -> Transform:
     return transform
 
 
+def with_held_bytes(segments: DataFrame) -> Transform:
+    """Add to open transactions how much of the log waits for their end.
+
+    1. Readers of committed records wait before the transaction's first batch.
+    2. The cleaner stops before the segment that has this batch, and takes no active segment.
+
+    Needs: the key of a segment (in which the transaction begins), producer_id, first_position;
+        ``segments``: rows of ``segments``.
+    Gives: the same, held_bytes (from the first batch to the log's end), inactive_bytes (of segments
+        from that one on that are not active).
+    Source: LogCleanerManager.cleanableOffsets, calculateCleanableBytes.
+    """
+    behind = segments.select(
+        *LOG_KEYS,
+        F.col("base_offset").alias("_base"),
+        F.coalesce("valid_bytes", "size_bytes").alias("_bytes"),
+        F.when(~F.col("is_active"), F.col("size_bytes")).alias("_inactive"),
+    )
+
+    def transform(opened: DataFrame) -> DataFrame:
+        of_log = opened.select(*SEGMENT_KEYS, "producer_id", "first_position")
+        sums = (
+            of_log.join(behind, list(LOG_KEYS))
+            .where("_base >= base_offset")
+            .groupBy(*LOG_KEYS, "producer_id")
+            .agg(
+                (F.sum("_bytes") - F.first("first_position")).alias("held_bytes"),
+                F.coalesce(F.sum("_inactive"), F.lit(0)).alias("inactive_bytes"),
+            )
+        )
+        return opened.join(sums, [*LOG_KEYS, "producer_id"], how="left")
+
+    return transform
+
+
+def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
+    """Add ``cleanup_policy``, as the metadata has it; null: it does not have the topic.
+
+    It is the topic's, else log.cleanup.policy of the broker, else that of the whole cluster, else
+    Kafka's default: server.properties is not known.
+
+    Needs: cluster, topic, broker_id; ``topics``, ``configs``: rows of ``metadata_topics`` and
+        ``metadata_configs`` that hold still.
+    """
+    named = configs.where(F.col("name").isin("cleanup.policy", "log.cleanup.policy"))
+    of_topics = named.where("resource_type = 'topic'").select(
+        "cluster", F.col("resource_name").alias("topic"), F.col("value").alias("_of_topic")
+    )
+    of_brokers = named.where("resource_type = 'broker'").select(
+        "cluster", F.col("resource_name").alias("_broker"), F.col("value").alias("_of_broker")
+    )
+    known = topics.select("cluster", "topic", F.lit("delete").alias("_default")).distinct()
+    of_cluster = of_brokers.where("_broker = ''").select(
+        "cluster", F.col("_of_broker").alias("_of_cluster")
+    )
+
+    def transform(opened: DataFrame) -> DataFrame:
+        joined = (
+            opened.withColumn("_broker", F.col("broker_id").cast("string"))
+            .join(known, ["cluster", "topic"], how="left")
+            .join(of_topics, ["cluster", "topic"], how="left")
+            .join(of_brokers, ["cluster", "_broker"], how="left")
+            .join(of_cluster, ["cluster"], how="left")
+        )
+        policy = F.coalesce("_of_topic", "_of_broker", "_of_cluster", "_default")
+        is_known = F.col("_default").isNotNull()
+        told = joined.withColumn("cleanup_policy", F.when(is_known, policy))
+        return told.drop("_broker", "_default", "_of_topic", "_of_broker", "_of_cluster")
+
+    return transform
+
+
 def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
     """Decide of each transaction that a log has open whether anything will end it.
 
     1. It is *hanging* if the coordinator has no transaction of this producer that goes on, or one
-       without this partition: nobody writes its marker.
+       without this partition, or has forgotten it: nobody writes its marker.
     2. It is *ending* if the coordinator has decided, and its marker is still to be written.
     3. It is *overdue* if its timeout has passed: the coordinator aborts it once it runs.
     4. Else it is *ongoing*.
 
-    Needs: the key of a log, producer_id, producer_epoch, first_offset (of the transaction), last_ms
-        (timestamp of the producer's last batch), log_end_offset; ``coordinators``: rows of
-        ``coordinators_say``.
+    Needs: the key of a log, producer_id, producer_epoch, first_offset and first_ms (of the
+        transaction's first record; null: it could not be read), last_ms (timestamp of the
+        producer's last batch), log_end_offset, held_bytes, inactive_bytes, cleanup_policy;
+        ``coordinators``: rows of ``coordinators_say``.
     Gives: cluster, topic, partition, broker_id (of the replica), producer_id, producer_epoch,
-        transactional_id (null: the coordinator knows none), state (of it; null: none), status,
-        since_ms, timeout_ms, first_offset, held_offsets (from it to the log's end),
-        is_first (it holds the last stable offset back), command (of a hanging one, that ends it).
+        transactional_id (null: the coordinator's log names none), state (what that log says last
+        of it; null: nothing), is_forgotten (the coordinator has it no more), status, since_ms (when
+        the coordinator began it; of a hanging one first_ms), last_ms, timeout_ms, first_offset,
+        held_offsets and held_bytes (from it to the log's end: readers of committed records wait for
+        these), is_first (it holds the last stable offset back), cleanup_policy (of the topic; null:
+        not known), uncleaned_bytes (which compaction waits for; null: the topic is not compacted,
+        or not known to be), command (of a hanging one, that ends it).
     Source: TransactionsCommand.FindHangingTransactionsCommand (4.3.1).
     """
     has_partition = F.array_contains("partitions", partition_name())
     is_of_it = has_partition & (F.col("coordinator_epoch") >= F.col("producer_epoch"))
+    is_of_it &= ~F.col("is_forgotten")
     goes_on = F.coalesce(is_of_it & (F.col("state") == _ONGOING), F.lit(False))
     is_ending = F.coalesce(is_of_it & F.col("state").isin(*_PREPARED), F.lit(False))
     is_late = plus("coordinator_start_ms", "timeout_ms") < now_ms
@@ -113,19 +215,23 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
         .otherwise(HANGING)
     )
     in_log = Window.partitionBy(*LOG_KEYS)
-    since = F.when(goes_on | is_ending, F.col("coordinator_start_ms")).otherwise(F.col("last_ms"))
+    is_compacted = F.col("cleanup_policy").contains("compact")
+    since = F.when(goes_on | is_ending, F.col("coordinator_start_ms")).otherwise(F.col("first_ms"))
 
     def transform(opened: DataFrame) -> DataFrame:
         known = F.broadcast(coordinators)
         return opened.join(known, ["cluster", "producer_id"], how="left").select(
             *("cluster", "topic", "partition", "broker_id", "producer_id", "producer_epoch"),
             *("transactional_id", "state"),
+            F.coalesce("is_forgotten", F.lit(False)).alias("is_forgotten"),
             status.alias("status"),
             since.alias("since_ms"),
-            "timeout_ms",
-            "first_offset",
+            *("last_ms", "timeout_ms", "first_offset"),
             minus("log_end_offset", "first_offset").alias("held_offsets"),
+            "held_bytes",
             (F.col("first_offset") == F.min("first_offset").over(in_log)).alias("is_first"),
+            "cleanup_policy",
+            F.when(is_compacted, F.col("inactive_bytes")).alias("uncleaned_bytes"),
             F.when(status == HANGING, _abort()).alias("command"),
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from kafka_segments.console.output import utc
+from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.internals.decide_transactions import HANGING, OVERDUE
 from kafka_segments.internals.run import Reading
@@ -27,7 +27,7 @@ _STATE = ("kind", "name", "state", "since", "since (UTC)")
 _CHANGES = ("offset>", "time (UTC)", "kind", "name", "before", "after", "detail")
 _OPEN = (
     *("topic-partition", "producer>", "transactional id", "state", "since (UTC)", "offset>"),
-    *("held>", "status"),
+    *("held>", "held bytes>", "uncleaned>", "status"),
 )
 _LEFT_OUT = {
     "feature": ("name",),
@@ -155,9 +155,18 @@ def _open(row: Row) -> tuple[str, ...]:
         f"{row['topic']}-{row['partition']}",
         str(row["producer_id"]),
         or_dash(row["transactional_id"]),
-        or_dash(row["state"]),
+        f"{or_dash(row['state'])}{', forgotten' if row['is_forgotten'] else ''}",
         utc(row["since_ms"]),
         str(row["first_offset"]),
         str(row["held_offsets"]),
+        size_text(row["held_bytes"]),
+        _uncleaned(row),
         f"{row['status']}{first}",
     )
+
+
+def _uncleaned(row: Row) -> str:
+    """Write what compaction waits for; a dash where there is no compaction."""
+    if row["cleanup_policy"] is None:
+        return "not known"
+    return "-" if row["uncleaned_bytes"] is None else size_text(row["uncleaned_bytes"])

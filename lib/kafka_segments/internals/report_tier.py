@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.errors import UsageError
 from kafka_segments.internals.decide_tier import sum_findings
 from kafka_segments.internals.run_tier import Tier
 
@@ -16,7 +15,7 @@ _FINDINGS = (
     *("stored bytes>", "findings", "detail"),
 )
 _REBUILT = ("topic-partition", "segment id", "offsets", "bytes>", "by")
-_GAPS = ("topic-partition", "from offset>", "to offset>")
+_GAPS = ("topic-partition", "copies>", "from offset>", "to offset>")
 
 
 def print_tier(tier: Tier, output: str) -> int:
@@ -57,24 +56,16 @@ def _segment(row: Row) -> tuple[str, ...]:
     )
 
 
-def print_gaps(gaps: DataFrame | None, output: str) -> int:
-    """Print the ranges of offsets of local logs that no finished copy has; they are no findings.
-
-    Raises:
-        UsageError: the tables have no local logs.
-    """
-    if gaps is None:
-        raise UsageError(
-            "the tables have no local logs: run `kafka-segments build` on the log directories of"
-            " the brokers"
-        )
+def print_gaps(gaps: DataFrame, output: str) -> int:
+    """Print the ranges of offsets of local logs that no copy has; they are no findings."""
     ordered = gaps.orderBy("cluster", "topic", "partition", "from_offset")
     print_result(ordered, output, names=_GAPS, cells=_gap)
     return 0
 
 
 def _gap(row: Row) -> tuple[str, ...]:
-    return f"{row['topic']}-{row['partition']}", str(row["from_offset"]), str(row["to_offset"])
+    numbers = (str(row[name]) for name in ("copies", "from_offset", "to_offset"))
+    return f"{row['topic']}-{row['partition']}", *numbers
 
 
 def print_rebuilt(unclaimed: DataFrame, segments: DataFrame, output: str) -> int:

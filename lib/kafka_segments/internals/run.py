@@ -39,10 +39,14 @@ _CHANGED = StructType(
 
 @dataclass(frozen=True)
 class InternalsOptions:
-    """What is read, and the tables that it goes into, an absolute URI."""
+    """What is read, and the tables that it goes into, an absolute URI.
+
+    ``is_dry``: the tables stay as they are, and no history is told.
+    """
 
     warehouse: str
     origin: Origin
+    is_dry: bool = False
 
 
 class Reading(NamedTuple):
@@ -66,8 +70,25 @@ def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitSt
 
     ``internal_records`` is written last: its rows say what is done. Runs come one after another.
     """
+    if options.is_dry:
+        return _look(spark, options, caches)
     with internals_lock(options.warehouse):
         return _read_changed(spark, options, caches)
+
+
+def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
+    """Read the files that changed, and sum up what the tables would have."""
+    tables, origin = Warehouse(spark, options.warehouse), options.origin
+    if tables.version(INTERNAL_RECORDS) is None:
+        known = local_rows(spark, [], INTERNAL_RECORDS.schema)
+    else:
+        known = _below(tables, origin)
+    found = find_files(spark, origin, caches)
+    changed = found.files.transform(changed_files(known)).collect()
+    of_logs = local_rows(spark, changed, _CHANGED)
+    files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
+    rows = known.transform(of_unchanged(of_logs)).unionByName(read_records(files))
+    return Reading(rows.transform(sum_by_log), len(changed), found.unseen, ())
 
 
 def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:

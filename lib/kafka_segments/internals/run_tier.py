@@ -95,8 +95,9 @@ def run_tier(
             several clusters and none is chosen.
     """
     tables = Warehouse(spark, options.warehouse)
-    claimed = held(_claimed(tables, options, needs_records=needs_records), caches)
-    cluster = _cluster(claimed, options)
+    records = _records(tables, options, needs_records=needs_records)
+    cluster = _cluster(records, options)
+    claimed = held(_claimed(records, options), caches)
     objects, unseen = _objects(spark, options, caches)
     local = _local_logs(tables)
     judged = claimed.transform(hold_against_objects(objects, cluster=cluster))
@@ -118,8 +119,27 @@ def run_tier(
             of_run += f" AND topic IN ({', '.join(map(sql_text, options.topics))})"
         tables.fill(catalog.REMOTE_SEGMENTS, rows, where=of_run)
     unclaimed = objects.join(claimed.select("segment_id"), ["segment_id"], how="left_anti")
-    gaps = None if local is None else rows.transform(not_copied(local))
+    gaps = None
+    if local is not None:
+        ours = local.where(F.col("cluster") == cluster)
+        if options.topics:
+            ours = ours.where(F.col("topic").isin(*options.topics))
+        gaps = rows.transform(not_copied(ours, tiered=_tiered_topics(tables)))
     return Tier(rows, gaps, unclaimed, unseen)
+
+
+def known_gaps(tier: Tier) -> DataFrame:
+    """Return the ranges of offsets of local logs that no copy has.
+
+    Raises:
+        UsageError: the tables have no local logs.
+    """
+    if tier.not_copied is None:
+        raise UsageError(
+            "the tables have no local logs: run `kafka-segments build` on the log directories of"
+            " the brokers"
+        )
+    return tier.not_copied
 
 
 def rebuildable(objects: DataFrame) -> DataFrame:
@@ -167,7 +187,7 @@ def partitions_of_topic(spark: SparkSession, warehouse: str) -> int:
     )
 
 
-def _claimed(tables: Warehouse, options: TierOptions, *, needs_records: bool) -> DataFrame:
+def _records(tables: Warehouse, options: TierOptions, *, needs_records: bool) -> DataFrame:
     if not needs_records and tables.version(catalog.INTERNAL_RECORDS) is None:
         records = local_rows(tables.spark, [], catalog.INTERNAL_RECORDS.schema)
     else:
@@ -181,14 +201,19 @@ def _claimed(tables: Warehouse, options: TierOptions, *, needs_records: bool) ->
             " internals --source` on the log directories of the brokers that have it; if they are"
             " lost, --rebuild makes them of the objects"
         )
+    return records
+
+
+def _claimed(records: DataFrame, options: TierOptions) -> DataFrame:
     claimed = records.transform(records_that_count).transform(fold_states)
     return claimed.where(F.col("topic").isin(*options.topics)) if options.topics else claimed
 
 
-def _cluster(claimed: DataFrame, options: TierOptions) -> str:
+def _cluster(records: DataFrame, options: TierOptions) -> str:
+    """Return the cluster whose segments are told; empty: no records name one."""
     if options.cluster is not None:
         return options.cluster
-    clusters = [row["cluster"] for row in claimed.select("cluster").distinct().take(2)]
+    clusters = [row["cluster"] for row in records.select("cluster").distinct().take(2)]
     if len(clusters) > 1:
         raise UsageError("the tables have records of several clusters: choose one with --cluster")
     return clusters[0] if clusters else ""
@@ -248,6 +273,19 @@ def _leaders(tables: Warehouse) -> DataFrame:
         return tables.spark.createDataFrame([], columns)
     held = tables.read(catalog.METADATA_PARTITIONS).where("until_offset IS NULL")
     return held.select(*_OF_PARTITION, "leader")
+
+
+def _tiered_topics(tables: Warehouse) -> DataFrame | None:
+    """Return the topics that are configured to be copied, as the metadata has it last."""
+    if tables.version(catalog.METADATA_CONFIGS) is None:
+        return None
+    configs = tables.read(catalog.METADATA_CONFIGS).where("until_offset IS NULL")
+    is_tiered = (
+        (F.col("resource_type") == "topic")
+        & (F.col("name") == "remote.storage.enable")
+        & (F.lower(F.trim("value")) == "true")
+    )
+    return configs.where(is_tiered).select("cluster", F.col("resource_name").alias("topic"))
 
 
 def _with_lineage(held: DataFrame, local: DataFrame | None) -> DataFrame:

@@ -11,13 +11,17 @@ from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.internals.decide_transactions import (
     coordinators_say,
     decide_transactions,
+    with_cleanup_policy,
+    with_held_bytes,
     with_producers,
 )
 from kafka_segments.search.decide.logs import open_transactions
-from kafka_segments.search.log_tables import LogChoice, LogTables
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.search.tasks import find_first_records
+from kafka_segments.tables.bounded import LEAST
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_CONFIGS, METADATA_TOPICS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.looked_at import refuse_looked_at
 
 
@@ -44,17 +48,54 @@ def run_transactions(
         UsageError: the tables have no records of the transaction coordinator.
         LookedAtError: a segment is known by a first look alone.
     """
-    records = Warehouse(spark, options.warehouse).read(INTERNAL_RECORDS)
+    warehouse = Warehouse(spark, options.warehouse)
+    records = warehouse.read(INTERNAL_RECORDS)
     if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
         raise UsageError(
             f"{options.warehouse} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it"
         )
-    also = ("producers", "transaction_steps")
+    also = ("producers", "transaction_steps", *READING)
     tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     refuse_looked_at(segments, "which transactions are open")
-    opened = segments.transform(open_transactions()).transform(with_producers(segments))
+    opened = segments.transform(open_transactions()).transform(_with_first_times(segments))
+    opened = opened.transform(with_producers(segments)).transform(with_held_bytes(segments))
+    opened = opened.transform(_with_cleanup_policy(warehouse))
     decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
     return opened.transform(decide)
+
+
+def _with_first_times(segments: DataFrame) -> Transform:
+    """Add ``first_ms``, the timestamp of a transaction's first record, read from its segment.
+
+    It is null where the segment is gone, or no longer has the record.
+
+    Gives: the same, first_ms, and the columns of ``find_first_records``.
+    """
+    files = segments.select(*SEGMENT_KEYS, "path", "valid_bytes")
+
+    def transform(opened: DataFrame) -> DataFrame:
+        located = opened.join(files, list(SEGMENT_KEYS), how="left").withColumns(
+            {
+                "start_position": F.col("first_position"),
+                "least_timestamp_ms": F.lit(LEAST).cast("long"),
+                "least_offset": F.col("first_offset"),
+            }
+        )
+        is_it = F.col("found_offset") == F.col("first_offset")
+        first_ms = F.when(is_it, F.col("found_timestamp_ms"))
+        return find_first_records(located).withColumn("first_ms", first_ms)
+
+    return transform
+
+
+def _with_cleanup_policy(tables: Warehouse) -> Transform:
+    if any(tables.version(table) is None for table in (METADATA_TOPICS, METADATA_CONFIGS)):
+        return lambda opened: opened.withColumn("cleanup_policy", F.lit(None).cast("string"))
+    held = (
+        tables.read(table).where("until_offset IS NULL")
+        for table in (METADATA_TOPICS, METADATA_CONFIGS)
+    )
+    return with_cleanup_policy(*held)

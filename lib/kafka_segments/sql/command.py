@@ -31,8 +31,9 @@ def sql(**options: Any) -> None:
     """Run one query over the warehouse's tables, and no others; nothing is changed.
 
     SHOW TABLES lists them, DESCRIBE <table> their columns. Columns of ms since 1970 have a
-    TIMESTAMP column beside them (largest_timestamp_ms, largest_timestamp). segments holds the
-    present ones, segments_history vanished ones too.
+    TIMESTAMP column beside them (largest_timestamp_ms, largest_timestamp; from_ms, from_at).
+    segments holds the present ones, segments_history vanished ones too. internal_current holds
+    the last record of each key of __consumer_offsets, __transaction_state, __share_group_state.
     """
     run(lambda: _sql(**options), verbose=options["verbose"])
 

@@ -8,17 +8,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.errors import UsageError
+from kafka_segments.settings import TopicConfig
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables.catalog import SEGMENTS, Table
+from kafka_segments.tables.catalog import INTERNAL_RECORDS, SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.internal_current import current_records
 from kafka_segments.tables.missing import missing_tables
 
 HISTORY = f"{SEGMENTS.name}_history"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_MOMENT = re.compile(r"((?:.*_)?(?:timestamp|last_modified|at))_ms")
+CURRENT = "internal_current"
+_DURATIONS = frozenset(TopicConfig.model_fields)
+"""Columns that are named for settings, whose ms are no moments."""
+_MOMENT = re.compile(r"(.*_)?(timestamp|last_modified|at)_ms")
 _YEAR_10000_MS = 253_402_300_800_000
+_OF_TABLE = {HISTORY: SEGMENTS.name, CURRENT: INTERNAL_RECORDS.name}
+"""Views of other names than their tables."""
 
 
 def register_views(
@@ -27,8 +34,9 @@ def register_views(
     """Make a temporary view of every table of a warehouse; return their names, sorted.
 
     ``segments`` holds the segments that the last listing found, ``segments_history`` vanished
-    ones too. Every column of ms since 1970 gets a TIMESTAMP column beside it, named without
-    ``_ms``. It is null if the value is negative (Kafka's -1 means none) or beyond the year 9999.
+    ones too. ``internal_current`` holds what the cluster's compacted topics say last of each key.
+    Every column of ms since 1970 gets a TIMESTAMP column beside it, see ``moment_name``. It is
+    null if the value is negative (Kafka's -1 means none) or beyond the year 9999.
     Delta can skip files by conditions on the column in ms only. ``only``: no other views are made.
 
     Raises:
@@ -50,7 +58,7 @@ def view_names(warehouse: str) -> list[str]:
     names = table_names(warehouse)
     if not names:
         raise UsageError(missing_tables(warehouse))
-    return sorted([*names, *([HISTORY] if SEGMENTS.name in names else [])])
+    return sorted([*names, *(view for view, table in _OF_TABLE.items() if table in names)])
 
 
 def table_names(warehouse: str) -> list[str]:
@@ -70,9 +78,8 @@ def view_of(tables: Warehouse, name: str) -> DataFrame:
     Raises:
         UsageError: its table does not exist.
     """
-    if name == HISTORY:
-        return with_timestamps(published(tables, SEGMENTS.name))
-    rows = with_timestamps(published(tables, name))
+    rows = published(tables, _OF_TABLE.get(name, name))
+    rows = with_timestamps(current_records(rows) if name == CURRENT else rows)
     return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 
 
@@ -86,13 +93,26 @@ def with_timestamps(rows: DataFrame) -> DataFrame:
     columns = []
     for field in rows.schema:
         columns.append(F.col(field.name))
-        found = _MOMENT.fullmatch(field.name)
-        if found and isinstance(field.dataType, LongType) and found[1] not in rows.columns:
+        name = moment_name(field)
+        if name is not None and name not in rows.columns:
             ms = F.col(field.name)
             fits = F.when((ms >= 0) & (ms < _YEAR_10000_MS), ms)
             moment = F.timestamp_millis(fits)
-            columns.append(moment.alias(found[1], metadata={"comment": _comment(field)}))
+            columns.append(moment.alias(name, metadata={"comment": _comment(field)}))
     return rows.select(*columns)
+
+
+def moment_name(field: StructField) -> str | None:
+    """Return the name of the TIMESTAMP column beside a column; None: it holds no moment.
+
+    A name that says a moment loses its ``_ms`` (largest_timestamp, expires_at); others get ``_at``
+    for it (from_at, state_at).
+    """
+    is_moment = field.name.endswith("_ms") and field.name not in _DURATIONS
+    if not is_moment or not isinstance(field.dataType, LongType):
+        return None
+    stem = field.name.removesuffix("_ms")
+    return stem if _MOMENT.fullmatch(field.name) else f"{stem}_at"
 
 
 def _comment(field: StructField) -> str:

@@ -54,7 +54,8 @@ def open_transactions() -> Transform:
     2. Segments that recovery refuses or empties do not change the state of any producer.
 
     Needs: rows of ``segments``, all of a log.
-    Gives: the key of a log, producer_id, first_offset.
+    Gives: the key of a log, producer_id, first_offset, base_offset (of the segment in which the
+        transaction begins), first_position (byte of it at which its first batch begins).
     Source: ProducerStateManager.firstUnstableOffset, ProducerAppendInfo.
     """
     order = F.struct("base_offset", "_place")
@@ -74,7 +75,14 @@ def open_transactions() -> Transform:
             steps.withColumn("_ended", ended)
             .where(is_open)
             .groupBy(*LOG_KEYS, F.col("_step.producer_id").alias("producer_id"))
-            .agg(F.min("_step.offset").alias("first_offset"))
+            .agg(F.min(F.struct("_step.offset", "base_offset", "_step.position")).alias("_first"))
+            .select(
+                *LOG_KEYS,
+                "producer_id",
+                F.col("_first.offset").alias("first_offset"),
+                F.col("_first.base_offset").alias("base_offset"),
+                F.col("_first.position").alias("first_position"),
+            )
         )
 
     return transform

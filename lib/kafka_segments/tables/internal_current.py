@@ -1,0 +1,74 @@
+"""What internal topics say last of each key, and the markers of transactions in them."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.generated import control
+from kafka_segments.generated.records import SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
+from kafka_segments.tables.internal_replicas import of_furthest_replica
+from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.wire.names import OFFSETS_TOPIC
+
+COMPACTED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
+"""The internal topics whose state is the last value of each key."""
+_CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
+_COMMIT_KIND = "OffsetCommit"
+
+
+def is_control() -> Column:
+    """Tell whether a row is a control record, be it of a type that is known or not."""
+    has_type = F.get_json_object("key_json", "$.type").isNotNull()
+    return F.col("kind").isin(*_CONTROL_KINDS) | ((F.col("kind") == UNKNOWN) & has_type)
+
+
+def next_marker() -> Column:
+    """Return the type of the next marker of a record's producer in its log; null: there is none.
+
+    Needs: rows of ``internal_records``.
+    """
+    marker = F.when(
+        F.col("kind") == control.END_TXN_MARKER.name,
+        F.get_json_object("key_json", "$.type").cast("int"),
+    )
+    later = (
+        Window.partitionBy(*LOG_KEYS, "producer_id")
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    return F.last(marker, ignorenulls=True).over(later)
+
+
+def current_records(records: DataFrame) -> DataFrame:
+    """Keep the last record of each key of the topics that coordinators keep their state in.
+
+    1. Of several replicas of a partition the one that reaches furthest counts.
+    2. A commit with a producer id counts if the producer's next marker is COMMIT. It does not count
+       if that marker is ABORT, or if there is no marker yet.
+    3. Keys are equal if they say the same, whatever their version; keys that are not decoded, if
+       their bytes are.
+    4. A tombstone is kept as such: its key has nothing any more. Records that cannot be read are
+       kept too: what their key has is not known.
+
+    Needs: rows of ``internal_records``.
+    Gives: the same columns.
+    Source: OffsetMetadataManager.replay, TransactionStateManager.loadTransactionMetadata,
+        ShareCoordinatorShard.replay.
+    """
+    waits = (
+        (F.col("kind") == _COMMIT_KIND)
+        & (F.col("producer_id") >= 0)
+        & ~F.coalesce("is_tombstone", F.lit(False))
+    )
+    is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
+    of_key = Window.partitionBy("cluster", "topic", "partition", "kind", "_key")
+    return (
+        records.where(F.col("topic").isin(*COMPACTED_TOPICS))
+        .transform(of_furthest_replica)
+        .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
+        .withColumn("_key", F.coalesce("key_json", F.hex("key")))
+        .where(F.col("_counts") & F.col("_key").isNotNull() & F.col("offset").isNotNull())
+        .where(~F.coalesce(is_control(), F.lit(False)))
+        .withColumn("_turn", F.row_number().over(of_key.orderBy(F.desc("offset"))))
+        .where("_turn = 1")
+        .drop("_counts", "_key", "_turn")
+    )

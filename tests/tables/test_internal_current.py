@@ -1,0 +1,84 @@
+"""The last record of each key of internal topics, as coordinators have it."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from filled_tables import fill
+from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.views import CURRENT, register_views, view_names
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
+
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+ABORT, COMMIT = '{"type":0}', '{"type":1}'
+NONE = -1
+
+
+def _record(offset: int, name: str | None, kind: str | None = "OffsetCommit", **other: Any) -> Any:
+    usual = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": OFFSETS, "file": "0.log"}
+    said = {"offset": offset, "row": offset, "kind": kind, "key_json": name, "producer_id": NONE}
+    value = {"value_json": str(offset), "is_tombstone": False}
+    return {**usual, **said, **value, **other}
+
+
+def _marker(offset: int, kind: str, producer: int) -> Any:
+    return _record(offset, kind, "EndTxnMarker", producer_id=producer, value_json="{}")
+
+
+DELETED = {"is_tombstone": True, "value_json": None}
+LOG = [
+    _record(0, "a"),
+    _record(1, "b"),
+    _record(2, "a", key_version=1),
+    _record(3, "b", **DELETED),
+    _record(4, "c"),
+    _record(5, "c", producer_id=7),  # committed
+    _record(6, "d", producer_id=8),  # aborted
+    _record(7, "e"),
+    _record(8, "e", producer_id=9),  # open
+    _marker(9, COMMIT, 7),
+    _marker(10, ABORT, 8),
+    _record(11, "c", producer_id=7),  # aborted: a later transaction
+    _marker(12, ABORT, 7),
+    _record(13, "a", "GroupMetadata"),
+    _record(14, None, "unknown", key=b"k", value_json=None),
+    _record(15, None, "unknown", key=b"k", value_json=None),
+    _record(16, None, None, value_json=None, problem="cut off"),
+    {**_record(17, None, None, problem="the rest"), "offset": None},
+    _record(18, "f", producer_id=9, **DELETED),
+]
+BEHIND = [
+    _record(17, "of the replica that is behind", broker_id=2),
+    _record(30, "a", topic="__remote_log_metadata", broker_id=2),
+    _record(5, "a", "TransactionLog", topic=TRANSACTIONS, broker_id=2, producer_id=3),
+    _record(0, "a", topic=OFFSETS, partition=1, broker_id=2),
+]
+
+
+def test_each_key_has_its_last_record(spark: SparkSession, tmp_path: Any) -> None:
+    fill(Warehouse(spark, str(tmp_path)), INTERNAL_RECORDS, [*LOG, *BEHIND])
+
+    assert view_names(str(tmp_path)) == [CURRENT, INTERNAL_RECORDS.name]
+    register_views(spark, str(tmp_path), only=[CURRENT])
+    rows = spark.table(CURRENT).orderBy("topic", "partition", "offset").collect()
+    spark.catalog.dropTempView(CURRENT)
+
+    of_log = [row for row in rows if row["broker_id"] == 1]
+    assert [(row["offset"], row["key_json"], row["is_tombstone"]) for row in of_log] == [
+        (2, "a", False),
+        (3, "b", True),
+        (5, "c", False),
+        (7, "e", False),
+        (13, "a", False),
+        (15, None, False),
+        (18, "f", True),
+    ]
+    assert {(row["topic"], row["partition"]) for row in rows if row["broker_id"] == 2} == {
+        (OFFSETS, 1),
+        (TRANSACTIONS, 0),
+    }
+    assert "timestamp" in rows[0]
+    assert not [name for name in rows[0].asDict() if name.startswith("_")]
