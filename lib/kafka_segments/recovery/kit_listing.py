@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, UsageError
 from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
 from kafka_segments.sources import kinds
@@ -15,7 +16,12 @@ from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.names import SNAPSHOT_SUFFIX, file_name, parse_partition_folder
+from kafka_segments.wire.names import (
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+    parse_partition_folder,
+)
 
 _LOG_KINDS = (kinds.SEGMENT, kinds.LOG, kinds.UNRECOGNIZED, kinds.LEFT_OVER, kinds.NOT_FOLLOWED)
 
@@ -66,6 +72,7 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
                 folder=folder,
                 names=[path.name for path in Path(folder).iterdir()],
                 has_state=partial(_has_state, folder),
+                is_refused=partial(_is_refused, folder),
             )
             if isinstance(planned, LogPlan):
                 work.plans.append(planned)
@@ -107,3 +114,12 @@ def _has_state(folder: str, offset: int) -> bool:
     except (CorruptIndexError, OSError):
         return False
     return True
+
+
+def _is_refused(folder: str, base_offset: int) -> bool:
+    """Tell whether a broker refuses a segment's ``.txnindex``; one that cannot be read, too."""
+    try:
+        data = Path(folder, file_name(base_offset, TXN_INDEX_SUFFIX)).read_bytes()
+    except OSError:
+        return True
+    return ends_below(data, base_offset)
