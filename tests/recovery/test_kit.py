@@ -124,9 +124,13 @@ def test_ctrl_c_begins_no_other_segment(
     assert len(begun) < work.segments / 2
 
 
-def test_threads_read_what_they_have_read_before_spark_starts() -> None:
-    assert is_quicker_in_threads(10**9, 4)
-    assert not is_quicker_in_threads(10**12, 4)
+@pytest.mark.parametrize(
+    ("threads", "most"),
+    [(1, 4_000_000_000), (2, 8_000_000_000), (3, 8_500_000_000), (64, 8_500_000_000)],
+)
+def test_threads_read_what_they_have_read_before_spark_starts(threads: int, most: int) -> None:
+    assert is_quicker_in_threads(most, threads)
+    assert not is_quicker_in_threads(most + 1, threads)
 
 
 @pytest.mark.parametrize(
