@@ -20,11 +20,9 @@ from crashed_broker import (
 from kafka_referee import RefereeError
 from kafka_segments.cli import cli
 from kafka_segments.errors import SetAsideError
-from kafka_segments.index.transactions import AbortedTransaction, encode_transaction_index
-from kafka_segments.recovery.advanced_checkpoint import advanced
 from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
 from kafka_segments.storage.folder_lock import held_lock
-from kafka_segments.wire.checkpoints import LOCK, RECOVERY_POINT
+from kafka_segments.wire.checkpoints import LOCK
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
 TOPICS = list(MEGABYTES)
@@ -107,50 +105,6 @@ def test_a_broker_does_not_start_while_our_lock_is_held_and_takes_it_after(
             pass
 
     assert "Failed to acquire lock on file .lock in" in said
-
-
-def test_a_broker_recovers_a_stray_log_like_any_other_and_a_kit_says_so(
-    crashed: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(crashed, tmp_path / "logs")
-    stray = f"t-0.{'a' * 32}-stray"
-    (tmp_path / "logs" / "t-0").rename(tmp_path / "logs" / stray)
-
-    made = _run("kit", "--source", tmp_path / "logs", "--out", tmp_path / "kit")
-    with started(tmp_path) as broker:
-        segments = recovered(broker)["t"]
-        said = broker.log_file.read_text()
-
-    assert made[0] == 1
-    assert f"{stray}: refused; marked -stray: " in made[1]
-    assert len(segments) > 1
-    assert f"Recovering unflushed segment {segments[-1]}" in said
-    assert f"/{stray}]" in said
-
-
-def test_a_broker_recovers_a_segment_whose_transaction_index_it_refuses_but_not_after_a_kit(
-    crashed: Path, tmp_path: Path
-) -> None:
-    for name in ("plain", "ours"):
-        shutil.copytree(crashed, tmp_path / name / "logs")
-        log = tmp_path / name / "logs" / "t-0"
-        *_, before, last = sorted(int(path.stem) for path in log.glob("*.log"))
-        bad = AbortedTransaction(1, 0, before - 1, 0)
-        (log / f"{before:020d}.txnindex").write_bytes(encode_transaction_index([bad]) or b"")
-        checkpoint = tmp_path / name / "logs" / RECOVERY_POINT
-        checkpoint.write_text(advanced(checkpoint.read_text(), {("t", 0): last}))
-
-    _run("kit", "--source", tmp_path / "ours" / "logs", "--out", tmp_path / "kit")
-    applied = _run("apply", tmp_path / "kit", "--execute")
-    found = []
-    for name in ("plain", "ours"):
-        with started(tmp_path / name) as broker:
-            text = broker.log_file.read_text()
-            found.append((recovered(broker)["t"], f"segment {before}" in text))
-
-    assert applied[0] == 0, applied
-    assert found[0][1]
-    assert (len(found[1][0]), found[1][1]) == (1, False)
 
 
 def _forecast_with_kit(log_dir: Path) -> dict[str, int]:

@@ -110,7 +110,11 @@ def test_a_segment_whose_transaction_index_a_broker_refuses_is_read_wherever_it_
         ({"folder": "t-0.1234567890abcdef-delete"}, LogState.LEFT, "-delete"),
         ({"bases": ()}, LogState.LEFT, "no segments"),
         ({"folder": "t-0.1234567890abcdef-future"}, LogState.REFUSED, "-future"),
-        ({"folder": f"t-0.{'0' * 32}-stray"}, LogState.REFUSED, "recovers it like any other log"),
+        (
+            {"folder": f"t-0.{'0' * 32}-stray", "bases": ()},
+            LogState.REFUSED,
+            "recovers it like any other log",
+        ),
         ({"bases": (10, 20), "log_start": 5}, LogState.REFUSED, "tiered storage, or lost"),
     ],
 )

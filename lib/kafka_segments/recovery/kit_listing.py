@@ -19,6 +19,7 @@ from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import (
     SNAPSHOT_SUFFIX,
     TXN_INDEX_SUFFIX,
+    FolderState,
     file_name,
     parse_partition_folder,
 )
@@ -94,12 +95,24 @@ def _listed(sources: Sequence[str]) -> tuple[dict[str, Listed], _Logs]:
             raise UsageError(f"cannot list {folder}: {row.reason}")
         if row.kind == kinds.LOG_DIR:
             log_dirs[folder] = row
+            logs.setdefault(folder, {}).update((path, []) for path in _not_served(folder))
         elif row.kind in _LOG_KINDS and parse_partition_folder(folder.rpartition("/")[2]):
             logs.setdefault(folder.rpartition("/")[0], {}).setdefault(folder, []).append(row)
     for source in sources:
         if not any(f"{path}/".startswith(f"{source.rstrip('/')}/") for path in log_dirs):
             raise UsageError(f"--source {source} is no log directory: give the one in log.dirs")
     return log_dirs, logs
+
+
+def _not_served(log_dir: str) -> list[str]:
+    """Return the folders of a log directory that are marked -delete or -stray: not walked into."""
+    found = ((entry, parse_partition_folder(entry.name)) for entry in Path(log_dir).iterdir())
+    return [
+        str(entry)
+        for entry, parsed in found
+        if parsed is not None and parsed.state in (FolderState.DELETE, FolderState.STRAY)
+        if entry.is_dir() and not entry.is_symlink()
+    ]
 
 
 def _rows(sources: Sequence[str]) -> Iterator[Listed]:

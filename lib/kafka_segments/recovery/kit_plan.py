@@ -148,7 +148,7 @@ def _why_left(plan: LogPlan, state: FolderState | None, log_dir: Listed) -> str 
         return "the metadata log: KRaft loads it by rules of its own"
     if state == FolderState.DELETE:
         return "marked -delete: a broker opens it and removes it, and recovers nothing of it"
-    if not plan.segments:
+    if not plan.segments and state != FolderState.STRAY:  # its segments are not listed
         return "no segments"
     return None
 
