@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_broker import KafkaBroker
 from kafka_clients import WAIT_SECONDS, create, producer
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from killed_broker import KilledBroker
 
 START_MS = 1_790_000_000_000
@@ -153,13 +154,18 @@ def errors(broker: Reached) -> list[str]:
 
 
 def answers(broker: KafkaBroker, topics: list[str]) -> dict[str, object]:
-    """Return all that clients can ask of the topics: offsets, producers, every record."""
+    """Return all that clients can ask of the topics, and their leader epochs.
+
+    That is offsets, producers, every record.
+    """
     asked = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *(str(START_MS + 1000 * i) for i in range(7))]
     found: dict[str, object] = {
         "offsets": broker.list_offsets({f"{topic}-0": asked for topic in topics})
     }
     for topic in topics:
         found[f"producers of {topic}"] = broker.producers(f"{topic}-0")
+        epochs = broker.log_dir / f"{topic}-0" / LEADER_EPOCHS
+        found[f"epochs of {topic}"] = epochs.read_text().splitlines()[2:]
         for isolation in ("read_uncommitted", "read_committed"):
             found[f"{topic} {isolation}"] = read_all(broker, topic, isolation)
     return found

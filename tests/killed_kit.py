@@ -1,11 +1,12 @@
 """Apply a kit and take it back in processes that end at their first, second, … file system change.
 
-Run as ``killed_kit.py LOG_DIR FOLDER``; the log directory has one log. A change is a name that is
-set or removed, a file that is made, bytes written, the first half of those that are given back, a
-cut, a sync. It prints how many processes were ended early. After each, the checkpoint may be ahead
-of the first one only if all that it says is in place and was synced, and another run must finish,
-or bring the first state back. The log directory as each process left it is copied to
-``FOLDER/states``.
+Run as ``killed_kit.py FOLDER KITS LOG_DIR...``; KITS may be a folder on another file system. A
+change is a name that is set or removed, a file that is made, bytes written, the first half of those
+that are given back, a cut, a sync. It prints how many processes were ended early while they applied
+the kit, how many while they took it back, and after how many some log directories had their new
+recovery points and others not. After each, a checkpoint may be ahead of the first one only if all
+that it says is in place and was synced, and another run must finish, or bring the first state back.
+The log directories as each process left them are copied to ``FOLDER/states``, by their numbers.
 """
 
 import builtins
@@ -13,12 +14,12 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
 from kafka_segments.recovery.advanced_checkpoint import points_of
-from kafka_segments.recovery.apply_run import ApplyOptions, apply_kit, roll_back_kit
+from kafka_segments.recovery.apply_run import ApplyOptions, LogStep, apply_kit, roll_back_kit
 from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_logs
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.wire.checkpoints import RECOVERY_POINT
@@ -93,7 +94,7 @@ def _end_after(steps: int, synced: int) -> None:
         def call(*arguments: Any, **options: Any) -> Any:
             count()
             if name == "fsync":
-                os.write(synced, f"{os.fstat(arguments[0]).st_ino}\n".encode())
+                os.write(synced, f"{_identity(os.fstat(arguments[0]))}\n".encode())
             return function(*arguments, **options)
 
         return call
@@ -112,6 +113,10 @@ def _end_after(steps: int, synced: int) -> None:
         setattr(os, name, counted(name, getattr(os, name)))
 
 
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
+
+
 def _ended_early(act: Callable[[], object], steps: int, trace: Path) -> bool:
     child = os.fork()
     if child == 0:
@@ -126,73 +131,108 @@ def _ended_early(act: Callable[[], object], steps: int, trace: Path) -> bool:
     return status == KILLED
 
 
-def _check(log_dir: Path, log: LogKit, trace: Path) -> None:
-    """Check that the checkpoint is not ahead of what is in place and synced."""
-    text = (log_dir / RECOVERY_POINT).read_text()
-    point = points_of(text)[log.topic, log.partition]
-    assert point in (log.recovery_point, log.next_recovery_point)
-    if point == log.recovery_point:
-        return
-    synced = set(map(int, trace.read_text().split()))
-    folder = log_dir / log.log
-    assert folder.stat().st_ino in synced
-    for file in log.files:
-        assert sha256_of(folder / file.name) == file.sha256
-        assert (folder / file.name).stat().st_ino in synced, file.name
-    for segment in log.segments:
-        status = (folder / f"{segment.base_offset:020d}.log").stat()
-        is_cut = log.cut is not None and log.cut.base_offset == segment.base_offset
-        assert status.st_size == (log.cut.position if log.cut and is_cut else segment.size_bytes)
-        assert status.st_ino in synced
+def _is_advanced(log_dir: Path, logs: Sequence[LogKit], trace: Path) -> bool:
+    """Check that a checkpoint is not ahead of what is in place and synced; tell if it advanced."""
+    points = points_of((log_dir / RECOVERY_POINT).read_text())
+    found = [points[log.topic, log.partition] for log in logs]
+    if found == [log.recovery_point for log in logs]:
+        return False
+    assert found == [log.next_recovery_point for log in logs]
+    synced = set(trace.read_text().split())
+    for log in logs:
+        folder = log_dir / log.log
+        assert _identity(folder.stat()) in synced
+        for file in log.files:
+            assert sha256_of(folder / file.name) == file.sha256
+            assert _identity((folder / file.name).stat()) in synced, file.name
+        for segment in log.segments:
+            status = (folder / f"{segment.base_offset:020d}.log").stat()
+            is_cut = log.cut is not None and log.cut.base_offset == segment.base_offset
+            size = log.cut.position if log.cut and is_cut else segment.size_bytes
+            assert status.st_size == size
+            assert _identity(status) in synced
+    return True
 
 
-def _kill_at_each_change(
-    first: Path, folder: Path, phase: str, before: Callable[[ApplyOptions], None]
-) -> int:
-    """Kill one phase at each change; ``before`` brings a fresh copy to where the phase begins."""
-    act = apply_kit if phase == "apply" else roll_back_kit
-    log_dir, kit, trace = folder / "logs", folder / "kit", folder / "trace"
-    options = ApplyOptions(kit, execute=True, at_once=1)
-    expected = state_of(first)
-    steps = 0
-    while True:
-        for path in (log_dir, kit):
-            shutil.rmtree(path, ignore_errors=True)
-        trace.unlink(missing_ok=True)
-        shutil.copytree(first, log_dir)
-        shutil.copytree(folder / "made", kit)
-        (log,) = [log for log in read_logs(folder_of(kit, 0)) if log.files]
-        before(options)
-        is_over = not _ended_early(lambda: list(act(options)), steps, trace)
-        if phase == "apply":
-            _check(log_dir, log, trace)
-        shutil.copytree(log_dir, folder / "states" / f"{phase}-{steps}")
-        if is_over:
-            return steps
-        if steps % 2:
+class _Tries:
+    """Kills one phase after another at each of its changes."""
+
+    def __init__(self, first: Sequence[Path], folder: Path, kits: Path) -> None:
+        self._first = first
+        self._folder = folder
+        self._made, self._kit = kits / "made", kits / "kit"
+        self._trace = folder / "trace"
+        self._log_dirs = [folder / "logs" / str(number) for number in range(len(first))]
+        self._options = ApplyOptions(self._kit, execute=True, at_once=1)
+        self._expected = list(map(state_of, first))
+        self._put_first()
+        made_kit(self._log_dirs, self._made)
+        self._logs = [
+            [log for log in read_logs(folder_of(self._made, number)) if log.files]
+            for number in range(len(first))
+        ]
+        self.partly = 0
+
+    def _put_first(self) -> None:
+        shutil.rmtree(self._folder / "logs", ignore_errors=True)
+        for first, log_dir in zip(self._first, self._log_dirs, strict=True):
+            shutil.copytree(first, log_dir)
+
+    def kill_apply(self) -> int:
+        """Kill what applies a kit at each change; return how many there are."""
+        return self._kill("apply", lambda: None, self._apply)
+
+    def kill_rollback(self) -> int:
+        """Kill what takes a kit back at each change; return how many there are."""
+        return self._kill("rollback", self._apply, self._roll_back)
+
+    def _kill(self, phase: str, begin: Callable[[], None], act: Callable[[], None]) -> int:
+        steps = 0
+        while True:
+            self._put_first()
+            shutil.rmtree(self._kit, ignore_errors=True)
+            shutil.copytree(self._made, self._kit)
+            self._trace.unlink(missing_ok=True)
+            begin()
+            is_over = not _ended_early(act, steps, self._trace)
             if phase == "apply":
-                assert [step.status for step in apply_kit(options)] == ["done"]
-            assert [step.status for step in roll_back_kit(options)] == ["done"] or phase != "apply"
-            assert_same(state_of(log_dir), expected)
-        else:
-            left = [step.status for step in roll_back_kit(options)]
-            assert left in (["done"], ["not applied"]), left
-            assert_same(state_of(log_dir), expected)
-            assert [step.status for step in apply_kit(options)] == ["done"]
-        steps += 1
+                self._check()
+            shutil.copytree(self._folder / "logs", self._folder / "states" / f"{phase}-{steps}")
+            if is_over:
+                return steps
+            if steps % 2 and phase == "apply":
+                self._apply()
+                self._roll_back()
+            else:
+                assert set(_statuses(roll_back_kit(self._options))) <= {"done", "not applied"}
+            for log_dir, expected in zip(self._log_dirs, self._expected, strict=True):
+                assert_same(state_of(log_dir), expected)
+            if not steps % 2:
+                self._apply()
+            steps += 1
+
+    def _check(self) -> None:
+        advanced = [
+            _is_advanced(log_dir, logs, self._trace)
+            for log_dir, logs in zip(self._log_dirs, self._logs, strict=True)
+        ]
+        self.partly += len(set(advanced)) > 1
+
+    def _apply(self) -> None:
+        assert set(_statuses(apply_kit(self._options))) == {"done"}
+
+    def _roll_back(self) -> None:
+        assert set(_statuses(roll_back_kit(self._options))) == {"done"}
+
+
+def _statuses(steps: Iterable[LogStep]) -> list[str]:
+    return [step.status for step in steps]
 
 
 def main() -> None:
-    first, folder = map(Path, sys.argv[1:])
-    shutil.copytree(first, folder / "logs")
-    made_kit(folder / "logs", folder / "made")
-    applied = _kill_at_each_change(first, folder, "apply", lambda _: None)
-    back = _kill_at_each_change(first, folder, "rollback", lambda all_: _do(apply_kit(all_)))
-    print(applied, back)
-
-
-def _do(steps: Any) -> None:
-    assert [step.status for step in steps] == ["done"]
+    folder, kits, *log_dirs = map(Path, sys.argv[1:])
+    tries = _Tries(log_dirs, folder, kits)
+    print(tries.kill_apply(), tries.kill_rollback(), tries.partly)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_segments.index.recovery import RecoveryOptions
@@ -9,22 +10,34 @@ from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.kit_run import KitOptions, make_kit, read_in_threads
-from kafka_segments.wire.checkpoints import RECOVERY_POINT
+from kafka_segments.wire.checkpoints import LOCK, RECOVERY_POINT
 
 NOW_MS = 1_700_003_600_000
 EXPIRATION_MS = 86_400_000
 
 
-def kit_options(out: Path, *, has_digests: bool = False) -> KitOptions:
-    """Return the options of a kit by Kafka's defaults."""
-    settings = FoldSettings(RecoveryOptions(is_load=True), NOW_MS, EXPIRATION_MS)
+DEFAULTS = RecoveryOptions(is_load=True)
+
+
+def kit_options(
+    out: Path, recovery: RecoveryOptions = DEFAULTS, *, has_digests: bool = False
+) -> KitOptions:
+    """Return the options of a kit, by Kafka's defaults."""
+    settings = FoldSettings(recovery, NOW_MS, EXPIRATION_MS)
     return KitOptions(str(out), settings, has_digests)
 
 
-def made_kit(log_dir: Path, out: Path, *, has_digests: bool = False) -> dict[str, LogKit]:
-    """Make a kit of a log directory; return what it says of each log by its name."""
-    work = plan_kit([str(log_dir)], str(out))
-    options = kit_options(out, has_digests=has_digests)
+def made_kit(
+    log_dir: Path | Sequence[Path],
+    out: Path,
+    recovery: RecoveryOptions = DEFAULTS,
+    *,
+    has_digests: bool = False,
+) -> dict[str, LogKit]:
+    """Make a kit of log directories; return what it says of each log by its name."""
+    log_dirs = [log_dir] if isinstance(log_dir, Path) else log_dir
+    work = plan_kit([str(path) for path in log_dirs], str(out))
+    options = kit_options(out, recovery, has_digests=has_digests)
     logs = make_kit(work, options, read_in_threads(2), made_ms=NOW_MS)
     return {log.log: log for log in logs}
 
@@ -44,6 +57,7 @@ def crashed_log(
         (folder / log.name).with_suffix(".timeindex").write_bytes(bytes(12))
     with max(folder.glob("*.log")).open("ab") as stream:
         stream.write(torn)
+    (log_dir / LOCK).touch()
     topic, _, partition = segments.name.rpartition("-")
     lines = ["0", "2", "other 1 7", f"{topic} {partition} {recovery_point}", ""]
     (log_dir / RECOVERY_POINT).write_text("\n".join(lines))

@@ -4,15 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 import full_disk_kit
 import killed_kit
-from ci import OWN_MOUNTS, require_own_mounts
+from ci import OWN_MOUNTS, require_own_mounts, skip_but_in_ci
+from conftest import ROOT
 from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.recovery.advanced_checkpoint import points_of
@@ -21,6 +23,8 @@ from kafka_segments.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 from killed_kit import state_of
 from recovery_kits import NOW_MS, crashed_log, made_kit
 
+CHANGES = (128, 48)
+"""How many changes of the file system an apply and a rollback of one log make."""
 CASE = "v2-txn-interleaved-multi-segment"
 TORN = (500).to_bytes(8, "big") + (4000).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(100)
 
@@ -104,7 +108,6 @@ def test_a_log_directory_whose_lock_is_held_is_left_alone(log_dir: Path, kit: Pa
         "import fcntl, sys\nlock = open(sys.argv[1], 'r+')\nfcntl.lockf(lock, fcntl.LOCK_EX)\n"
         "print('held', flush=True)\nsys.stdin.read()"
     )
-    (log_dir / LOCK).touch()
     first = state_of(log_dir)
     broker = subprocess.Popen(
         [sys.executable, "-c", held, log_dir / LOCK],
@@ -125,14 +128,32 @@ def test_a_log_directory_whose_lock_is_held_is_left_alone(log_dir: Path, kit: Pa
     assert _apply(kit)[0] == "done"
 
 
+def test_a_copy_without_a_lock_file_gets_one_once_something_is_done(
+    log_dir: Path, kit: Path
+) -> None:
+    (log_dir / LOCK).unlink()
+    if os.getuid() == 0:
+        os.chown(log_dir, 65_534, 65_534)
+
+    for change in (_apply, _roll_back):
+        change(kit, execute=False)
+        assert not (log_dir / LOCK).exists()
+    assert _apply(kit)[0] == "done"
+
+    lock, folder = (log_dir / LOCK).stat(), log_dir.stat()
+    assert (lock.st_size, lock.st_uid, lock.st_gid) == (0, folder.st_uid, folder.st_gid)
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
 def test_our_lock_keeps_a_broker_away_meanwhile(
-    log_dir: Path, kit: Path, monkeypatch: pytest.MonkeyPatch
+    log_dir: Path, kit: Path, monkeypatch: pytest.MonkeyPatch, is_copy: bool
 ) -> None:
     take = (
         "import fcntl, sys\nlock = open(sys.argv[1], 'r+')\n"
         "fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)"
     )
-    (log_dir / LOCK).touch()
+    if is_copy:
+        (log_dir / LOCK).unlink()
     tries = {}
     plain = os.replace
 
@@ -308,23 +329,67 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_with_room_all_is_done(
     assert all("No space left on device" in line for line in failed)
 
 
-@pytest.mark.slow
-def test_a_kill_at_any_step_leaves_a_log_that_a_broker_loads_to_the_same_end(
-    referee: Referee, log_dir: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "work").mkdir()
-
+def _killed(folder: Path, kits: Path, *log_dirs: Path) -> list[int]:
+    """Kill at each change; return the changes of an apply, of a rollback, and the partly done."""
+    folder.mkdir()
     done = subprocess.run(
-        [sys.executable, killed_kit.__file__, log_dir, tmp_path / "work"],
+        [sys.executable, killed_kit.__file__, folder, kits, *log_dirs],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,
         check=False,
     )
-
     assert done.returncode == 0, done.stderr
-    assert min(map(int, done.stdout.split())) > 20
+    return list(map(int, done.stdout.split()))
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_step_leaves_a_log_that_a_broker_loads_to_the_same_end(
+    referee: Referee, log_dir: Path, tmp_path: Path
+) -> None:
+    applied, back, _ = _killed(tmp_path / "work", tmp_path / "work", log_dir)
+
+    assert (applied, back) == CHANGES
+    assert f"each of its {applied + back} changes" in (ROOT / "docs/recovery-kit.md").read_text()
     expected = _loaded(referee, log_dir, tmp_path / "without")
     states = sorted((tmp_path / "work" / "states").iterdir())
     for state in states:
-        assert _loaded(referee, state, tmp_path / f"of-{state.name}") == expected, state.name
+        assert _loaded(referee, state / "0", tmp_path / f"of-{state.name}") == expected, state.name
+
+
+@pytest.fixture
+def other_file_system(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another file system than the tests' own folders."""
+    found = next(
+        (
+            path
+            for path in map(Path, ("/dev/shm", "/tmp", "/var/tmp"))
+            if os.access(path, os.W_OK) and path.stat().st_dev != tmp_path.stat().st_dev
+        ),
+        None,
+    )
+    if found is None:
+        skip_but_in_ci("second file system among /dev/shm, /tmp and /var/tmp")
+    with TemporaryDirectory(dir=found) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_step_leaves_several_log_directories_as_they_were_or_done(
+    synthetic: Path, tmp_path: Path, other_file_system: Path
+) -> None:
+    for number, topics in enumerate(("tu", "w")):
+        for topic in topics:
+            segments = tmp_path / "segments" / f"{topic}-0"
+            shutil.copytree(synthetic / "v2-one-record" / "t-0", segments)
+            crashed_log(tmp_path / str(number), segments, torn=TORN)
+        points = "".join(f"{topic} 0 0\n" for topic in topics)
+        checkpoint = f"0\n{1 + len(topics)}\nother 1 7\n{points}"
+        (tmp_path / str(number) / RECOVERY_POINT).write_text(checkpoint)
+
+    applied, back, partly = _killed(
+        tmp_path / "work", other_file_system, tmp_path / "0", tmp_path / "1"
+    )
+
+    assert min(applied, back) > 30
+    assert partly > 10, "after so many a log directory was done, and the other one not"

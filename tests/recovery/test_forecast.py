@@ -44,6 +44,15 @@ def _logs(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log"))
 
 
+def _records(log: Path, end: int | None = None) -> int:
+    """Count the records of a segment by the headers of its batches, up to a position."""
+    data, position, records = log.read_bytes()[:end], 0, 0
+    while position < len(data):
+        records += int.from_bytes(data[position + 57 : position + 61], "big")
+        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+    return records
+
+
 def _checkpoint(disk: Path, *lines: str) -> None:
     text = "\n".join(["0", str(len(lines)), *lines, ""])
     (disk / "recovery-point-offset-checkpoint").write_text(text)
@@ -110,6 +119,7 @@ def test_a_tail_of_zeros_tells_of_no_records(disk: Path) -> None:
 
     assert (finding["position"], finding["lost_bytes"]) == (size, 4096)
     assert finding["lost_records"] is None
+    assert _rows("--source", disk, rows="options", status=1)["False"]["lost_records"] is None
 
 
 def test_a_full_check_finds_a_flipped_bit_and_what_goes_with_it(disk: Path) -> None:
@@ -118,12 +128,15 @@ def test_a_full_check_finds_a_flipped_bit_and_what_goes_with_it(disk: Path) -> N
     data[-1] ^= 1
     first.write_bytes(data)
 
+    records = sum(map(_records, (first, *later)))
+
     found = _rows("--source", disk, "--check", "full", rows="findings", status=1)[LOG]
     left = _rows("--source", disk, "--check", "full", status=1)[LOG]
 
     assert (found["consequence"], found["lost_segments"]) == ("cut", len(later))
     cut = len(data) - found["position"]
     assert found["lost_bytes"] == cut + sum(log.stat().st_size for log in later)
+    assert found["lost_records"] == records - _records(first, found["position"])
     assert left["recovered_segments"] == 1
 
 

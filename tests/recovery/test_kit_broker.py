@@ -17,8 +17,12 @@ from crashed_broker import (
     recovered,
     started,
 )
+from kafka_referee import RefereeError
 from kafka_segments.cli import cli
+from kafka_segments.errors import SetAsideError
 from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
+from kafka_segments.storage.folder_lock import held_lock
+from kafka_segments.wire.checkpoints import LOCK
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
 TOPICS = list(MEGABYTES)
@@ -76,6 +80,31 @@ def test_a_start_with_a_kit_recovers_next_to_nothing_and_ends_in_the_same_state(
             assert errors(broker) == []
             broker.stop_broker()
     assert counts[1:] == [[count + 1 for count in before] for before in counts[:-1]]
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log directory of a broker that was killed with one topic of a few segments."""
+    return crash(tmp_path_factory.mktemp("small"), {"t": 3})
+
+
+def test_a_broker_does_not_start_while_our_lock_is_held_and_takes_it_after(
+    crashed: Path, tmp_path: Path
+) -> None:
+    log_dir, lock = tmp_path / "logs", tmp_path / "logs" / LOCK
+    shutil.copytree(crashed, log_dir)
+    lock.unlink()
+
+    with held_lock(lock, creates=True), pytest.raises(RefereeError), started(tmp_path):
+        pass
+    said = (tmp_path / "server.log").read_text()
+    (tmp_path / "server.log").unlink()
+    with started(tmp_path) as broker:
+        assert errors(broker) == []
+        with pytest.raises(SetAsideError, match="is held"), held_lock(lock):
+            pass
+
+    assert "Failed to acquire lock on file .lock in" in said
 
 
 def _forecast_with_kit(log_dir: Path) -> dict[str, int]:

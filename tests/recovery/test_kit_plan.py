@@ -23,6 +23,7 @@ def _plan(
     without: Iterable[str] = (),
     with_names: Iterable[str] = (),
     unreadable: Iterable[int] = (),
+    refused: Iterable[int] = (),
     others: Iterable[Listed] = (),
     is_clean: bool = False,
 ) -> LogPlan | LogKit:
@@ -49,6 +50,7 @@ def _plan(
         folder=f"/logs/{folder}",
         names=(names | set(with_names)) - set(without),
         has_state=lambda offset: offset not in unreadable,
+        is_refused=lambda offset: offset in refused,
     )
 
 
@@ -93,6 +95,13 @@ def test_a_segment_without_an_index_is_read_wherever_it_lies() -> None:
     assert _read(_plan(point=30, without=[f"{20:020d}.index"])) == ([20, 30], 20)
 
 
+def test_a_segment_whose_transaction_index_a_broker_refuses_is_read_wherever_it_lies() -> None:
+    with_names = [f"{base:020d}.txnindex" for base in (10, 20)]
+
+    assert _read(_plan(point=30, with_names=with_names, refused=[0, 20])) == ([20, 30], 20)
+    assert _read(_plan(point=30, with_names=with_names)) == ([30], 30)
+
+
 @pytest.mark.parametrize(
     ("options", "state", "message"),
     [
@@ -101,6 +110,11 @@ def test_a_segment_without_an_index_is_read_wherever_it_lies() -> None:
         ({"folder": "t-0.1234567890abcdef-delete"}, LogState.LEFT, "-delete"),
         ({"bases": ()}, LogState.LEFT, "no segments"),
         ({"folder": "t-0.1234567890abcdef-future"}, LogState.REFUSED, "-future"),
+        (
+            {"folder": f"t-0.{'0' * 32}-stray", "bases": ()},
+            LogState.REFUSED,
+            "recovers it like any other log",
+        ),
         ({"bases": (10, 20), "log_start": 5}, LogState.REFUSED, "tiered storage, or lost"),
     ],
 )

@@ -150,18 +150,27 @@ def _cut(position: int, kind: DamageKind = DamageKind.CORRUPT_BATCH) -> DamagedS
 def test_a_cut_takes_all_later_segments_with_it() -> None:
     start = decide_start(_log(0, 10, 20, recovery_point=5), is_clean=False)
 
-    [finding], left = decide_findings(start, {10: _cut(103), 20: _cut(1)})
+    [finding], left = decide_findings(start, {10: _cut(103), 20: _cut(1)}, {10: 5, 20: 40})
 
     assert (finding.base_offset, finding.consequence, finding.position) == (10, "cut", 103)
-    assert (finding.lost_bytes, finding.lost_records, finding.lost_segments) == (7 + 120, 3, 1)
+    assert (finding.lost_bytes, finding.lost_records, finding.lost_segments) == (7 + 120, 43, 1)
     assert left.recovered == (0, 10)
+
+
+@pytest.mark.parametrize("records", [{}, {20: None}])
+def test_records_of_segments_that_go_with_a_cut_are_not_known_unless_counted(records) -> None:
+    start = decide_start(_log(0, 10, 20, recovery_point=5), is_clean=False)
+
+    [finding], _ = decide_findings(start, {10: _cut(103)}, records)
+
+    assert (finding.lost_records, finding.lost_segments) == (None, 1)
 
 
 def test_a_cut_in_the_first_pass_leaves_later_segments() -> None:
     log = _log(0, 10, without=("00000000000000000000.index",), recovery_point=12)
     start = decide_start(log, is_clean=True)
 
-    [finding], left = decide_findings(start, {0: _cut(50)})
+    [finding], left = decide_findings(start, {0: _cut(50)}, {})
 
     assert (finding.lost_bytes, finding.lost_segments) == (7, 0)
     assert left.recovered == (0,)
@@ -174,7 +183,7 @@ def test_a_cut_in_the_first_pass_leaves_later_segments() -> None:
 def test_what_is_no_cut_loses_nothing(kind, consequence) -> None:
     start = decide_start(_log(0, 10), is_clean=False)
 
-    [finding], left = decide_findings(start, {0: _cut(50, kind)})
+    [finding], left = decide_findings(start, {0: _cut(50, kind)}, {})
 
     assert (finding.consequence, finding.lost_bytes, finding.lost_records) == (consequence, 0, 0)
     assert left.recovered == (0, 10)

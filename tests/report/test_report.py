@@ -364,6 +364,31 @@ def test_a_crash_costs_each_broker_what_lies_behind_its_recovery_points(data: Re
     assert '<h2 id="h-crash">' not in render_report(replace(data, crashes=[]))
 
 
+@pytest.mark.usefixtures("few")
+def test_a_broker_with_segments_that_were_only_looked_at_is_left_out_and_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    warehouse = Warehouse(spark, str(tmp_path))
+    looked_at = {"next_offset": 7, "batch_count": None}
+    brokers = {4: {"next_offset": 7, "batch_count": 1}, 5: looked_at}
+    segments = [_segment("many", 0, broker_id=broker, **of) for broker, of in brokers.items()]
+    fill(warehouse, SEGMENTS, segments)
+    fill(warehouse, RUNS, [])
+    fill(warehouse, LOG_DIRS, [{"log_dir": EVIL, "broker_id": broker} for broker in brokers])
+    fill(warehouse, LOGS, [{**NOTED[0], "broker_id": broker} for broker in brokers])
+
+    data = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
+    page = render_report(data)
+    only = render_report(replace(data, crashes=[]))
+
+    assert [crash.broker_id for crash in data.crashes] == [4]
+    assert data.looked_at == 1
+    for shown in (page, only):
+        assert "Left out: broker 5, as segments of theirs are known by a first look alone" in shown
+    assert "A broker that died now" in page
+    assert "A broker that died now" not in only
+
+
 def test_logs_of_a_directory_are_shared_out_beside_the_largest_one() -> None:
     def of(segments: int, recovered_bytes: int) -> Row:
         names = ("segments", "recovered_segments", "recovered_bytes", "recovered_batches")

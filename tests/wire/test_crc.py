@@ -153,6 +153,24 @@ def test_instructions_are_taken_where_the_architecture_and_the_cpu_have_them(
     assert native.has_cpu_multiplication() is multiplies
 
 
+@pytest.mark.parametrize(
+    ("asked", "crc_feature", "multiplies"),
+    [
+        ("", None, False),
+        ("+crc32,+pclmul", "sse4.2", True),
+        ("+sse4.2,-pclmul", None, False),  # LLVM emits no CRC instruction for this name alone
+    ],
+)
+def test_code_for_another_cpu_takes_the_instructions_that_are_asked_for(
+    monkeypatch, asked, crc_feature, multiplies
+):
+    monkeypatch.setattr(native.llvm, "get_process_triple", lambda: "x86_64-unknown-linux-gnu")
+    monkeypatch.setattr(native.config, "CPU_FEATURES", asked)
+
+    assert native.cpu_crc_feature() == crc_feature
+    assert native.has_cpu_multiplication() is multiplies
+
+
 @pytest.mark.parametrize("power", [0, 1, 31, 32, 33, 96, 160, 480, 544])
 def test_a_factor_is_the_remainder_of_a_power_from_its_lowest_bit_up(power):
     remainder = 1 << power

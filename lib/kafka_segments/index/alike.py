@@ -9,8 +9,8 @@ messages v0 or v1 nor control batches are in a run.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.index.appending import append_entries
 from kafka_segments.index.markers import store_batch
 from kafka_segments.index.producer_batches import DATA, KIND, TRANSACTIONAL_DATA

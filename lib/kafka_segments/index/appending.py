@@ -5,8 +5,7 @@ Source: LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
 
 from typing import Any
 
-from numba import njit
-
+from kafka_segments.compiling import njit
 from kafka_segments.index.walk import (
     OFFSET_INDEX_FULL,
     OFFSET_INDEX_GOES_BACK,

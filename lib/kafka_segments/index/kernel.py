@@ -14,8 +14,8 @@ way out, numba counts references to it for every batch.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.index.alike import Outputs, Run, begins_run, walk_run
 from kafka_segments.index.appending import append_entries
 from kafka_segments.index.markers import IS_CORRUPT, IS_MARKER, read_marker, store_batch

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.index.producer_batches import (
     ABORT,
     AT_POSITION,

@@ -9,8 +9,8 @@ range's digest is the exclusive or of its marks, so the digests of pieces in two
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import batches as header
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.headers import magic_at, size_at

@@ -6,8 +6,8 @@ Source: ProducerAppendInfo.append, ProducerStateManager.update, lastStableOffset
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.index import producer_batches as batch
 from kafka_segments.index.producer_batches import (
     ABORT,

@@ -7,8 +7,8 @@ fields of a tuple in registers, where fields of ``walk`` would be loaded and sto
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.headers import least_timestamp
 

@@ -45,3 +45,11 @@ def decode_transaction_index(data: bytes) -> list[AbortedTransaction]:
     """Read the entries of a ``.txnindex`` file; a partial one is left out."""
     rows = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TRANSACTION_ENTRY_BYTES)
     return [AbortedTransaction(*row[1:]) for row in rows.tolist()]
+
+
+def ends_below(data: bytes, base_offset: int) -> bool:
+    """Tell whether a transaction ends below the segment, for which Kafka refuses a ``.txnindex``.
+
+    Source: TransactionIndex.sanityCheck.
+    """
+    return any(entry.last_offset < base_offset for entry in decode_transaction_index(data))

@@ -101,7 +101,7 @@ def apply_kit(options: ApplyOptions) -> Iterator[LogStep]:
         return Outcome.DONE
 
     for log_dir in _log_dirs(options, manifest.log_dirs):
-        with _held(log_dir) as refusal:
+        with _held(log_dir, creates=options.execute) as refusal:
             steps = list(_tried(log_dir, act, refusal, options.at_once))
             points = {
                 (log.topic, log.partition): log.next_recovery_point
@@ -131,7 +131,7 @@ def roll_back_kit(options: ApplyOptions) -> Iterator[LogStep]:
         return Outcome.DONE if change_log_back(log_dir.folders(log.log), log) else "not applied"
 
     for log_dir in _log_dirs(options, manifest.log_dirs):
-        with _held(log_dir) as refusal:
+        with _held(log_dir, creates=options.execute) as refusal:
             if options.execute and refusal is None:
                 checkpoint.set_back(log_dir.path, log_dir.kept)
             steps = list(_tried(log_dir, act, refusal, options.at_once, is_back=True))
@@ -152,12 +152,15 @@ def _log_dirs(options: ApplyOptions, own: Sequence[str]) -> Iterator[_LogDir]:
 
 
 @contextmanager
-def _held(log_dir: _LogDir) -> Iterator[str | None]:
-    """Hold the lock of a log directory; gives why it is left alone, None: it is not."""
+def _held(log_dir: _LogDir, *, creates: bool) -> Iterator[str | None]:
+    """Hold the lock of a log directory; gives why it is left alone, None: it is not.
+
+    ``creates``: also of a copy that has no lock file.
+    """
     with ExitStack() as lock:
         refusal = None
         try:
-            lock.enter_context(held_lock(log_dir.path / LOCK))
+            lock.enter_context(held_lock(log_dir.path / LOCK, creates=creates))
             checkpoint.refuse_started(log_dir.path, log_dir.kept)
         except SetAsideError as error:
             refusal = str(error)

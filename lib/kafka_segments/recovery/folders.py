@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kafka_segments.errors import CorruptTextError, SourceError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
-from kafka_segments.index.transactions import decode_transaction_index
+from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.decide.starts import FoundLog
 from kafka_segments.sources.listed import MOST_LEVELS, Listed
 from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir
@@ -210,6 +210,5 @@ def _end_offset(file: Place, entry: FileEntry) -> int:
 
 
 def _is_refused(file: Place, base_offset: int) -> bool:
-    """Tell whether Kafka's check of a ``.txnindex`` fails: a transaction ends below the segment."""
-    entries = decode_transaction_index(read_whole(file, most_bytes=_MOST_INDEX_BYTES))
-    return any(entry.last_offset < base_offset for entry in entries)
+    """Tell whether Kafka's check of a ``.txnindex`` fails."""
+    return ends_below(read_whole(file, most_bytes=_MOST_INDEX_BYTES), base_offset)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, UsageError
 from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
 from kafka_segments.sources import kinds
@@ -15,7 +16,13 @@ from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.names import SNAPSHOT_SUFFIX, file_name, parse_partition_folder
+from kafka_segments.wire.names import (
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    FolderState,
+    file_name,
+    parse_partition_folder,
+)
 
 _LOG_KINDS = (kinds.SEGMENT, kinds.LOG, kinds.UNRECOGNIZED, kinds.LEFT_OVER, kinds.NOT_FOLLOWED)
 
@@ -66,6 +73,7 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
                 folder=folder,
                 names=[path.name for path in Path(folder).iterdir()],
                 has_state=partial(_has_state, folder),
+                is_refused=partial(_is_refused, folder),
             )
             if isinstance(planned, LogPlan):
                 work.plans.append(planned)
@@ -87,12 +95,24 @@ def _listed(sources: Sequence[str]) -> tuple[dict[str, Listed], _Logs]:
             raise UsageError(f"cannot list {folder}: {row.reason}")
         if row.kind == kinds.LOG_DIR:
             log_dirs[folder] = row
+            logs.setdefault(folder, {}).update((path, []) for path in _not_served(folder))
         elif row.kind in _LOG_KINDS and parse_partition_folder(folder.rpartition("/")[2]):
             logs.setdefault(folder.rpartition("/")[0], {}).setdefault(folder, []).append(row)
     for source in sources:
         if not any(f"{path}/".startswith(f"{source.rstrip('/')}/") for path in log_dirs):
             raise UsageError(f"--source {source} is no log directory: give the one in log.dirs")
     return log_dirs, logs
+
+
+def _not_served(log_dir: str) -> list[str]:
+    """Return the folders of a log directory that are marked -delete or -stray: not walked into."""
+    found = ((entry, parse_partition_folder(entry.name)) for entry in Path(log_dir).iterdir())
+    return [
+        str(entry)
+        for entry, parsed in found
+        if parsed is not None and parsed.state in (FolderState.DELETE, FolderState.STRAY)
+        if entry.is_dir() and not entry.is_symlink()
+    ]
 
 
 def _rows(sources: Sequence[str]) -> Iterator[Listed]:
@@ -107,3 +127,12 @@ def _has_state(folder: str, offset: int) -> bool:
     except (CorruptIndexError, OSError):
         return False
     return True
+
+
+def _is_refused(folder: str, base_offset: int) -> bool:
+    """Tell whether a broker refuses a segment's ``.txnindex``; one that cannot be read, too."""
+    try:
+        data = Path(folder, file_name(base_offset, TXN_INDEX_SUFFIX)).read_bytes()
+    except OSError:
+        return True
+    return ends_below(data, base_offset)

@@ -1,7 +1,8 @@
 """Plan what a kit reads of each log: from which segment on a broker would read it.
 
 1. After an unclean stop a broker reads the segment that holds the recovery point, and all later
-   ones. A segment without ``.index`` is read too, wherever it lies.
+   ones. A segment without ``.index``, or whose ``.txnindex`` it refuses, is read too, wherever it
+   lies.
 2. For the first of them it needs the producer state: the newest snapshot at or below its base
    offset. What lies between the two is read as well; without a snapshot that is all of the log.
 3. Each later segment is read anyway, so from there on a kit has the files of all.
@@ -29,8 +30,8 @@ from kafka_segments.wire.names import (
     parse_partition_folder,
 )
 
-HasState = Callable[[int], bool]
-"""Tells whether the snapshot of an offset can be read."""
+AskFile = Callable[[int], bool]
+"""Tells something of the file that is named by an offset."""
 
 
 class PlannedSegment(NamedTuple):
@@ -88,7 +89,8 @@ def plan_log(
     number: int,
     folder: str,
     names: Collection[str],
-    has_state: HasState,
+    has_state: AskFile,
+    is_refused: AskFile,
 ) -> LogPlan | LogKit:
     """Plan one log; a log that is not read is what the kit says of it.
 
@@ -99,6 +101,7 @@ def plan_log(
         folder: the path of the log's folder.
         names: all names in it.
         has_state: tells whether a snapshot can be read.
+        is_refused: tells whether a broker refuses a ``.txnindex`` that is there.
     """
     log = folder.rpartition("/")[2]
     parsed = parse_partition_folder(log)
@@ -129,7 +132,7 @@ def plan_log(
     refused = _why_refused(plan, parsed.state if parsed else None, rows)
     if refused is not None:
         return plan.kit(LogState.REFUSED, refused)
-    return _from_where_it_is_read(plan, names, has_state)
+    return _from_where_it_is_read(plan, names, has_state, is_refused)
 
 
 def _offsets_of(log_dir: Listed, topic: str, partition: int) -> Mapping[str, int | None]:
@@ -143,9 +146,9 @@ def _why_left(plan: LogPlan, state: FolderState | None, log_dir: Listed) -> str 
         return "its broker was stopped cleanly and recovers nothing"
     if plan.topic == METADATA_TOPIC:
         return "the metadata log: KRaft loads it by rules of its own"
-    if state in (FolderState.DELETE, FolderState.STRAY):
-        return f"marked -{state.value}: a broker does not serve it"
-    if not plan.segments:
+    if state == FolderState.DELETE:
+        return "marked -delete: a broker opens it and removes it, and recovers nothing of it"
+    if not plan.segments and state != FolderState.STRAY:  # its segments are not listed
         return "no segments"
     return None
 
@@ -154,6 +157,12 @@ def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed
     """Return why a log is left to its broker: what it has is not what a crash alone leaves."""
     if state == FolderState.FUTURE:
         return "a copy on its way to another log directory, marked -future"
+    if state == FolderState.STRAY:
+        return (
+            "marked -stray: its broker serves it to nobody, yet recovers it like any other log, by"
+            f" the recovery point of {plan.topic}-{plan.partition}; if nobody needs it, move it out"
+            " of the log directory before the start"
+        )
     for row in rows:
         if row.kind == kinds.LOG and row.reason is not None:
             return row.reason
@@ -170,15 +179,18 @@ def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed
     return None
 
 
-def _from_where_it_is_read(plan: LogPlan, names: Collection[str], has_state: HasState) -> LogPlan:
+def _from_where_it_is_read(
+    plan: LogPlan, names: Collection[str], has_state: AskFile, is_refused: AskFile
+) -> LogPlan:
     bases, names = [segment.base_offset for segment in plan.segments], frozenset(names)
     first = max(bisect_right(bases, plan.recovery_point) - 1, 0)
-    missing = (
+    lacking = (
         at
         for at, base in enumerate(bases[:first])
         if file_name(base, OFFSET_INDEX_SUFFIX) not in names
+        or (file_name(base, TXN_INDEX_SUFFIX) in plan.txn_indexes and is_refused(base))
     )
-    first = next(missing, first)
+    first = next(lacking, first)
     for at in range(first, -1, -1):
         is_there = file_name(bases[at], SNAPSHOT_SUFFIX) in names
         if is_there and bases[at] > plan.log_start and has_state(bases[at]):

@@ -18,10 +18,7 @@ from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.recovery.run_forecast import Forecast
 
 ROW_FORMS = ("options", "logs", "findings")
-_WORK = (
-    *("segments", "recovered_segments", "recovered_bytes"),
-    *("recovered_batches", "replayed_bytes"),
-)
+_WORK = ("segments", "recovered_segments", "recovered_bytes", "recovered_batches")
 
 
 def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
@@ -69,6 +66,7 @@ def _row_of_log(one: DirFacts, log: LogForecast) -> dict[str, Any]:
         "recovery_point": log.recovery_point,
         "first_recovered_offset": log.first_recovered_offset,
         **{name: round(work[name]) for name in _WORK},
+        "replayed_bytes": log.replayed_bytes(log.work),
         "missing_indexes": log.missing_indexes,
         "full_indexes": log.full_indexes,
         "left_over_files": log.left_over_files,
@@ -105,8 +103,8 @@ def _print_dirs(rows: Sequence[DirForecast]) -> None:
             size_text(row.recovered_bytes),
             str(row.recovered_batches),
             str(row.logs_without_recovery_point),
-            str(row.missing_indexes),
-            str(row.logs_without_snapshot),
+            or_dash(row.missing_indexes),
+            or_dash(row.logs_without_snapshot),
             size_text(row.lost_bytes) if row.lost_bytes else "-",
         )
     print_table(table, len(firsts))

@@ -5,8 +5,10 @@ from itertools import groupby
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.index.segment import Damage, DamageKind
+from kafka_segments.recovery.decide.cuts import NOTHING, DamagedSegment, Finding, Lost, finding_of
 from kafka_segments.recovery.decide.forecasts import DirFacts, LogForecast, forecast_dirs
-from kafka_segments.recovery.decide.tables import decide_logs
+from kafka_segments.recovery.decide.tables import UNREAD, decide_logs
 from kafka_segments.recovery.decide.times import Work
 from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, costs_of
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
@@ -48,13 +50,48 @@ def dirs_of(decided: DataFrame) -> list[DirFacts]:
 
 def _facts(cluster: str, broker_id: int, log_dir: str, rows: list[Row]) -> DirFacts:
     problem = rows[0]["problem"]
+    unread = [
+        f"{_folder(row)}: segment {found['base_offset']}: {found['message']}"
+        for row in rows
+        for found in row["damaged"]
+        if found["kind"] in UNREAD
+    ]
     return DirFacts(
         cluster,
         broker_id,
         log_dir,
         rows[0]["is_clean"],
         [_log(row) for row in rows],
-        () if problem is None else (problem,),
+        (*([] if problem is None else [problem]), *unread),
+    )
+
+
+def _folder(row: Row) -> str:
+    folder: str = row["path"].rpartition("/")[2]
+    return folder
+
+
+def _findings(row: Row) -> tuple[Finding, ...]:
+    """Return what a start makes of the damaged segments of a log.
+
+    Headers behind a cut are in no table: how many records they tell of is not known.
+    """
+    going = Lost(row["lost_bytes"], row["lost_segments"], row["lost_records"])
+    return tuple(
+        finding_of(
+            row["topic"],
+            row["partition"],
+            _folder(row),
+            found["base_offset"],
+            DamagedSegment(
+                Damage(DamageKind(found["kind"]), found["position"], found["message"]),
+                found["cut_bytes"],
+                None if found["cut_bytes"] else 0,
+            ),
+            going if found["base_offset"] == row["first_cut"] else NOTHING,
+        )
+        for found in sorted(row["damaged"], key=lambda found: found["base_offset"])
+        if found["kind"] not in UNREAD
     )
 
 
@@ -69,7 +106,7 @@ def _log(row: Row) -> LogForecast:
     with_kit = Work(row["segments"] + (not row["ends_empty"]), 1)
     return LogForecast(
         row["log_dir"],
-        row["path"].rpartition("/")[2],
+        _folder(row),
         row["topic"],
         row["partition"],
         row["folder_state"],
@@ -78,4 +115,9 @@ def _log(row: Row) -> LogForecast:
         row["first_recovered_offset"],
         work,
         work if keeps else with_kit,
+        missing_indexes=None,
+        full_indexes=None,
+        left_over_files=None,
+        findings=_findings(row),
+        knows_files=False,
     )

@@ -10,7 +10,7 @@ from kafka_segments.errors import FileChangedError, UnreadableObjectError
 from kafka_segments.index.offset_index import decode_offset_index
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.index.segment import SegmentRecovery
-from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_findings
+from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_findings, total
 from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Work
@@ -54,18 +54,23 @@ class Surveyor:
         folder = place(start.log.log_dir).child(start.log.folder)
         damaged: dict[int, DamagedSegment] = {}
         counts: dict[int, int] = {}
+        records: dict[int, int | None] = {}
         density, problem = 0.0, None
         try:
             for base in self._bases_read(start):
                 recovery = self._recover(folder, start, base)
                 if self._is_full and recovery is not None:
                     counts[base] = recovery.batch_count
-                if recovery is not None and recovery.damage is not None:
+                if recovery is None:
+                    continue
+                records[base] = recovery.record_count
+                if recovery.damage is not None:
                     damaged[base] = self._damaged(folder, start, base, recovery)
+                    records[base] = total([recovery.record_count, damaged[base].cut_records])
             density = self._density(folder, start)
         except (OSError, FileChangedError, UnreadableObjectError) as error:
             problem = f"{start.log.folder}: {first_line(error)}"
-        findings, start = decide_findings(start, damaged)
+        findings, start = decide_findings(start, damaged, records)
         work = _work(start, density, counts)
         with_kit = work_with_kit(start, work, damaged)
         return Surveyed(start, work, with_kit, tuple(findings), problem)

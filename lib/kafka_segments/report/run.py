@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from kafka_segments.report import decide
 from kafka_segments.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.report.copies import CopyFacts, gather_copies
-from kafka_segments.report.crash import Crash, crash_dirs, crashes_of
+from kafka_segments.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
 from kafka_segments.report.decide import DAY_MS
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.spark.held import held
@@ -31,6 +31,7 @@ _SHOWN = (
     "valid_bytes",
     "truncated_bytes",
     "batch_count",
+    "record_count",
     "next_offset",
     "first_batch_timestamp_ms",
     "min_timestamp_ms",
@@ -79,7 +80,8 @@ class ReportData:
     """What the page shows; times in ms since 1970, sizes in bytes.
 
     ``looked_at`` is how many segments are known by a first look alone. It does not tell how many
-    batches a crash would have recovered: then there are no ``crashes``.
+    batches a crash would have recovered: ``not_forecast`` are the brokers (cluster, broker_id) that
+    have such segments, which ``crashes`` leave out.
     """
 
     warehouse: str
@@ -101,6 +103,7 @@ class ReportData:
     cluster: ClusterFacts | None = None
     copies: CopyFacts | None = None
     crashes: list[Crash] = field(default_factory=list)
+    not_forecast: list[Row] = field(default_factory=list)
     looked_at: int = 0
 
 
@@ -179,7 +182,11 @@ class _Report:
                 "totals": logs.transform(decide.total_of_logs),
                 "lanes": logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.lanes),
                 "written": self._history.agg(F.min("written_ms")),
-                "looked_at": self._segments.agg(F.count_if(is_looked_at())),
+                "looked_at": self._segments.where(is_looked_at())
+                .groupBy("cluster", "broker_id")
+                .count()
+                .orderBy("cluster", "broker_id")
+                .limit(MOST_DIRS),
                 "run": self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at"))),
                 **self._last_decided(),
             }
@@ -192,7 +199,7 @@ class _Report:
                 **self._figures(bins),
                 **self._spans(found["lanes"]),
                 **of_decided,
-                **({} if found["looked_at"][0][0] else self._crash_dirs()),
+                **self._crash_dirs(found["looked_at"]),
             }
         )
         return ReportData(
@@ -219,7 +226,8 @@ class _Report:
             cluster=gather_cluster(self._warehouse, now_ms=self._now_ms, rows=self._limits.rows),
             copies=gather_copies(self._warehouse, logs=self._limits.lanes, rows=self._limits.rows),
             crashes=crashes_of(found.get("crash_dirs", [])),
-            looked_at=found["looked_at"][0][0],
+            not_forecast=found["looked_at"],
+            looked_at=sum(row["count"] for row in found["looked_at"]),
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
@@ -240,11 +248,19 @@ class _Report:
             ),
         }
 
-    def _crash_dirs(self) -> dict[str, DataFrame]:
-        """Return the log directories with what a crash would cost, nothing where none is noted."""
+    def _crash_dirs(self, left_out: Sequence[Row]) -> dict[str, DataFrame]:
+        """Return the log directories with what a crash would cost, nothing where none is noted.
+
+        ``left_out``: the brokers of which that is not known.
+        """
         if not (self._warehouse.version(LOG_DIRS) and self._warehouse.version(LOGS)):
             return {}
-        return {"crash_dirs": crash_dirs(self._warehouse, self._segments)}
+        segments = self._segments
+        for row in left_out:
+            is_cluster = F.col("cluster").eqNullSafe(row["cluster"])
+            is_broker = F.col("broker_id").eqNullSafe(row["broker_id"])
+            segments = segments.where(~(is_cluster & is_broker))
+        return {"crash_dirs": crash_dirs(self._warehouse, segments)}
 
     def _sample(self, rows: DataFrame) -> DataFrame:
         return rows.orderBy(*LOG_KEYS, "base_offset").limit(self._limits.rows)

@@ -156,19 +156,11 @@ def blocked(forecast: Forecast) -> Bars:
     )
 
 
-def crashes(found: Sequence[Crash]) -> TableView:
-    """Return what a crash costs each broker, the longest start first."""
+def crashes(found: Sequence[Crash], left_out: Sequence[Row]) -> TableView:
+    """Return what a crash costs each broker, the longest start first; and who is left out."""
     default = THREADS.index(2)
     ordered = sorted(found, key=lambda crash: -crash.seconds[default])
-    worst = ordered[0]
-    says = (
-        f"A broker that died now would read {size_text(worst.recovered_bytes)} in"
-        f" {many(worst.recovered_segments, 'segment')} again before it serves: broker"
-        f" {worst.broker_id}, about {_duration(worst.seconds[default])} with 2 threads, its"
-        f" default; after a recovery kit {_duration(worst.with_kit)}. Recovery points are those of"
-        f" the last build. Costs are assumed, and may be wrong by {worst.error:.0%}: run"
-        " kafka-segments recovery forecast with --calibrate on the broker."
-    )
+    says = " ".join([*map(_worst_crash, ordered[:1]), *_not_forecast(left_out)])
     headings = (
         *("cluster", "broker>", "partitions>", "segments>", "read again>", "bytes>"),
         *(f"{many(threads, 'thread')}>" for threads in THREADS),
@@ -185,6 +177,30 @@ def crashes(found: Sequence[Crash]) -> TableView:
         for crash in ordered[:_MOST_ROWS]
     ]
     return TableView(says, Table(headings, rows))
+
+
+def _worst_crash(worst: Crash) -> str:
+    default = THREADS.index(2)
+    return (
+        f"A broker that died now would read {size_text(worst.recovered_bytes)} in"
+        f" {many(worst.recovered_segments, 'segment')} again before it serves: broker"
+        f" {worst.broker_id}, about {_duration(worst.seconds[default])} with 2 threads, its"
+        f" default; after a recovery kit {_duration(worst.with_kit)}. Recovery points are those of"
+        f" the last build. Costs are assumed, and may be wrong by {worst.error:.0%}: run"
+        " kafka-segments recovery forecast with --calibrate on the broker."
+    )
+
+
+def _not_forecast(brokers: Sequence[Row]) -> list[str]:
+    if not brokers:
+        return []
+    names = ", ".join(str(row["broker_id"]) for row in brokers[:_MOST_ROWS])
+    more = f" and {len(brokers) - _MOST_ROWS} more" if len(brokers) > _MOST_ROWS else ""
+    return [
+        f"Left out: broker {names}{more}, as segments of theirs are known by a first look alone,"
+        " which does not tell how many batches a start would read. Run kafka-segments build without"
+        " --check index to have them here."
+    ]
 
 
 def _duration(seconds: float) -> str:

@@ -60,27 +60,50 @@ def _locked(path: str, kind: int) -> Iterator[None]:
 
 
 @contextmanager
-def held_lock(lock: Path) -> Iterator[None]:
+def held_lock(lock: Path, *, creates: bool = False) -> Iterator[None]:
     """Hold the lock file of a log directory, so that no broker starts on it.
 
-    A log directory without a lock file is a copy: nothing is held.
+    A log directory without a lock file is a copy. With ``creates`` it gets one, as from a broker
+    that starts, and keeps it: a broker may have opened it meanwhile. Else nothing is held.
 
     Raises:
-        SetAsideError: a running broker on this machine holds it.
+        SetAsideError: a running broker on this machine, or a run of ours, holds it; or it cannot be
+            made or locked.
     """
     try:
-        descriptor = os.open(lock, os.O_RDWR)
+        descriptor = _opened(lock, creates=creates)
     except FileNotFoundError:
         yield
         return
+    except OSError as error:
+        raise SetAsideError(lock, f"cannot be opened: {error.strerror}") from None
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except (BlockingIOError, PermissionError):
             raise SetAsideError(lock.parent, "its .lock is held: stop its broker first") from None
+        except OSError as error:
+            raise SetAsideError(lock, f"cannot be locked: {error.strerror}") from None
         yield
     finally:
         os.close(descriptor)
+
+
+def _opened(lock: Path, *, creates: bool) -> int:
+    try:
+        return os.open(lock, os.O_RDWR)
+    except FileNotFoundError:
+        if not creates:
+            raise
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    owner = lock.parent.stat()
+    try:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)  # its broker opens it to write
+    except PermissionError:
+        os.close(descriptor)
+        lock.unlink()
+        raise
+    return descriptor
 
 
 @contextmanager

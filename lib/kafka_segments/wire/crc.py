@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire.crc_folding import LANE_BYTES, crc32_by_multiplication
 from kafka_segments.wire.native import (
     byte_at,

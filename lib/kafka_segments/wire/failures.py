@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from kafka_segments.compiling import njit
 
 OK = 0
 BAD_COUNT = 1

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import batches as header
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import FAILURE_SLOTS, OK

@@ -13,8 +13,8 @@ Source: FileLogInputStream.nextBatch, DefaultRecordBatch, LegacyRecord.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import ends
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START, crc32_update, crc32c_update

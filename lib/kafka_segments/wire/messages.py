@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.failures import (

@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic, overload
 
 _CRC_STEPS = {
@@ -21,21 +21,30 @@ _CRC_STEPS = {
     "sse4.2": ("llvm.x86.sse42.crc32.64.64", 64, "llvm.x86.sse42.crc32.32.8", 8),
     "crc": ("llvm.aarch64.crc32cx", 32, "llvm.aarch64.crc32cb", 32),
 }
+_ASKED_AS = {"sse4.2": "crc32"}  # LLVM has a name of its own for the instruction
 VECTOR = ir.VectorType(ir.IntType(64), 2)
 
 
 def cpu_crc_feature() -> str | None:
-    """Return the CPU feature that has a CRC-32C instruction; None if the host has none."""
-    features = llvm.get_host_cpu_features()
+    """Return the CPU feature that has a CRC-32C instruction; None: code is made for none."""
     architecture = llvm.get_process_triple().partition("-")[0]
     feature = {"x86_64": "sse4.2", "aarch64": "crc", "arm64": "crc"}.get(architecture)
-    return feature if feature is not None and features.get(feature, False) else None
+    return feature if feature is not None and _has(feature) else None
 
 
 def has_cpu_multiplication() -> bool:
-    """Tell whether the host has x86's carry-less multiplication."""
-    is_x86 = llvm.get_process_triple().startswith("x86_64")
-    return is_x86 and bool(llvm.get_host_cpu_features().get("pclmul", False))
+    """Tell whether code is made for a CPU with x86's carry-less multiplication."""
+    return llvm.get_process_triple().startswith("x86_64") and _has("pclmul")
+
+
+def _has(feature: str) -> bool:
+    """Tell whether code is made for a CPU feature: one that is asked for, else one of the host.
+
+    What an image holds compiled fits another CPU if both are told the same of it.
+    """
+    if config.CPU_FEATURES is None:
+        return bool(llvm.get_host_cpu_features().get(feature, False))
+    return f"+{_ASKED_AS.get(feature, feature)}" in config.CPU_FEATURES.split(",")
 
 
 def cpu_multiply(builder: Any, one: Any, other: Any, halves: int) -> Any:

@@ -16,8 +16,8 @@ Batches, timestamps, producers and compression are not in it.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import batches as header
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import OK

@@ -19,8 +19,8 @@ Source: DefaultRecord.readFrom, DefaultRecordBatch.RecordIterator.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire.failures import (
     ATTRIBUTES_PAST_END,
     BAD_COUNT,

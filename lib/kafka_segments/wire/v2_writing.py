@@ -11,8 +11,8 @@ DefaultRecordBatch.writeHeader (4.0 and later).
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire import batches as header
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32c_update

@@ -6,8 +6,8 @@ Source: ByteUtils.readVarint, readVarlong, writeVarint, writeVarlong.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kafka_segments.compiling import njit
 from kafka_segments.wire.native import byte_at
 
 PAST_END = -1

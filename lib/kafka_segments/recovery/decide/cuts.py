@@ -10,7 +10,7 @@
 Source: LogLoader.recoverLog (4.3.1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kafka_segments.broker_rules.startup import lost_by_a_cut
@@ -37,9 +37,9 @@ class DamagedSegment(NamedTuple):
 class Finding(NamedTuple):
     """What a start makes of a damaged segment.
 
-    ``consequence``: ``cut``, ``split`` or ``refused`` (the broker does not start). ``lost_bytes``
-    and ``lost_segments`` count the segments that go with it, too; ``lost_records`` those that the
-    headers of what is cut off tell of, None where none is told.
+    ``consequence``: ``cut``, ``split`` or ``refused`` (the broker does not start). What is lost
+    counts the segments that go with it, too. ``lost_records``: of what is cut off as many as its
+    headers tell of; None where these tell none, or where a segment's records were not counted.
     """
 
     topic: str
@@ -54,40 +54,76 @@ class Finding(NamedTuple):
     message: str
 
 
+class Lost(NamedTuple):
+    """Segments that go with one that is cut; ``records``: None: not all are known."""
+
+    size_bytes: int
+    segments: int
+    records: int | None
+
+
+NOTHING = Lost(0, 0, 0)
+
+
 def decide_findings(
-    start: LogStart, damaged: Mapping[int, DamagedSegment]
+    start: LogStart, damaged: Mapping[int, DamagedSegment], records: Mapping[int, int | None]
 ) -> tuple[list[Finding], LogStart]:
     """Say what a start makes of a log's damaged segments; return the start as it then goes.
 
     Args:
         start: as if nothing were damaged.
         damaged: what is known to be damaged, by base offset.
+        records: of whole segments, by base offset, as far as they were counted.
     """
     findings: list[Finding] = []
     gone: set[int] = set()
     for base, found in sorted(damaged.items()):
         if base in gone:
             continue
-        consequence = _consequence(found)
-        is_cut = consequence == "cut" and found.cut_bytes > 0
-        lost = lost_by_a_cut(start.plan, base) if is_cut and base in start.unflushed else ()
+        lost: tuple[int, ...] = ()
+        if is_cut(found) and base in start.unflushed:
+            lost = lost_by_a_cut(start.plan, base)
         gone.update(lost)
-        findings.append(
-            Finding(
-                start.log.topic,
-                start.log.partition,
-                start.log.folder,
-                base,
-                consequence,
-                found.damage.position,
-                (found.cut_bytes if consequence == "cut" else 0) + start.bytes_of(lost),
-                found.cut_records if consequence == "cut" else 0,
-                len(lost),
-                found.damage.message,
-            )
-        )
+        going = Lost(start.bytes_of(lost), len(lost), total(map(records.get, lost)))
+        log = start.log
+        findings.append(finding_of(log.topic, log.partition, log.folder, base, found, going))
     unflushed = tuple(base for base in start.unflushed if base not in gone)
     return findings, start._replace(unflushed=unflushed)
+
+
+def finding_of(
+    topic: str, partition: int, folder: str, base: int, found: DamagedSegment, lost: Lost
+) -> Finding:
+    """Return what a start makes of a damaged segment; ``lost``: the segments that go with it."""
+    consequence = _consequence(found)
+    cut = Lost(found.cut_bytes, 0, found.cut_records) if consequence == "cut" else NOTHING
+    return Finding(
+        topic,
+        partition,
+        folder,
+        base,
+        consequence,
+        found.damage.position,
+        cut.size_bytes + lost.size_bytes,
+        total([cut.records, lost.records]),
+        lost.segments,
+        found.damage.message,
+    )
+
+
+def is_cut(found: DamagedSegment) -> bool:
+    """Tell whether a start cuts a segment."""
+    return _consequence(found) == "cut" and found.cut_bytes > 0
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None if one is not known."""
+    known = 0
+    for count in counts:
+        if count is None:
+            return None
+        known += count
+    return known
 
 
 def _consequence(found: DamagedSegment) -> str:

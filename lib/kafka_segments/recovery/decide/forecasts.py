@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafka_segments.recovery.decide.cuts import Finding
+from kafka_segments.recovery.decide.cuts import Finding, total
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Costs, DirWork, Work, seconds_of_start
 from kafka_segments.wire.names import FolderState
@@ -16,6 +16,8 @@ class LogForecast(NamedTuple):
 
     ``first_recovered_offset``: base offset of the first segment that is recovered; None: none is.
     ``recovery_point``: None: there is none, and the log is recovered from its start on.
+    ``knows_files``: the files beside the segments were looked at; else nothing is known of index
+    files, snapshots and leftovers.
     """
 
     log_dir: str
@@ -28,10 +30,15 @@ class LogForecast(NamedTuple):
     first_recovered_offset: int | None
     work: Work
     kit_work: Work
-    missing_indexes: int = 0
-    full_indexes: int = 0
-    left_over_files: int = 0
-    findings: tuple[Finding, ...] = ()
+    missing_indexes: int | None
+    full_indexes: int | None
+    left_over_files: int | None
+    findings: tuple[Finding, ...]
+    knows_files: bool = True
+
+    def replayed_bytes(self, work: Work) -> int | None:
+        """Return the bytes that are read before recovery begins; None: not known."""
+        return work.replayed_bytes if self.knows_files else None
 
 
 class DirFacts(NamedTuple):
@@ -47,7 +54,7 @@ class DirFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class DirForecast:
-    """A row of the forecast; docs/recovery.md says what each column is."""
+    """A row of the forecast; docs/recovery.md says what each column is. None: not known."""
 
     cluster: str
     broker_id: int
@@ -61,19 +68,19 @@ class DirForecast:
     recovered_segments: int
     recovered_bytes: int
     recovered_batches: int
-    replayed_bytes: int
+    replayed_bytes: int | None
     logs_without_recovery_point: int
-    missing_indexes: int
-    logs_without_snapshot: int
-    full_indexes: int
-    left_over_files: int
-    delete_logs: int
-    stray_logs: int
+    missing_indexes: int | None
+    logs_without_snapshot: int | None
+    full_indexes: int | None
+    left_over_files: int | None
+    delete_logs: int | None
+    stray_logs: int | None
     future_logs: int
     split_segments: int
     refused_segments: int
     lost_bytes: int
-    lost_records: int
+    lost_records: int | None
     lost_segments: int
     seconds: float
     least_seconds: float
@@ -142,7 +149,7 @@ def _rows_of_broker(
     return [
         _row(
             one,
-            [of(log) for log in one.logs],
+            [(log, of(log)) for log in one.logs],
             costs,
             threads=threads,
             with_kit=with_kit,
@@ -155,7 +162,7 @@ def _rows_of_broker(
 
 def _row(
     one: DirFacts,
-    works: Sequence[Work],
+    logs: Sequence[tuple[LogForecast, Work]],
     costs: Costs,
     *,
     threads: int,
@@ -164,8 +171,11 @@ def _row(
     metadata_seconds: float,
 ) -> DirForecast:
     findings = [finding for log in one.logs for finding in log.findings]
+    works = [work for _, work in logs]
     states = [log.folder_state for log in one.logs]
+    knows_files = all(log.knows_files for log in one.logs)
     recovers = [bool(work.recovered_segments) for work in works]
+    replayed = [log.replayed_bytes(work) for log, work in logs]
     return DirForecast(
         cluster=one.cluster,
         broker_id=one.broker_id,
@@ -179,21 +189,21 @@ def _row(
         recovered_segments=sum(work.recovered_segments for work in works),
         recovered_bytes=sum(work.recovered_bytes for work in works),
         recovered_batches=round(sum(work.recovered_batches for work in works)),
-        replayed_bytes=sum(work.replayed_bytes for work in works),
+        replayed_bytes=total(replayed),
         logs_without_recovery_point=sum(
             log.recovery_point is None and not log.is_metadata for log in one.logs
         ),
-        missing_indexes=sum(log.missing_indexes for log in one.logs),
-        logs_without_snapshot=sum(bool(work.replayed_bytes) for work in works),
-        full_indexes=sum(log.full_indexes for log in one.logs),
-        left_over_files=sum(log.left_over_files for log in one.logs),
-        delete_logs=states.count(FolderState.DELETE),
-        stray_logs=states.count(FolderState.STRAY),
+        missing_indexes=total(log.missing_indexes for log in one.logs),
+        logs_without_snapshot=total(None if size is None else bool(size) for size in replayed),
+        full_indexes=total(log.full_indexes for log in one.logs),
+        left_over_files=total(log.left_over_files for log in one.logs),
+        delete_logs=states.count(FolderState.DELETE) if knows_files else None,
+        stray_logs=states.count(FolderState.STRAY) if knows_files else None,
         future_logs=states.count(FolderState.FUTURE),
         split_segments=sum(finding.consequence == "split" for finding in findings),
         refused_segments=sum(finding.consequence == "refused" for finding in findings),
         lost_bytes=sum(finding.lost_bytes for finding in findings),
-        lost_records=sum(finding.lost_records or 0 for finding in findings),
+        lost_records=total(finding.lost_records for finding in findings),
         lost_segments=sum(finding.lost_segments for finding in findings),
         seconds=round(seconds, 3),
         least_seconds=round(seconds * (1 - costs.error), 3),

@@ -6,13 +6,20 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.index.segment import DamageKind
 from kafka_segments.recovery.decide.cuts import CUTS, TORN
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
 
 _OF_SEGMENTS = (
-    *("base_offset", "size_bytes", "batch_count", "valid_bytes", "truncated_bytes", "damage"),
+    *("base_offset", "size_bytes", "batch_count", "record_count"),
+    *("valid_bytes", "truncated_bytes", "damage"),
 )
+_CHANGING = (DamageKind.CHANGED, DamageKind.VANISHED)
+UNREAD = (*_CHANGING, DamageKind.TOO_LARGE, DamageKind.UNREADABLE)
+"""The kinds of damage of a segment that a build could not read: what a start finds is not known."""
+_OF_OTHERS = (DamageKind.REMOVED, DamageKind.UNDECODABLE, DamageKind.NOT_INDEXABLE)
+"""The kinds that another segment's cut tells of already, or that a start does not look for."""
 
 
 def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
@@ -24,7 +31,10 @@ def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
     Needs: rows of ``segments`` that are there; ``logs`` and ``log_dirs``: rows of these tables.
     Gives: the keys of a log, path, folder_state, recovery_point, is_clean, problem (of its log
         directory), segments, first_recovered_offset, of what is recovered segments, bytes and
-        batches (``recovered_…``), is_left_alone (by a kit), and ends_empty.
+        batches (``recovered_…``), is_left_alone (by a kit), and ends_empty. damaged: the damaged
+        segments that are read (base_offset, kind, position, message, cut_bytes); first_cut: the
+        base offset of the first that is cut, and of the segments that go with it ``lost_bytes``,
+        ``lost_segments`` and ``lost_records`` (null: not all are known).
     """
     dirs = log_dirs.select(
         *LOG_KEYS[:3],
@@ -54,6 +64,8 @@ def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
                 F.max_by(F.coalesce("valid_bytes", "size_bytes"), "base_offset")
                 .eqNullSafe(0)
                 .alias("ends_empty"),
+                F.collect_list(F.when(_is_found(), _found())).alias("damaged"),
+                *_lost(),
             )
         )
 
@@ -111,8 +123,34 @@ def _with_recovered(segments: DataFrame) -> DataFrame:
     cuts = F.col("damage.kind").isin(*CUTS) & (F.col("truncated_bytes") > 0)
     first_cut = F.min(F.when(F.col("_unflushed") & cuts, base)).over(whole_log)
     last = F.max(base).over(whole_log)
-    return segments.withColumns({"_unflushed": is_unflushed, "_last": last}).withColumn(
-        "_read", F.col("_unflushed") & F.coalesce(base <= first_cut, F.lit(True))
+    noted = segments.withColumns({"_unflushed": is_unflushed, "_last": last})
+    return noted.withColumn("_first_cut", first_cut).withColumn(
+        "_read", F.col("_unflushed") & F.coalesce(base <= F.col("_first_cut"), F.lit(True))
+    )
+
+
+def _found() -> Column:
+    parts = ("base_offset", "damage.kind", "damage.position", "damage.message")
+    return F.struct(*parts, F.col("truncated_bytes").alias("cut_bytes"))
+
+
+def _is_found() -> Column:
+    """Tell whether a start finds a segment damaged."""
+    is_own = F.col("damage").isNotNull() & ~F.col("damage.kind").isin(*_OF_OTHERS)
+    return F.col("_read") & is_own
+
+
+def _lost() -> tuple[Column, ...]:
+    """Return what goes with the first segment that is cut."""
+    is_lost = F.col("_unflushed") & (F.col("base_offset") > F.col("_first_cut"))
+    is_uncounted = F.col("record_count").isNull() | (F.col("truncated_bytes") > 0)
+    is_known = F.count_if(is_lost & is_uncounted) == 0
+    records = F.coalesce(F.sum(F.when(is_lost, F.col("record_count"))), F.lit(0))
+    return (
+        F.first("_first_cut").alias("first_cut"),
+        F.coalesce(F.sum(F.when(is_lost, F.col("size_bytes"))), F.lit(0)).alias("lost_bytes"),
+        F.count_if(is_lost).alias("lost_segments"),
+        F.when(is_known, records).alias("lost_records"),
     )
 
 

@@ -1,0 +1,64 @@
+"""Logs that a kit leaves to the broker as something else than a torn tail is in their segments."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.recovery.kit_manifest import LogState
+from kafka_segments.wire.checkpoints import LOG_START_OFFSET
+from recovery_kits import crashed_log, made_kit
+
+REFUSED = {
+    "v2-offsets-go-back": "offset 2 after offset 616",
+    "v2-offsets-go-back-small": "offsets go back",
+    "v2-offset-overflow": "does not fit base offset 1000",
+    "v2-index-full": "index is full",
+    "v1-tail-partial": "it has messages v0 or v1, whose torn tails are not told from damage",
+    "multi-segment-corrupt-middle": "later segments follow, which the broker would remove",
+    "corrupt-crc-middle": "sound batches follow at byte",
+}
+
+
+def _recovery(case: Path) -> RecoveryOptions:
+    settings = json.loads((case / "case.json").read_text())["config"]
+    return RecoveryOptions(
+        is_load=True,
+        index_interval_bytes=settings["index.interval.bytes"],
+        segment_index_bytes=settings["segment.index.bytes"],
+    )
+
+
+@pytest.mark.parametrize(("case", "message"), REFUSED.items())
+def test_more_than_a_torn_tail_is_refused_and_said(
+    synthetic: Path, tmp_path: Path, case: str, message: str
+) -> None:
+    crashed_log(tmp_path / "logs", synthetic / case / "t-0")
+
+    log = made_kit(tmp_path / "logs", tmp_path / "kit", _recovery(synthetic / case))["t-0"]
+
+    assert log.state == LogState.REFUSED
+    assert message in log.message
+    assert (log.files, log.cut) == ((), None)
+    assert log.next_recovery_point == log.recovery_point
+
+
+def test_a_log_that_ends_below_its_start_is_refused(synthetic: Path, tmp_path: Path) -> None:
+    crashed_log(tmp_path / "logs", synthetic / "v2-one-record" / "t-0")
+    (tmp_path / "logs" / LOG_START_OFFSET).write_text("0\n1\nt 0 1000000\n")
+
+    log = made_kit(tmp_path / "logs", tmp_path / "kit")["t-0"]
+
+    assert log.state == LogState.REFUSED
+    assert "below its log start offset 1000000: a broker removes all of its segments" in log.message
+
+
+def test_zeros_behind_old_messages_are_a_torn_tail(synthetic: Path, tmp_path: Path) -> None:
+    crashed_log(tmp_path / "logs", synthetic / "v1-none-createtime" / "t-0", torn=bytes(4096))
+
+    log = made_kit(tmp_path / "logs", tmp_path / "kit")["t-0"]
+
+    assert log.state == LogState.READY
+    assert log.cut is not None
+    assert (log.cut.size_bytes, log.cut.records) == (4096, 0)
