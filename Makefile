@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 PACKED := build/environment
 AIRFLOW_VENV := .venv-airflow
+PYTHONS ?= python3.12 python3.13
 AIRFLOW_DEMO := build/airflow
 S3_SERVER := build/s3-server/versitygw
 # tests/conftest.py puts long files first
@@ -16,7 +17,7 @@ IN_THREE := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-fast test-slow test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-wheel test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +71,20 @@ test-fast: setup ## run the tests that start no JVM and no Airflow
 
 test-slow: setup jars-s3 jars-test airflow-setup s3-server ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
 	@$(BIN)/python -m pytest $(IN_THREE) -m slow
+
+test-wheel: setup build/pythons/.done ## install the wheel into the other Pythons (PYTHONS="python3.12 python3.13") and run it there
+	@WHEEL_PYTHONS="$$(ls -d $(CURDIR)/build/pythons/*/bin/python | paste -sd:)" \
+	  $(BIN)/python -m pytest tests/house/test_installed.py
+
+build/pythons/.done: requirements.lock
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@for python in $(PYTHONS); do \
+	  command -v $$python >/dev/null || { echo "$$python not found: set PYTHONS="; exit 1; }; \
+	  echo "installing the locked packages for $$python …"; \
+	  $$python -m venv $(@D)/$$(basename $$python) && $(@D)/$$(basename $$python)/bin/python -m pip install -q \
+	    --disable-pip-version-check --require-hashes -r requirements.lock || exit 1; \
+	done
+	@touch $@
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \

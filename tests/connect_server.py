@@ -57,13 +57,17 @@ class ConnectServer:
         self.url = f"sc://127.0.0.1:{self._port()}"
 
     def run(
-        self, *arguments: object, variables: Mapping[str, str] | None = None
+        self,
+        *arguments: object,
+        variables: Mapping[str, str] | None = None,
+        typed: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command of ours against this server, to its end."""
+        """Run a command of ours against this server, to its end; ``typed`` is its stdin."""
         return subprocess.run(
             [sys.executable, "-m", "kafka_segments", *map(str, arguments)],
             cwd=self.folder,
             env=_environment(SPARK_REMOTE=self.url, **(variables or {})),
+            input=typed,
             capture_output=True,
             text=True,
             check=False,
@@ -87,10 +91,10 @@ class ConnectServer:
         assert len(done) == len(verbs), client.stderr[-3000:]
         return done
 
-    def ask(self, script: str) -> Any:
+    def ask(self, script: str, *arguments: object) -> Any:
         """Run a script of the tests as a client; return what it tells as JSON."""
         client = subprocess.run(
-            [sys.executable, str(ROOT / "tests" / script)],
+            [sys.executable, str(ROOT / "tests" / script), *map(str, arguments)],
             cwd=self.folder,
             env=_environment(SPARK_REMOTE=self.url),
             capture_output=True,
@@ -98,7 +102,8 @@ class ConnectServer:
             check=False,
             timeout=_PATIENCE_SECONDS,
         )
-        assert client.returncode == 0, client.stderr[-3000:]
+        said = [line for line in client.stderr.splitlines() if not line.lstrip().startswith("at ")]
+        assert client.returncode == 0, "\n".join(said)[-3000:]
         return json.loads(client.stdout)
 
     def close(self) -> None:

@@ -1,14 +1,8 @@
 """A command that ends in the middle of a job of Spark, by Ctrl-C or at once: nothing is left."""
 
-import contextlib
 import os
-import pty
-import re
-import select
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +10,9 @@ import pytest
 
 from processes import MARK, left_in_the_end, living
 from ready_builds import ReadyBuild
+from terminal import CTRL_C, Terminal
 
 ENDLESS = "SELECT count(hash(" + ", ".join(f"{n}.path" for n in "abcdefgh") + ")) FROM "
-SECONDS = 180
-CTRL_C = b"\x03"
 INTERRUPTED = b"kafka-segments: interrupted; what was done is kept, run it again"
 JVM_KILLED = b"Spark's JVM ended: SIGKILL"
 
@@ -42,35 +35,26 @@ def _ended(warehouse: Path, folder: Path, *, by: str) -> End:
     here, temporary = folder / "here", folder / "temporary"
     here.mkdir()
     temporary.mkdir()
-    terminal, inner = pty.openpty()
-    verb = subprocess.Popen(
-        ["setsid", "-c", "-w", sys.executable, "-m", "kafka_segments", *words],
-        env={**os.environ, MARK: str(folder), "TMPDIR": str(temporary)},
-        cwd=here,
-        stdin=inner,
-        stdout=inner,
-        stderr=inner,
-    )
-    os.close(inner)
-    said, is_ended, until = b"", False, time.monotonic() + SECONDS
-    while time.monotonic() < until and verb.poll() is None:
-        if select.select([terminal], [], [], 0.2)[0]:
-            with contextlib.suppress(OSError):  # the other end is closed
-                said += os.read(terminal, 65_536)
-        if not is_ended and re.search(rb"\d of \d+ tasks", said):
-            assert list(temporary.iterdir())
-            if by == CTRL_C.decode():
-                os.write(terminal, CTRL_C)
-            else:
-                found = living(str(folder))
-                (victim,) = [pid for pid, line in found.items() if by in line]
-                os.kill(victim, signal.SIGKILL)
-            is_ended = True
-    status = verb.wait(timeout=10)
-    os.close(terminal)
+    variables = {MARK: str(folder), "TMPDIR": str(temporary)}
+    terminal = Terminal(*words, folder=here, variables=variables)
+    try:
+        terminal.shown(rb"\d of \d+ tasks")
+        assert list(temporary.iterdir())
+        if by == CTRL_C.decode():
+            terminal.type(CTRL_C)
+        else:
+            found = living(str(folder))
+            (victim,) = [pid for pid, line in found.items() if by in line]
+            os.kill(victim, signal.SIGKILL)
+        status = terminal.end()
+    finally:
+        terminal.close()
     left = left_in_the_end(str(folder))
     return End(
-        status, said, left, [str(path) for path in (*here.rglob("*"), *temporary.rglob("*"))]
+        status,
+        terminal.said,
+        left,
+        [str(path) for path in (*here.rglob("*"), *temporary.rglob("*"))],
     )
 
 

@@ -30,6 +30,7 @@ READERS = (
     ["lag"],
     ["latency"],
     ["migrate", "inventory"],
+    ["recovery", "forecast"],
     ["validate"],
 )
 PLANNED = (

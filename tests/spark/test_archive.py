@@ -115,7 +115,28 @@ def test_a_new_one_takes_the_place_of_its_installations_older_ones_alone(root: P
     assert _made(root) == file
 
     assert file.read_text("utf-8") == "new"
-    assert sorted(folder.iterdir()) == sorted((file, file.with_suffix(".bytes"), other))
+    beside = (file.with_suffix(".bytes"), file.with_suffix(".package"))
+    assert sorted(folder.iterdir()) == sorted((file, *beside, other))
+
+
+def test_a_new_one_takes_the_place_of_those_whose_package_is_gone_for_a_day(root: Path) -> None:
+    folder = archive.class_archive(root, _jars(root)).parent
+    folder.mkdir(parents=True)
+    (root / "package").mkdir()
+    for stem, package, days in (
+        ("0-gone", "no-such-package", 2),
+        ("1-just-made", "no-such-package", 0),
+        ("2-there", "package", 2),
+    ):
+        for suffix in (".jsa", ".bytes", ".package"):
+            file = folder / f"{stem}{suffix}"
+            file.write_text(str(root / package), "utf-8")
+            os.utime(file, (time.time() - days * 86_400,) * 2)
+
+    made = _made(root)
+
+    assert {file.stem for file in folder.iterdir()} == {made.stem, "1-just-made", "2-there"}
+    assert archive.usable_archive(root, _jars(root)) == made
 
 
 def test_one_that_was_cut_off_is_not_given_to_a_jvm_which_would_crash(root: Path) -> None:
@@ -212,7 +233,7 @@ def test_it_appears_whole_and_once(root: Path, monkeypatch: pytest.MonkeyPatch) 
     assert making.make_class_archive(root)
     assert len(written) == 1
     left = (root / "cache" / "kafka-segments").iterdir()
-    assert sorted(file.suffix for file in left) == [".bytes", ".jsa"]
+    assert sorted(file.suffix for file in left) == [".bytes", ".jsa", ".package"]
 
 
 def test_a_failure_leaves_nothing_and_is_said_in_one_line(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from ci import require_own_mounts
 from connect_client import Done, run_verb
+from connect_notebook import asked
 from connect_server import ConnectServer
 from every_verb import CALLS, World
 from kafka_segments.tables import catalog as tables
@@ -279,6 +280,39 @@ def test_a_command_is_a_client_by_the_variable_alone(
     assert [json.loads(line)["topic"] for line in done.stdout.splitlines()] == [
         line.split()[0] for line in remote["sql"].out.splitlines()[1:]
     ]
+
+
+def test_the_shell_types_verbs_into_one_session_there(
+    server: ConnectServer, remote: dict[str, Done]
+) -> None:
+    warehouse = server.folder / "warehouse"
+    lines = (
+        f'sql "{ASKED}" --warehouse {warehouse}',
+        "validate --warehouse /nowhere",
+        f"sql 'SELECT nothing' --warehouse {warehouse}",
+        f"search --warehouse {warehouse} --topic {TOPIC} --time 2026-01-31T14:00:00Z",
+    )
+
+    done = server.run("shell", typed="\n".join(lines))
+
+    assert done.stdout == remote["sql"].out + remote["search"].out
+    statuses = [line for line in done.stderr.splitlines() if line.startswith("status ")]
+    assert [line.partition(",")[0][-1] for line in statuses] == ["0", "2", "2", "0"], done.stderr
+    assert done.returncode == 2
+
+
+@pytest.mark.usefixtures("remote", "local")
+def test_a_notebook_there_has_the_rows_that_one_has_here(
+    spark: SparkSession, server: ConnectServer, local_folder: Path, logs: Path
+) -> None:
+    there = server.ask("connect_notebook.py", logs, server.folder / "warehouse")
+
+    here = asked(str(logs), str(local_folder / "warehouse"), spark)
+    assert {name: len(rows) for name, rows in there.items()} == {
+        name: len(rows) for name, rows in here.items()
+    }
+    same = ("retention", "explain", "roll", "search", "latency", "sql", "batches", "records")
+    assert {name: there[name] for name in same} == {name: here[name] for name in same}
 
 
 def test_a_server_without_delta_is_named(

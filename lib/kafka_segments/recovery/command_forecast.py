@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions
 
 
-@click.command(cls=Command, may_spare_spark=("sources",))
+@click.command(cls=Command, reads=("segments", "logs", "log_dirs"), may_spare_spark=("sources",))
 @click.option(
     "--source",
     "sources",

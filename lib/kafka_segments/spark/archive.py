@@ -2,7 +2,8 @@
 
 It lies in the user's cache folder, one an installation, and is made after a command has ended, by
 a process that nobody waits for. It fits one Spark, one Java and one set of JARs: its name says
-which, so another one is made where these change. Without one all runs as before. The JVM looks
+which, so another one is made where these change. A file beside it says where the package lies, so
+that it can go when the package has gone. Without one all runs as before. The JVM looks
 itself whether an archive fits, but not whether it is whole: a file beside it says how long it is,
 and one with which the JVM does not start is deleted.
 """
@@ -26,7 +27,9 @@ from kafka_segments.storage.user_folders import cache_folder
 
 SWITCH = "KAFKA_SEGMENTS_CLASS_ARCHIVE"
 _OFF = ("off", "0", "false", "no")
-_ANEW_SECONDS = 24 * 3600  # after a try that left nothing
+_DAY_SECONDS = 24 * 3600
+_OF_PACKAGE = ".package"
+_PACKAGE = Path(__file__).resolve().parents[1]
 _MODULE = "kafka_segments.class_archive"
 
 
@@ -80,6 +83,11 @@ def _length_of(archive: Path) -> Path:
     return archive.with_suffix(".bytes")
 
 
+def _package_of(archive: Path) -> Path:
+    """Give the file that says where the package lies that an archive was made for."""
+    return archive.with_suffix(_OF_PACKAGE)
+
+
 def make_archive_later(root: Path, jars: Sequence[Path]) -> None:
     """Start making the archive where there is none, in a process of its own; return at once.
 
@@ -106,7 +114,7 @@ def make_archive_later(root: Path, jars: Sequence[Path]) -> None:
 
 def _environment() -> dict[str, str]:
     """Give the process this package, wherever it was imported from."""
-    library = str(Path(__file__).resolve().parents[2])
+    library = str(_PACKAGE.parent)
     before = os.environ.get("PYTHONPATH")
     path = library if not before else os.pathsep.join((library, before))
     return {**os.environ, **absolute_variable(), "PYTHONPATH": path}
@@ -116,18 +124,36 @@ def _may_try(note: Path) -> bool:
     """Note that it is tried now; tells whether the last try is long enough ago."""
     note.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        if time.time() - note.stat().st_mtime < _ANEW_SECONDS:
+        if time.time() - note.stat().st_mtime < _DAY_SECONDS:
             return False
     note.touch()
     return True
 
 
 def put_in_place(written: Path, archive: Path) -> None:
-    """Give a whole archive its name; the installation's older ones go, as nothing takes them."""
+    """Give a whole archive its name; those go that nothing takes any more.
+
+    They are the installation's older ones, and those of installations that are gone.
+    """
     _length_of(archive).write_text(str(written.stat().st_size), "ascii")
+    _package_of(archive).write_bytes(os.fsencode(_PACKAGE))
     written.replace(archive)
     installation = archive.name.partition("-")[0]
     for other in archive.parent.glob(f"{installation}-*"):
         if other.stem != archive.stem:
             other.unlink(missing_ok=True)
     archive.with_suffix(".tried").unlink(missing_ok=True)
+    _remove_abandoned(archive.parent)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Delete the archives of packages that are gone.
+
+    One that is younger than a day stays: machines and containers that share the folder do not see
+    each other's packages, and would make their archives anew all the time.
+    """
+    for note in folder.glob(f"*{_OF_PACKAGE}"):
+        package = Path(os.fsdecode(note.read_bytes()))
+        if not package.exists() and time.time() - note.stat().st_mtime > _DAY_SECONDS:
+            for file in folder.glob(f"{note.stem}.*"):
+                file.unlink(missing_ok=True)
