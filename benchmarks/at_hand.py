@@ -1,23 +1,28 @@
-"""How long a person waits for each verb: in a process of its own, and in a session that is warm."""
+"""How long a person waits for each verb: in a new process, in a warm session, over Connect."""
 
-import contextlib
-import io
+import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from sections import ROOT, Section
 
-from kafka_segments.class_archive import make_class_archive
-from kafka_segments.cli import cli
+from connect_client import Done, run_verb
+from connect_server import ConnectServer
+from kafka_segments.spark.archive import class_archive
+from kafka_segments.spark.jars import jars_of
 from kafka_segments.spark.session import spark_session
 
 _ROUNDS = 3
+_FIRST = "build, the first"
+_PROGRAM = [sys.executable, "-m", "kafka_segments"]
 _NOW = ["--now-ms", "1795000000000"]
 _BARE = """
 from pathlib import Path
@@ -38,20 +43,40 @@ def bench_at_hand(*, quick: bool) -> Section:
         f" {count} each.",
         "",
     ]
-    make_class_archive(ROOT)
-    rounds = range(count)
+    # By a process of its own: the JVM that it ends would be this one's.
+    subprocess.run([sys.executable, "-m", "kafka_segments.class_archive"], check=True)
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         with tarfile.open(ROOT / "tests" / "golden" / "broker.tar.xz") as sample:
             sample.extractall(folder, filter="data")
-        verbs = _verbs(folder)
-        cold = {name: min(_cold(name, verbs[name], folder) for _ in rounds) for name in verbs}
-        bare_program = _BARE.format(root=str(ROOT), table=str(folder / "warehouse" / "segments"))
-        bare = min(_seconds([sys.executable, "-c", bare_program]) for _ in rounds)
-        section.table("verb", "cold s", "of bare", "warm s", "jobs", "SQL executions")
-        section.row("a bare session", f"{bare:.1f}", "1", "-", "-", "-")
-        with spark_session("bench", root=ROOT, is_long=True) as spark:
-            warm = {name: _warm(spark, name, verbs[name], folder, len(rounds)) for name in verbs}
+        _say_own_session(section, folder, range(count))
+        section.lines += [
+            "",
+            "Over Spark Connect, with SPARK_REMOTE at a server on the same machine that has run the"
+            " verb before. *New client*: in a process of its own. *Warm*: in a client's session"
+            " that has run the verb before, with the calls that had the server plan or run"
+            " something.",
+            "",
+        ]
+        _say_connect(section, folder, range(count))
+        section.lines += ["", "Answers that need no Spark, each in a process of its own.", ""]
+        _say_without_spark(section, folder, range(count))
+    return section
+
+
+def _say_own_session(section: Section, folder: Path, rounds: Sequence[int]) -> None:
+    verbs = _verbs(folder)
+    cold = {name: min(_cold(name, verbs[name], folder) for _ in rounds) for name in verbs}
+    bare_program = _BARE.format(root=str(ROOT), table=str(folder / "warehouse" / "segments"))
+    bare_command = [sys.executable, "-c", bare_program]
+    bare = min(_seconds(bare_command) for _ in rounds)
+    with _without_archive():
+        unaided = min(_seconds(bare_command) for _ in rounds)
+    section.table("verb", "cold s", "of bare", "warm s", "jobs", "SQL executions")
+    for name, spent in (("a bare session", bare), ("the same without the archive", unaided)):
+        section.row(name, f"{spent:.1f}", f"{spent / bare:.1f}x", "-", "-", "-")
+    with spark_session("bench", root=ROOT, is_long=True) as spark:
+        warm = {name: _warm(spark, name, verbs[name], folder, len(rounds)) for name in verbs}
     for name, (seconds, jobs, queries) in warm.items():
         ratio = cold[name] / bare
         section.row(
@@ -63,7 +88,60 @@ def bench_at_hand(*, quick: bool) -> Section:
             str(queries),
         )
         section.figures |= {f"cold {name}": ratio, f"warm {name}": seconds}
-    return section
+
+
+def _say_connect(section: Section, folder: Path, rounds: Sequence[int]) -> None:
+    verbs, server_folder = _verbs(folder), folder / "server"
+    server_folder.mkdir()
+    section.table("verb", "new client s", "warm s", "calls")
+    with closing(ConnectServer(server_folder)) as server:
+        for name, arguments in verbs.items():
+            if name == _FIRST:
+                _prepare(name, folder)  # then all verbs find the tables that it makes
+                server.run_all([arguments])
+                continue
+            warm = min(
+                _sound(server.run_all([arguments] * (1 + len(rounds))))[1:],
+                key=lambda done: done.seconds,
+            )
+            new = min(_seconds([*_PROGRAM, *arguments], SPARK_REMOTE=server.url) for _ in rounds)
+            section.row(name, f"{new:.1f}", f"{warm.seconds:.1f}", str(warm.calls))
+            section.figures |= {f"new client {name}": new, f"connect {name}": warm.seconds}
+
+
+def _say_without_spark(section: Section, folder: Path, rounds: Sequence[int]) -> None:
+    section.table("asked", "exit status", "s")
+    tables = ["--warehouse", str(folder / "warehouse")]
+    nowhere = ["--warehouse", str(folder / "nowhere")]
+    source = ["--source", str(folder / "broker" / "logs")]
+    asked = {
+        "`--help`": (["--help"], 0),
+        "a folder that is no warehouse": (["retention", *nowhere], 2),
+        "a source that is not there": (["build", "--source", str(folder / "gone"), *nowhere], 2),
+        "`lag` of a group that nobody gave": (["lag", *tables], 2),
+        "`build --dry-run`": (["build", "--dry-run", *source, *nowhere], 0),
+        "`build --dry-run`, nothing changed": (["build", "--dry-run", *source, *tables], 0),
+        "`migrate status` without such a plan": (["migrate", "status", *tables, "--plan", "p"], 2),
+    }
+    for name, (arguments, status) in asked.items():
+        program = [*_PROGRAM, *arguments]
+        spent = min(_seconds(program, ends=(status, 1)) for _ in rounds)
+        section.row(name, str(status), f"{spent:.2f}")
+        section.figures[f"without Spark {name}"] = spent
+
+
+@contextmanager
+def _without_archive() -> Iterator[None]:
+    """Hide the archive of classes for a while."""
+    archive = class_archive(ROOT, jars_of(ROOT))
+    hidden = archive.with_suffix(".hidden")
+    if archive.exists():
+        archive.rename(hidden)
+    try:
+        yield
+    finally:
+        if hidden.exists():
+            hidden.rename(archive)
 
 
 def _verbs(folder: Path) -> dict[str, list[str]]:
@@ -76,6 +154,7 @@ def _verbs(folder: Path) -> dict[str, list[str]]:
     return {
         _FIRST: build,
         "build, nothing changed": build,
+        "build --full, known tables": [*build, "--full"],
         "sql": ["sql", *tables, query],
         "explain": ["retention", "explain", "ct-two-partitions-0", *tables, *_NOW],
         "search": ["search", *of_topic, "--time", "2026-01-31T14:00:00Z"],
@@ -89,9 +168,6 @@ def _verbs(folder: Path) -> dict[str, list[str]]:
     }
 
 
-_FIRST = "build, the first"
-
-
 def _prepare(name: str, folder: Path) -> None:
     """Remove what builds made, before a first one."""
     if name == _FIRST:
@@ -101,16 +177,26 @@ def _prepare(name: str, folder: Path) -> None:
 
 def _cold(name: str, arguments: list[str], folder: Path) -> float:
     _prepare(name, folder)
-    return _seconds([sys.executable, "-m", "kafka_segments", *arguments])
+    return _seconds([*_PROGRAM, *arguments])
 
 
-def _seconds(program: list[str]) -> float:
+def _seconds(program: list[str], ends: Sequence[int] = (0, 1), **variables: str) -> float:
     started = time.perf_counter()
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        program, capture_output=True, text=True, check=False, env={**os.environ, **variables}
+    )
     spent = time.perf_counter() - started
-    if done.returncode not in (0, 1):
+    if done.returncode not in ends:
         raise RuntimeError(done.stderr[-3000:])
     return spent
+
+
+def _sound(runs: Sequence[Done]) -> Sequence[Done]:
+    """Return runs of verbs, if all of them came to their ends."""
+    for done in runs:
+        if done.status not in (0, 1):
+            raise RuntimeError(done.err[-3000:])
+    return runs
 
 
 def _warm(
@@ -122,21 +208,11 @@ def _warm(
         _prepare(name, folder)
         jobs, queries = _counts(spark)
         started = time.perf_counter()
-        _run(arguments)
+        _sound([run_verb(arguments)])
         spent = time.perf_counter() - started
         after = _counts(spark)
         runs.append((spent, after[0] - jobs, after[1] - queries))
     return min(runs[1:])
-
-
-def _run(arguments: list[str]) -> None:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
-        try:
-            cli(arguments)
-        except SystemExit as end:
-            if end.code not in (0, 1):
-                raise RuntimeError(said.getvalue()[-3000:]) from end
 
 
 def _counts(spark: SparkSession) -> tuple[int, int]:

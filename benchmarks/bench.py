@@ -19,7 +19,6 @@ from clustering import bench_clustering, bench_long_logs
 from copies import bench_copies
 from decisions import bench_decisions
 from dumping import bench_dump
-from first_result import bench_first_result
 from internal_topics import bench_internals
 from kernel import bench_kernel
 from large import bench_large
@@ -46,7 +45,6 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "looks": bench_looks,
     "stores": bench_stores,
     "copies": bench_copies,
-    "first_result": bench_first_result,
     "at_hand": bench_at_hand,
     "dump": bench_dump,
     "internals": bench_internals,

@@ -1,8 +1,11 @@
-"""Validation and compaction over many segment rows."""
+"""Validation, compaction and the verbs that decide, over many segment rows."""
 
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,6 +21,17 @@ from kafka_segments.validate.run import run_validation
 
 NOW_MS = 1_800_000_000_000
 SEGMENTS_A_LOG, PARTITIONS, COMMITS = 500, 100, 20
+_VERBS = {
+    "`retention`, its table written": ["retention"],
+    "`retention --what-if`, four settings": [
+        *("retention", "--what-if", "retention_ms=86400000,604800000"),
+        *("--what-if", "retention_bytes=-1,1000000"),
+    ],
+    "`retention explain` of a log": ["retention", "explain", "topic-0-7"],
+    "`roll`, its table written": ["roll"],
+    "`report`": ["report", "--out", "report.html"],
+    "`migrate inventory`, its tables written": ["migrate", "inventory"],
+}
 _FIXED = {
     "cluster": "bench",
     "broker_id": 1,
@@ -31,19 +45,19 @@ _FIXED = {
     "index_entries": 2,
     "time_index_entries": 1,
     "index_format": "kafka",
-    "is_active": False,
     "fingerprint": "f",
     "run_id": "r",
     "folder_state": "live",
     "was_clean_shutdown": True,
     "has_lock_file": False,
 }
+_KINDS = {"codecs": "zstd", "timestamp_types": "CreateTime"}
 
 
 def bench_upkeep(*, quick: bool) -> Section:
-    """Make the tables, then time each step."""
-    count = 50_000 if quick else 5_000_000
-    section = Section("Validation and compaction")
+    """Make the tables, then time each step, and each verb in a process of its own."""
+    count = 100_000 if quick else 5_000_000
+    section = Section("Verbs over five million segments")
     section.lines += [
         f"{count:,} synthetic segments in {COMMITS} commits with two offset index entries and one"
         " time index entry each, all sound; `local[*]`, default settings of the commands.",
@@ -57,23 +71,36 @@ def bench_upkeep(*, quick: bool) -> Section:
         section.row(name, f"{time.monotonic() - started:.1f}")
         section.figures[name] = time.monotonic() - started
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        spark_session("upkeep", root=ROOT, is_long=True) as spark,  # as for tables so large
-    ):
-        root = Warehouse(spark, folder)
-        for number in range(COMMITS):
-            _append(root, spark.range(number, count, COMMITS))
-        options = CompactOptions(warehouse=folder, now_ms=NOW_MS)
-        timed("one segment's entries, before", lambda: _look_up(root))
-        timed(
-            "`validate`: every suite, Data Docs",
-            lambda: run_validation(spark, warehouse=folder, now_ms=NOW_MS),
-        )
-        timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compaction(spark, options))
-        timed("one segment's entries, after", lambda: _look_up(root))
-        timed("`compact` again", lambda: run_compaction(spark, options))
+    with tempfile.TemporaryDirectory() as folder:
+        with spark_session("upkeep", root=ROOT, is_long=True) as spark:  # as for tables so large
+            root = Warehouse(spark, folder)
+            for number in range(COMMITS):
+                _append(root, spark.range(number, count, COMMITS))
+            for table in (tables.RUNS, tables.LOG_DIRS, tables.UNRECOGNIZED_FILES):
+                root.create(table)
+            options = CompactOptions(warehouse=folder, now_ms=NOW_MS)
+            timed("one segment's entries, before", lambda: _look_up(root))
+            timed(
+                "`validate`: every suite, Data Docs",
+                lambda: run_validation(spark, warehouse=folder, now_ms=NOW_MS),
+            )
+            timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compaction(spark, options))
+            timed("one segment's entries, after", lambda: _look_up(root))
+            timed("`compact` again", lambda: run_compaction(spark, options))
+        section.lines += ["", "From the shell's prompt back to it, over the same tables:", ""]
+        section.table("verb", "s")
+        for name, words in _VERBS.items():
+            timed(name, partial(_run, words, folder))
     return section
+
+
+def _run(words: list[str], folder: str) -> None:
+    """Run a verb over the tables in a folder, by a process of its own."""
+    given = ["--warehouse", folder, "--now-ms", str(NOW_MS)]
+    program = [sys.executable, "-m", "kafka_segments", *words, *given]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr[-3000:])
 
 
 def _look_up(root: Warehouse) -> None:
@@ -92,6 +119,9 @@ def _append(root: Warehouse, numbers: DataFrame) -> None:
         F.concat(F.lit("topic-"), F.floor(log / PARTITIONS)).alias("topic"),
         (log % PARTITIONS).cast("int").alias("partition"),
         base.alias("base_offset"),
+        (base == (SEGMENTS_A_LOG - 1) * 100).alias("is_active"),
+        F.array(F.lit(2)).cast("array<int>").alias("magics"),
+        *(F.array(F.lit(kind)).alias(name) for name, kind in _KINDS.items()),
         F.concat(F.lit("/data/"), log, F.lit("/"), base).alias("path"),
         (base + 100).alias("next_offset"),
         *(moment.alias(name) for name in ("last_modified_ms", "first_batch_timestamp_ms")),

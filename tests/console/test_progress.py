@@ -64,6 +64,32 @@ def test_a_later_stage_of_as_many_tasks_reads_nothing_more() -> None:
     assert reading.told([_stage(3, 8, 16)], 9.0) is None
 
 
+def test_what_is_told_later_is_read_by_a_later_stage() -> None:
+    work = Work()
+    work.reads(Load(4, GIB), 16)
+    reading = ReadingStage(work)
+    reading.told([_stage(2, 8, 16)], 0.0)
+    work.reads(Load(4, 2 * GIB), 16)
+
+    assert reading.told([_stage(2, 8, 16)], 9.0) is None
+    assert reading.told([_stage(2, 8, 16), _stage(5, 0, 16)], 9.0) == "read 0 bytes of 2.0 GiB"
+    assert reading.told([_stage(5, 4, 16)], 19.0) == "read 512.0 MiB of 2.0 GiB, 30 s left"
+
+
+def test_where_a_few_bytes_of_each_segment_are_looked_at_segments_are_told() -> None:
+    work = Work()
+    work.reads(Load(1_000_000, 0), 16)
+    reading = ReadingStage(work)
+    reading.told([_stage(2, 0, 16)], 0.0)
+
+    assert reading.told([_stage(2, 4, 16)], 10.0) == (
+        "looked at 250,000 of 1,000,000 segments, 30 s left"
+    )
+    work.looks_here(40, "logs")
+    work.has_read(10)
+    assert ReadingHere(work).told([], 0.0) == "looked at 10 of 40 logs, 0 s left"
+
+
 def test_what_this_process_reads_is_told_without_a_stage_and_without_a_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

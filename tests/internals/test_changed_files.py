@@ -16,6 +16,7 @@ from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, Reading, run_internals
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.packing import TellLoad
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -79,9 +80,9 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[set[Path]]:
     """What each run reads: a set of paths for metadata, and one for the other topics."""
     calls: list[set[Path]] = []
 
-    def spied(files: DataFrame) -> DataFrame:
+    def spied(files: DataFrame, **tell: TellLoad) -> DataFrame:
         calls.append({Path(row["path"]) for row in files.select("path").collect()})
-        return read_records(files)
+        return read_records(files, **tell)
 
     monkeypatch.setattr(run, "read_records", spied)
     return calls

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.latency.run import LatencyOptions, run_latency
 from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.spark.few_rows import has_few_rows
+from kafka_segments.spark.packing import Load
 from stored_builds import build_few
 from strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
 
@@ -47,7 +49,10 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> str:
 def test_latency_is_that_of_batches_that_keep_both_times(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    measured = run_latency(spark, LatencyOptions(warehouse, LogChoice()), caches)
+    told: list[tuple[Load, int]] = []
+    measured = run_latency(
+        spark, LatencyOptions(warehouse, LogChoice()), caches, lambda *of: told.append(of)
+    )
     rows = measured.orderBy("hour_ms", "topic").collect()
 
     assert [
@@ -59,6 +64,7 @@ def test_latency_is_that_of_batches_that_keep_both_times(
         (1, -40),
     ]
     first = {bar["below_ms"]: bar["batches"] for bar in rows[0]["histogram"]}
+    assert [load.segments for load, _ in told] == ([] if has_few_rows(spark) else [3])
     assert first == {10: 0, 100: 1, 1_000: 0, 10_000: 0, 60_000: 0, None: 0}
 
 

@@ -87,3 +87,4 @@ def test_numbers_are_written_for_a_person() -> None:
     )
     assert [share_text(part, 300) for part in (100, 2, 0)] == ["33 %", "0.7 %", "0 %"]
     assert share_text(0, 0) == "0 %"
+    assert share_text(1, 10_000) == "less than 0.1 %"

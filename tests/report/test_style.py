@@ -35,6 +35,14 @@ def test_text_and_graphics_stand_out_from_both_grounds(palette: dict[str, str]) 
         assert all(_contrast(palette[name], palette[ground]) >= 3 for name in GRAPHICS)
 
 
+@pytest.mark.parametrize("palette", PALETTES, ids=["light", "dark"])
+def test_what_differs_in_a_map_of_copies_stands_out_from_what_is_equal(
+    palette: dict[str, str],
+) -> None:
+    for state in ("mtime", "damaged", "dim"):
+        assert _contrast(palette[state], palette["equal"]) >= 3
+
+
 def test_there_is_a_palette_for_light_and_one_for_dark() -> None:
     light, dark = PALETTES
 

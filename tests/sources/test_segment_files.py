@@ -10,6 +10,6 @@ def test_a_link_that_leads_nowhere_goes_with_its_segment_and_is_no_file_to_a_bro
     (tmp_path / TIME_INDEX).symlink_to("gone")
 
     for only_found, names in ((False, [TIME_INDEX, LOG]), (True, [LOG])):
-        (row,) = _rows_of(str(tmp_path), [0], has_digests=True, only_found=only_found)
+        (row,) = _rows_of(str(tmp_path), [0], only_found=only_found)
         assert [file["name"] for file in row["files"]] == names
         assert row["unlisted"] is None

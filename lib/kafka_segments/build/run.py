@@ -17,12 +17,19 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.planning import BuildWork, plan_build
 from kafka_segments.build.scanner import ScanOptions
 from kafka_segments.build.summary import BuildSummary, Totals, run_values, summarize, totals_of
-from kafka_segments.build.tasks import TellRead, scan_segments
+from kafka_segments.build.tasks import scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.spark.few_rows import MOST_HERE, can_work_here, has_few_rows
 from kafka_segments.spark.held import held
-from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
+from kafka_segments.spark.packing import (
+    Load,
+    TellLoad,
+    TellRead,
+    count_tasks,
+    pack_segments,
+    tell_nobody,
+)
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
@@ -130,10 +137,10 @@ class Build:
         load = work.load._replace(bytes=0) if is_look else work.load
         threads = self._threads_here(load)
         if threads:
-            self._tell(work.load, 0)
+            self._tell(load, 0)
         else:
             tasks = count_tasks(load, cores=default_parallelism(self._spark))
-            self._tell(work.load, tasks)
+            self._tell(load, tasks)
             by = None if is_look else "size_bytes"
             to_scan = to_scan.transform(pack_segments(load, tasks=tasks, by=by))
         scan = scan_segments(self._scan_options(), threads_here=threads, tell_read=self._tell_read)

@@ -18,6 +18,7 @@ from kafka_segments.build.segment_values import SCANNED_COLUMNS, scanned_values
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.segments.format_files import Around
 from kafka_segments.spark.few_rows import map_few
+from kafka_segments.spark.packing import TellRead
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.nested import to_nested
 
@@ -36,8 +37,6 @@ CARRIED = (
     "fingerprint",
 )
 """The columns that a scan needs; all of them are in its rows again."""
-TellRead = Callable[[int], None]
-"""Is told of bytes that the driver has read itself."""
 
 
 def scan_segments(
@@ -47,7 +46,7 @@ def scan_segments(
 
     ``threads_here``: they are so few that as many threads of the driver read them sooner than
     tasks begin to; 0: tasks read them.
-    ``tell_read``: is told then of the bytes of each segment that was read.
+    ``tell_read``: is told then of the bytes of each segment that was read, or of one looked at.
 
     Needs: ``CARRIED``, as ``plan_scan`` gives them.
     Gives: the same, with size and mtime of the log that was read, and ``SCANNED_COLUMNS``.
@@ -82,14 +81,16 @@ def scan_segments(
                         yield _to_batch(rows, scanned, arrow_schema)
 
         if threads_here:
-            tell = None if tell_read is None else _tell_bytes(tell_read)
+            tell = None if tell_read is None else _teller(tell_read, options)
             return map_few(carried, on_task, row_type, threads=threads_here, tell=tell)
         return carried.mapInArrow(on_task, row_type)
 
     return transform
 
 
-def _tell_bytes(tell_read: TellRead) -> Callable[[pa.RecordBatch], None]:
+def _teller(tell_read: TellRead, options: ScanOptions) -> Callable[[pa.RecordBatch], None]:
+    if options.is_first_look:
+        return lambda row: tell_read(row.num_rows)
     return lambda row: tell_read(sum(row.column("size_bytes").to_pylist()))
 
 

@@ -23,27 +23,51 @@ _POLL_SECONDS = 0.3
 
 
 class Work:
-    """What a verb reads: told when it is known, shown while it is read."""
+    """What a verb reads: told when it is known, shown while it is read.
 
-    def __init__(self) -> None:
-        self.bytes = 0
+    ``is_shown``: somebody looks, so it pays to find out how much there is to read.
+    """
+
+    def __init__(self, *, is_shown: bool = False) -> None:
+        self.is_shown = is_shown
+        self.amount = 0
+        self.counted = ""
         self.tasks = 0
-        self.bytes_read = 0
+        self.done = 0
+        self.told = 0
 
     def reads(self, load: "Load", tasks: int) -> None:
         """Note how much is read, and by how many tasks of about as many bytes each.
 
+        A load without bytes is looked at, a few bytes of each segment: those are counted then.
         No tasks: this process reads it, and tells by ``has_read`` how far it is.
         """
-        self.bytes, self.tasks, self.bytes_read = load.bytes, tasks, 0
+        if load.bytes:
+            self._tell(load.bytes, "", tasks)
+        else:
+            self._tell(load.segments, "segments", tasks)
 
     def reads_here(self, size_bytes: int) -> None:
         """Note how much this process reads itself; it tells by ``has_read`` how far it is."""
-        self.bytes, self.tasks, self.bytes_read = size_bytes, 0, 0
+        self._tell(size_bytes, "", 0)
 
-    def has_read(self, size_bytes: int) -> None:
-        """Note that this process has read so many bytes more."""
-        self.bytes_read += size_bytes
+    def looks_here(self, count: int, counted: str) -> None:
+        """Note how many ``counted`` (segments, logs) this process looks at itself."""
+        self._tell(count, counted, 0)
+
+    def has_read(self, amount: int) -> None:
+        """Note that this process has read so many bytes more, or looked at so many more."""
+        self.done += amount
+
+    def text(self, share: float) -> str:
+        """Return how much of it is read, in words."""
+        if not self.counted:
+            return f"read {size_text(share * self.amount)} of {size_text(self.amount)}"
+        return f"looked at {int(share * self.amount):,} of {self.amount:,} {self.counted}"
+
+    def _tell(self, amount: int, counted: str, tasks: int) -> None:
+        self.amount, self.counted, self.tasks, self.done = amount, counted, tasks, 0
+        self.told += 1
 
 
 class Bar:
@@ -136,25 +160,28 @@ class ReadingHere:
         ``now``: seconds of any clock.
         """
         del stages
-        done, total = self._work.bytes_read, self._work.bytes
+        done, total = self._work.done, self._work.amount
         if self._work.tasks or not total or done >= total:
             self._since = None
             return None
         if self._since is None:
             self._since = now
         self.done, self.total = done, total
-        return _reading_text(total, done / total, now - self._since)
+        return _reading_text(self._work, done / total, now - self._since)
 
 
 class ReadingStage:
     """The stage that reads what a verb has told of: the first one with as many tasks.
 
-    Its tasks have about as many bytes each, so those that are done tell how much is read.
+    Its tasks have about as many bytes each, so those that are done tell how much is read. Where a
+    verb tells of more to read, it is a later stage.
     """
 
     def __init__(self, work: Work) -> None:
         self._work = work
+        self._told = 0
         self._stage: int | None = None
+        self._before = -1
         self._since = 0.0
         self.done = self.total = 0
 
@@ -163,18 +190,22 @@ class ReadingStage:
 
         ``now``: seconds of any clock.
         """
+        if self._told != self._work.told:
+            self._before = self._before if self._stage is None else self._stage
+            self._told, self._stage = self._work.told, None
         if self._stage is None:
-            new = [stage.stageId for stage in stages if stage.numTasks == self._work.tasks]
+            as_many = (stage.stageId for stage in stages if stage.numTasks == self._work.tasks)
+            new = (stage for stage in as_many if stage > self._before)
             self._stage, self._since = min(new, default=None), now
         for stage in stages:
             if stage.stageId == self._stage:
                 self.done, self.total = stage.numCompletedTasks, stage.numTasks
-                return _reading_text(self._work.bytes, self.done / self.total, now - self._since)
+                return _reading_text(self._work, self.done / self.total, now - self._since)
         return None
 
 
-def _reading_text(size_bytes: int, share: float, spent: float) -> str:
-    text = f"read {size_text(share * size_bytes)} of {size_text(size_bytes)}"
+def _reading_text(work: Work, share: float, spent: float) -> str:
+    text = work.text(share)
     if not share:
         return text
     left = round(spent * (1 - share) / share)

@@ -39,8 +39,8 @@ def progress(spark: "SparkSession | None") -> Iterator["Work"]:
     """
     from kafka_segments.console.bar import Bar, Work  # noqa: PLC0415
 
-    work = Work()
-    if not sys.stderr.isatty():
+    work = Work(is_shown=sys.stderr.isatty())
+    if not work.is_shown:
         yield work
         return
     with Bar(spark, work).shown():

@@ -74,7 +74,8 @@ def _forensics(
     with (
         spark_session("kafka-segments forensics", root=ROOT) as spark,
         few_rows(spark) if is_little else nullcontext(),
-        progress(spark),
+        progress(spark) as work,
     ):
-        found = print_found(run_forensics(spark, asked), output)
+        tell = work.reads if work.is_shown and not is_little else None
+        found = print_found(run_forensics(spark, asked, tell), output)
     return FINDINGS if found else DONE

@@ -1,5 +1,6 @@
 """Forensics: read the headers of all batches, and judge their timestamps."""
 
+import json
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ from kafka_segments.forensics.decide import (
     judge_timestamps,
     only_of_producers,
 )
-from kafka_segments.rows.datasource import register
+from kafka_segments.rows.datasource import load_of, register
+from kafka_segments.spark.packing import TellLoad
 
 _COLUMNS = (
     "path,topic,partition,segment_base_offset,position,last_offset,timestamp_type,is_control,"
@@ -42,16 +44,22 @@ class Forensics(NamedTuple):
     unread: DataFrame
 
 
-def run_forensics(spark: SparkSession, options: ForensicsOptions) -> Forensics:
-    """Judge the batches of all producers under the sources."""
+def run_forensics(
+    spark: SparkSession, options: ForensicsOptions, tell: TellLoad | None = None
+) -> Forensics:
+    """Judge the batches of all producers under the sources.
+
+    ``tell``: is told how much is read, for which the sources are listed once more.
+    """
     register(spark)
-    batches = (
-        spark.read.format("kafka_segments")
-        .option("columns", _COLUMNS)
-        .option("check", "headers")
-        .option("follow_links", str(options.follow_links).lower())
-        .load(list(options.sources))
-    )
+    reading = {
+        "columns": _COLUMNS,
+        "check": "headers",
+        "follow_links": str(options.follow_links).lower(),
+    }
+    if tell is not None:
+        tell(*load_of({**reading, "paths": json.dumps(options.sources)}))
+    batches = spark.read.format("kafka_segments").options(**reading).load(list(options.sources))
     judge = judge_timestamps(now_ms=options.now_ms, admission=options.admission)
     return Forensics(
         judged=batches.transform(only_of_producers).transform(judge),

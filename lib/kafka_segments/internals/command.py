@@ -143,11 +143,12 @@ def _read(
     with (
         spark_session("kafka-segments internals", root=ROOT) as spark,
         few_rows(spark, of=root),
-        progress(spark),
+        progress(spark) as work,
         ExitStack() as caches,
     ):
         if sources:
-            reading = run_internals(spark, InternalsOptions(root, origin, dry_run), caches)
+            asked = InternalsOptions(root, origin, dry_run)
+            reading = run_internals(spark, asked, caches, work.reads)
             found = print_internals(reading, output, is_shown=as_of is None)
         if as_of is not None:
             print_state(run_state(spark, StateOptions(root, as_of, cluster)), output)

@@ -22,6 +22,7 @@ from kafka_segments.internals.write_history import write_history
 from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.spark.held import held
 from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.spark.packing import Load, TellLoad, tell_nobody
 from kafka_segments.storage.folder_lock import internals_lock
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
@@ -65,15 +66,21 @@ class Reading(NamedTuple):
     problems: tuple[str, ...]
 
 
-def run_internals(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
+def run_internals(
+    spark: SparkSession,
+    options: InternalsOptions,
+    caches: ExitStack,
+    tell: TellLoad = tell_nobody,
+) -> Reading:
     """Read the files that changed; replace their rows, and the history of their clusters.
 
     ``internal_records`` is written last: its rows say what is done. Runs come one after another.
+    ``tell``: is told how much is read, first of the metadata log, then of the other topics.
     """
     if options.is_dry:
         return _look(spark, options, caches)
     with internals_lock(options.warehouse):
-        return _read_changed(spark, options, caches)
+        return _read_changed(spark, options, caches, tell)
 
 
 def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
@@ -91,7 +98,9 @@ def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> 
     return Reading(rows.transform(sum_by_log), len(changed), found.unseen, ())
 
 
-def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
+def _read_changed(
+    spark: SparkSession, options: InternalsOptions, caches: ExitStack, tell: TellLoad
+) -> Reading:
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     tables.create(INTERNAL_RECORDS)
     found = find_files(spark, origin, caches)
@@ -100,17 +109,32 @@ def _read_changed(spark: SparkSession, options: InternalsOptions, caches: ExitSt
     if changed:
         of_logs = local_rows(spark, changed, _CHANGED)
         files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
-        metadata = held(read_records(files.where(F.col("topic") == METADATA_TOPIC)), caches)
-        others = read_records(files.where(F.col("topic") != METADATA_TOPIC))
+        of_metadata = files.where(F.col("topic") == METADATA_TOPIC)
+        metadata, known_tasks = _metadata_records(of_metadata, caches, tell)
         clusters = sorted({row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC})
         if clusters:
             kept = tables.read(INTERNAL_RECORDS).where(F.col("topic") == METADATA_TOPIC)
             unchanged = kept.transform(of_unchanged(of_logs))
             problems = write_history(tables, metadata.unionByName(unchanged), clusters, caches)
+        others = read_records(
+            files.where(F.col("topic") != METADATA_TOPIC),
+            tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
+        )
         rows = metadata.unionByName(others)
         tables.fill(INTERNAL_RECORDS, rows, where=condition_of(changed))
     sums = _below(tables, origin).transform(sum_by_log)
     return Reading(sums, len(changed), found.unseen, tuple(problems))
+
+
+def _metadata_records(files: DataFrame, caches: ExitStack, tell: TellLoad) -> tuple[DataFrame, int]:
+    """Return the records of the metadata log, read once, and by how many tasks."""
+    counts = [0]
+
+    def note(load: Load, tasks: int) -> None:
+        counts[0] = tasks
+        tell(load, tasks)
+
+    return held(read_records(files, tell=note), caches), counts[0]
 
 
 def condition_of(changed: Sequence[Row]) -> str:

@@ -12,7 +12,8 @@ from kafka_segments.internals.files import FILE_COLUMNS
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import SegmentFile
-from kafka_segments.spark.few_rows import map_few
+from kafka_segments.spark.few_rows import can_work_here, map_few
+from kafka_segments.spark.packing import TellLoad, pack_by_bytes, tell_nobody
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 
 _RECORD_COLUMNS = {  # of the data source, by the columns of the table
@@ -41,8 +42,10 @@ class Decoded(NamedTuple):
     problem: str | None = None
 
 
-def read_records(files: DataFrame) -> DataFrame:
+def read_records(files: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame:
     """Read files of internal topics; what cannot be read is a row with ``problem``.
+
+    ``tell``: is told how much tasks read; what is read on few rows has been read before it is told.
 
     Needs: the columns of ``FILE_COLUMNS``.
     Gives: the columns of ``internal_records``.
@@ -55,7 +58,10 @@ def read_records(files: DataFrame) -> DataFrame:
             for file in batch.select(list(FILE_COLUMNS)).to_pylist():
                 yield from reader.file(file)
 
-    return map_few(files.select(*FILE_COLUMNS), on_task, row_type, spread=True)
+    asked = files.select(*FILE_COLUMNS)
+    if can_work_here(files.sparkSession):
+        return map_few(asked, on_task, row_type, spread=True)
+    return pack_by_bytes(asked, by="size_bytes", tell=tell).mapInArrow(on_task, row_type)
 
 
 class InternalReader:

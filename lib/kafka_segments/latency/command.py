@@ -38,8 +38,8 @@ def _latency(
     with (
         spark_session("kafka-segments latency", root=ROOT) as spark,
         few_rows(spark, of=asked.warehouse),
-        progress(spark),
+        progress(spark) as work,
         ExitStack() as caches,
     ):
-        found = print_latency(run_latency(spark, asked, caches), output)
+        found = print_latency(run_latency(spark, asked, caches, work.reads), output)
     return FINDINGS if found else DONE

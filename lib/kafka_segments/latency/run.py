@@ -9,6 +9,7 @@ from kafka_segments.latency.decide import decide_latency, only_stamped, only_wra
 from kafka_segments.latency.tasks import read_wrapper_times
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.spark.packing import Load, TellLoad, tell_nobody
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
@@ -26,12 +27,24 @@ class LatencyOptions:
     choice: LogChoice
 
 
-def run_latency(spark: SparkSession, options: LatencyOptions, caches: ExitStack) -> DataFrame:
+def run_latency(
+    spark: SparkSession,
+    options: LatencyOptions,
+    caches: ExitStack,
+    tell: TellLoad = tell_nobody,
+) -> DataFrame:
     """Measure broker latency; return the columns of ``decide_latency``.
 
     One replica of each partition is read: of its segments with append times the batch headers,
-    and the compressed batches v1.
+    and the compressed batches v1. ``tell``: is told how much tasks read for both, in one stage.
     """
+    loads: list[Load] = []
+    tasks: list[int] = []
+
+    def note(load: Load, of_tasks: int) -> None:
+        loads.append(load)
+        tasks.append(of_tasks)
+
     also = (*READING, "codecs", "timestamp_types")
     tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS)
@@ -40,10 +53,14 @@ def run_latency(spark: SparkSession, options: LatencyOptions, caches: ExitStack)
         .transform(only_stamped)
         .join(replicas, list(LOG_KEYS), how="left_semi")
     )
-    batches = segments.transform(read_segments(rows="batches", columns=_COLUMNS, check="headers"))
-    wrapped = read_wrapper_times(segments.transform(only_wrapped)).select(
+    batches = segments.transform(
+        read_segments(rows="batches", columns=_COLUMNS, check="headers", tell=note)
+    )
+    wrapped = read_wrapper_times(segments.transform(only_wrapped), tell=note).select(
         "path", F.lit(1).alias("magic"), "base_timestamp_ms", "max_timestamp_ms"
     )
+    if loads:
+        tell(Load(*map(sum, zip(*loads, strict=True))), sum(tasks))
     told = batches.where("magic >= 2 OR error IS NOT NULL").unionByName(
         wrapped, allowMissingColumns=True
     )

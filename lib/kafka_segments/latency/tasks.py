@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kafka_segments.errors import FileChangedError, FileReplacedError
 from kafka_segments.rows.table_reads import map_segments
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
@@ -27,12 +28,12 @@ _ROW = StructType(
 _Times = tuple[int, int]
 
 
-def read_wrapper_times(segments: DataFrame) -> DataFrame:
+def read_wrapper_times(segments: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame:
     """Read the append time of each compressed batch v1, and the create time of its first message.
 
     With LogAppendTime the broker writes its clock into the wrapper, and leaves the messages in it
     as the producer made them. Batches that cannot be decoded are left out, and so is the rest of
-    a segment that cannot be read on.
+    a segment that cannot be read on. ``tell``: is told how much tasks read.
 
     Needs: rows of ``segments``.
     Gives: path, base_timestamp_ms (create time; -1: none), max_timestamp_ms (append time).
@@ -50,7 +51,8 @@ def read_wrapper_times(segments: DataFrame) -> DataFrame:
                 columns += [pa.array([row[k] for row in times], pa.int64()) for k in range(2)]
                 yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
-    return map_segments(segments.select(*_OPENED_BY), on_task, _ROW, size="valid_bytes")
+    asked = segments.select(*_OPENED_BY)
+    return map_segments(asked, on_task, _ROW, size="valid_bytes", tell=tell)
 
 
 _OPENED_BY = ("path", "valid_bytes")

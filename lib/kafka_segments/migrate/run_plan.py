@@ -29,6 +29,7 @@ from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import MIGRATION_PLANS
@@ -198,7 +199,7 @@ def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> N
 
 def _name_unseen(listed: DataFrame) -> None:
     """Warn of links and of folders that cannot be listed; refuse a source that cannot."""
-    for row in listed.where(F.col("kind").isin(*kinds.UNSEEN)).toLocalIterator():
+    for row in stream_rows(listed.where(F.col("kind").isin(*kinds.UNSEEN))):
         path = join_uri(row["source"], row["relative_path"], row["name"])
         if row["kind"] == kinds.NOT_FOLLOWED:
             _LOG.warning("%s is not in the plan, it is %s", path, row["reason"].partition(";")[0])

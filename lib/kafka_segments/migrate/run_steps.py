@@ -34,6 +34,7 @@ from kafka_segments.migrate.tasks_steps import (
 )
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.storage.space import check_space
 from kafka_segments.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
@@ -155,10 +156,10 @@ class Migration:
     def status(self) -> Iterator[LogStep]:
         """Yield for each log which folder is in place, and what the last steps did."""
         yield from self._refused()
-        for log in self._planned("NOT is_migrated").orderBy(*LOG_KEYS).toLocalIterator():
+        for log in stream_rows(self._planned("NOT is_migrated").orderBy(*LOG_KEYS)):
             if log["problem"] is None:
                 yield step_of(log, "left alone", "there is nothing to do")
-        for log in self._logs("is_migrated").toLocalIterator():
+        for log in stream_rows(self._logs("is_migrated")):
             yield reached(log)
 
     def _segments(self) -> DataFrame:
@@ -179,7 +180,7 @@ class Migration:
     def _refused(self) -> Iterator[LogStep]:
         """Yield the logs that the plan refuses: no step may skip them silently."""
         refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
-        for log in refused.orderBy(*LOG_KEYS).toLocalIterator():
+        for log in stream_rows(refused.orderBy(*LOG_KEYS)):
             yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
 
     def _planned(self, condition: str) -> DataFrame:
@@ -200,7 +201,7 @@ class Migration:
     def _swap(
         self, step: Step, act: Callable[[Row], LogStep], *, execute: bool
     ) -> Iterator[LogStep]:
-        logs = self._logs("is_migrated").toLocalIterator()
+        logs = stream_rows(self._logs("is_migrated"))
         for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
             done: list[tuple[Row, LogStep]] = []
             try:
@@ -232,7 +233,7 @@ class Migration:
         self._note(step, logs.transform(decide.with_outcomes))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)
-        outcomes = events.orderBy(*LOG_KEYS).toLocalIterator()
+        outcomes = stream_rows(events.orderBy(*LOG_KEYS))
         made = [step_of(log, log["status"], log["message"]) for log in outcomes]
         return [*self._refused(), *made]
 

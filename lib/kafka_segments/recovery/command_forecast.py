@@ -97,6 +97,7 @@ def _forecast(
     verbose: bool,
     **asked: Any,
 ) -> int:
+    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.decide.times import THREADS  # noqa: PLC0415
     from kafka_segments.recovery.report_forecast import print_forecast  # noqa: PLC0415
     from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: PLC0415
@@ -116,7 +117,8 @@ def _forecast(
         **asked,
     )
     if warehouse is None:
-        found = forecast_sources(options)
+        with progress(None) as work:
+            found = forecast_sources(options, work)
     else:
         found = _of_tables(absolute_uri(warehouse), options)
     return FINDINGS if print_forecast(found, output, rows=rows) else DONE

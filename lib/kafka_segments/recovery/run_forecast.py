@@ -2,10 +2,11 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kafka_segments.recovery.calibration import calibrate, read_bytes_per_s
 from kafka_segments.recovery.decide.forecasts import (
@@ -21,6 +22,9 @@ from kafka_segments.recovery.folders import FoundLogDir, find_log_dirs
 from kafka_segments.recovery.survey import Surveyed, Surveyor
 from kafka_segments.storage.stores import store_of
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
+
+if TYPE_CHECKING:
+    from kafka_segments.console.bar import Work
 
 _SURVEYORS = 8
 _MOST_FILES_READ = 8
@@ -66,8 +70,10 @@ class Forecast:
         return [(one, log) for one in self.dirs for log in one.logs]
 
 
-def forecast_sources(options: ForecastOptions) -> Forecast:
+def forecast_sources(options: ForecastOptions, work: "Work | None" = None) -> Forecast:
     """Forecast the start of the brokers whose log directories lie below the sources.
+
+    ``work``: is told how far it is: bytes where segments are read, else logs that are looked at.
 
     Raises:
         SourceError: a source has no log directory below, or cannot be listed.
@@ -81,13 +87,30 @@ def forecast_sources(options: ForecastOptions) -> Forecast:
     )
     if options.is_killed:
         found = [replace(one, is_clean=False) for one in found]
-    surveyed = [_survey(one, is_full=options.is_full) for one in found]
+    starts = [[decide_start(log, is_clean=one.is_clean) for log in one.logs] for one in found]
+    tell = _tells(work, starts, is_full=options.is_full)
+    surveyed = [_survey(of_dir, tell, is_full=options.is_full) for of_dir in starts]
     dirs = [_facts(one, logs) for one, logs in zip(found, surveyed, strict=True)]
     costs = costs_of(options, [log.start for logs in surveyed for log in logs])
     return Forecast(dirs, forecast_dirs(dirs, costs, threads=options.threads), costs)
 
 
-def _survey(one: FoundLogDir, *, is_full: bool) -> list[Surveyed]:
+def _tells(
+    work: "Work | None", starts: Sequence[Sequence[LogStart]], *, is_full: bool
+) -> Callable[[LogStart], None]:
+    """Tell of the work that lies ahead; return what is told of each log that is done."""
+    if work is None:
+        return lambda log: None
+    if not is_full:
+        work.looks_here(sum(map(len, starts)), "logs")
+        return lambda log: work.has_read(1)
+    work.reads_here(sum(log.bytes_of(log.recovered) for of_dir in starts for log in of_dir))
+    return lambda log: work.has_read(log.bytes_of(log.recovered))
+
+
+def _survey(
+    starts: Sequence[LogStart], tell: Callable[[LogStart], None], *, is_full: bool
+) -> list[Surveyed]:
     """Survey the logs of a directory, some at a time."""
     own = threading.local()
 
@@ -97,9 +120,12 @@ def _survey(one: FoundLogDir, *, is_full: bool) -> list[Surveyed]:
         surveyed: Surveyed = own.surveyor.survey(log)
         return surveyed
 
-    starts = [decide_start(log, is_clean=one.is_clean) for log in one.logs]
+    surveyed = []
     with ThreadPoolExecutor(_SURVEYORS) as pool:
-        return list(pool.map(survey, starts))
+        for start, each in zip(starts, pool.map(survey, starts), strict=True):
+            surveyed.append(each)
+            tell(start)
+    return surveyed
 
 
 def _facts(one: FoundLogDir, logs: Sequence[Surveyed]) -> DirFacts:

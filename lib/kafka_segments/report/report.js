@@ -3,6 +3,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const [TOPIC, PARTITION, PLACE, SEGMENTS, BYTES, DAMAGED, FUTURE, MTIME, OLDEST, NEWEST] =
   [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 const LANES_SHOWN = 40;
+const LEAST_GAP = 4; // pixels between the texts of two marks
+const SHORT = 20; // text of so few characters is not broken where there is room
 const LEAST_WIDTH = 0.05; // a rectangle without any is not drawn, nor its edge
 const END_MS = 253402300800000;
 const KINDS = [
@@ -63,7 +65,8 @@ function table(headings, rows) {
   const head = element("tr", { role: "row" }, ...names.map((name, column) =>
     element("th", { role: "columnheader", scope: "col", class: isNumber(column) ? "n" : "" }, name)));
   const body = rows.map((row) => element("tr", { role: "row" }, ...row.map((cell, column) =>
-    element("td", { role: "cell", class: isNumber(column) ? "n" : "", "data-name": names[column] }, cell))));
+    element("td", { role: "cell", class: isNumber(column) ? "n" : cell.length <= SHORT ? "s" : "",
+      "data-name": names[column] }, cell))));
   return element("table", { role: "table" }, element("thead", { role: "rowgroup" }, head),
     element("tbody", { role: "rowgroup" }, ...body));
 }
@@ -151,6 +154,18 @@ function axis() {
     element("div", { class: "axis" }, ...marks));
 }
 
+// Marks of an axis that would cover the one before them are left out.
+function thinMarks() {
+  for (const marks of document.querySelectorAll(".axis, .across")) {
+    let end = -Infinity;
+    for (const mark of marks.children) {
+      const { left, right } = mark.getBoundingClientRect();
+      mark.style.visibility = left < end ? "hidden" : "";
+      if (left >= end) end = right + LEAST_GAP;
+    }
+  }
+}
+
 function outside() {
   const { from, to } = range();
   const beyond = shownLanes.flatMap((number) => data.spans[number])
@@ -168,6 +183,7 @@ function drawLanes() {
     ? `${count(firstLane + 1)} to ${count(firstLane + shownLanes.length)} of ${many(found.length, "partition")}${outside()}`
     : "no partition found";
   byId("lanes").replaceChildren(...(shownLanes.length ? [axis(), ...shownLanes.map(laneRow), axis()] : []));
+  thinMarks();
   drawTable();
 }
 
@@ -198,4 +214,5 @@ byId("lane-form").addEventListener("submit", (event) => event.preventDefault());
 byId("lane-back").addEventListener("click", () => turn(-LANES_SHOWN));
 byId("lane-more").addEventListener("click", () => turn(LANES_SHOWN));
 byId("lane-table").addEventListener("toggle", drawTable);
+window.addEventListener("resize", thinMarks);
 drawLanes();

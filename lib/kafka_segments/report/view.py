@@ -168,7 +168,9 @@ def crashes(found: Sequence[Crash], left_out: Sequence[Row]) -> TableView:
     )
     rows = [
         (
-            *(crash.cluster, str(crash.broker_id), count_text(crash.logs)),
+            crash.cluster or "-",
+            str(crash.broker_id) if crash.broker_id >= 0 else "-",
+            count_text(crash.logs),
             *(count_text(crash.segments), count_text(crash.recovered_segments)),
             size_text(crash.recovered_bytes),
             *map(_duration, crash.seconds),
@@ -181,11 +183,12 @@ def crashes(found: Sequence[Crash], left_out: Sequence[Row]) -> TableView:
 
 def _worst_crash(worst: Crash) -> str:
     default = THREADS.index(2)
+    whose = f"broker {worst.broker_id}, " if worst.broker_id >= 0 else ""
     return (
         f"A broker that died now would read {size_text(worst.recovered_bytes)} in"
-        f" {many(worst.recovered_segments, 'segment')} again before it serves: broker"
-        f" {worst.broker_id}, about {_duration(worst.seconds[default])} with 2 threads, its"
-        f" default; after a recovery kit {_duration(worst.with_kit)}. Recovery points are those of"
+        f" {many(worst.recovered_segments, 'segment')} again before it serves:"
+        f" {whose}about {_duration(worst.seconds[default])} with 2 threads, its default;"
+        f" after a recovery kit {_duration(worst.with_kit)}. Recovery points are those of"
         f" the last build. Costs are assumed, and may be wrong by {worst.error:.0%}: run"
         " kafka-segments recovery forecast with --calibrate on the broker."
     )

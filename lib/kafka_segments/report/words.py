@@ -2,6 +2,8 @@
 
 from kafka_segments.console.output import size_text
 
+_LEAST_SHARE = 0.1
+
 
 def round_size_text(size_bytes: float) -> str:
     """Return a round number of bytes, as at the marks of an axis: without ".0"."""
@@ -16,6 +18,8 @@ def count_text(number: float) -> str:
 def share_text(part: float, whole: float) -> str:
     """Return a part in percent of the whole, a small one with a decimal."""
     share = 100 * part / whole if whole else 0
+    if 0 < share < _LEAST_SHARE:
+        return f"less than {_LEAST_SHARE} %"
     return f"{share:.1f} %" if 0 < share < 10 else f"{share:.0f} %"
 
 

@@ -89,9 +89,16 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
     with (
         spark_session(name, root=ROOT, is_long=is_long) as spark,
         few_rows(spark, of=asked.warehouse),
-        progress(spark),
+        progress(spark) as work,
     ):
-        plan_id, planned = run_plan(spark, asked, has_digests=has_digests, dry_run=dry_run)
+        plan_id, planned = run_plan(
+            spark,
+            asked,
+            has_digests=has_digests,
+            dry_run=dry_run,
+            tell=work.reads,
+            tell_read=work.has_read,
+        )
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
     return FINDINGS if problems else DONE
 

@@ -16,8 +16,9 @@ from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.decide.plan import choose_to_move, with_problem
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
-from kafka_segments.sources.segment_files import with_segment_files
+from kafka_segments.sources.segment_files import with_digests, with_segment_files
 from kafka_segments.spark.held import held_if_few
+from kafka_segments.spark.packing import TellLoad, TellRead, tell_nobody
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
 from kafka_segments.storage.folder_lock import held_lock
@@ -86,12 +87,18 @@ class _PlannedLog(NamedTuple):
 
 
 def run_plan(
-    spark: SparkSession, options: RetentionOptions, *, has_digests: bool, dry_run: bool
+    spark: SparkSession,
+    options: RetentionOptions,
+    *,
+    has_digests: bool,
+    dry_run: bool,
+    tell: TellLoad = tell_nobody,
+    tell_read: TellRead | None = None,
 ) -> tuple[str, DataFrame]:
     """Write what retention deletes into table ``retention_plans``; return the plan's id and rows.
 
     An active segment is left to the broker, which rolls it first. With ``has_digests`` the plan
-    holds the sha256 of every file.
+    holds the sha256 of every file. ``tell`` and ``tell_read``: as of ``with_digests``.
 
     Raises:
         UsageError: no segments, or segments that lie on no local file system.
@@ -103,9 +110,13 @@ def run_plan(
     elsewhere = to_move.where(~F.col("path").startswith(LOCAL_ROOT)).first()
     if elsewhere is not None:
         raise UsageError(f"{elsewhere['path']}: a plan moves files of a local file system alone")
+    listed = held_if_few(with_segment_files(to_move))
+    if has_digests:
+        listed = with_digests(listed, tell=tell, tell_read=tell_read)
+    else:
+        listed = listed.withColumn("digests", F.lit(None).cast("map<string, string>"))
     planned = held_if_few(
-        with_segment_files(to_move, has_digests=has_digests)
-        .transform(with_problem)
+        listed.transform(with_problem)
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))
     )

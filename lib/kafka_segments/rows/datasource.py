@@ -140,6 +140,19 @@ class PushdownReader(SegmentsReader):
         return filters
 
 
+def load_of(options: dict[str, str]) -> tuple[Load, int]:
+    """List the sources of a read; return how much it reads, and in how many tasks."""
+    parsed = parse_options(options)
+    tasks = SegmentsReader(parsed, parsed.schema()).partitions()
+    sizes = [
+        segment.size_bytes
+        for task in tasks
+        if isinstance(task, SegmentTask)
+        for segment in task.segments
+    ]
+    return Load(len(sizes), sum(sizes)), len(tasks)
+
+
 def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFile]]:
     """Cut the list into pieces of about equal bytes; no piece is empty."""
     weights = [segment.size_bytes + OPEN_COST_BYTES for segment in segments]

@@ -16,16 +16,20 @@ from kafka_segments.spark.local_rows import (
     computed_rows,
     frame_of_known,
 )
+from kafka_segments.spark.packing import Load, TellLoad, pack_by_bytes, tell_nobody
 
 OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _MOST_BYTES_HERE = 16 * 1024 * 1024
 _OPENED_BY = ("path", "topic", "partition", "base_offset", "size_bytes")
 
 
-def read_segments(*, rows: str, columns: tuple[str, ...], check: str) -> Callable[..., DataFrame]:
+def read_segments(
+    *, rows: str, columns: tuple[str, ...], check: str, tell: TellLoad = tell_nobody
+) -> Callable[..., DataFrame]:
     """Read all batches or records of segments.
 
-    ``rows``, ``columns`` and ``check`` mean what they mean to the data source.
+    ``rows``, ``columns`` and ``check`` mean what they mean to the data source. ``tell``: as of
+    ``map_segments``.
 
     Needs: rows of ``segments``.
     Gives: the columns of ``kafka_segments_batches`` or ``kafka_segments_records`` asked for.
@@ -44,22 +48,29 @@ def read_segments(*, rows: str, columns: tuple[str, ...], check: str) -> Callabl
                 yield from reader.segment(_segment_file(*file))
 
     def transform(segments: DataFrame) -> DataFrame:
-        return map_segments(segments.select(*_OPENED_BY), on_task, row_type, size="size_bytes")
+        asked = segments.select(*_OPENED_BY)
+        return map_segments(asked, on_task, row_type, size="size_bytes", tell=tell)
 
     return transform
 
 
 def map_segments(
-    asked: DataFrame, on_task: OnTask, row_type: StructType, *, size: str
+    asked: DataFrame,
+    on_task: OnTask,
+    row_type: StructType,
+    *,
+    size: str,
+    tell: TellLoad = tell_nobody,
 ) -> DataFrame:
     """Map rows that name segments to rows of what is in these; few small ones in the driver.
 
-    Processes that read them have started later than it has read them.
+    Processes that read them have started later than it has read them. ``tell``: is told how much
+    tasks read.
 
     Needs: path, and ``size``, a column of bytes that are read (null: none).
     Gives: ``row_type``.
     """
-    spark = asked.sparkSession
+    spark, load = asked.sparkSession, None
     if can_work_here(spark):
         found, kind = computed_rows(asked)
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
@@ -69,9 +80,10 @@ def map_segments(
                 return frame_of_known(spark, rows, row_type)
             expect_many_rows(spark)
             return arrow_rows(spark, rows, row_type)
-        asked = arrow_rows(spark, found, kind)
+        asked, load = arrow_rows(spark, found, kind), Load(len(found), size_bytes)
         expect_many_rows(spark)
-    return asked.repartition("path").mapInArrow(on_task, row_type)
+    packed = pack_by_bytes(asked, by=size, load=load, tell=tell)
+    return packed.mapInArrow(on_task, row_type)
 
 
 def _segment_file(

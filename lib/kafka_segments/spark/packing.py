@@ -1,10 +1,12 @@
 """Share segments out to tasks by bytes, without collecting them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+
+from kafka_segments.spark.parallelism import default_parallelism
 
 OPEN_COST_BYTES = 1024 * 1024
 """What opening a segment and writing its files costs, in bytes read in that time."""
@@ -38,6 +40,10 @@ TellLoad = Callable[[Load, int], None]
 """Is told how much is read, and by how many tasks of about as many bytes each."""
 
 
+TellRead = Callable[[int], None]
+"""Is told of bytes that the driver has read itself; of first looks, of segments."""
+
+
 def tell_nobody(load: Load, tasks: int) -> None:
     """Be told how much is read, where nobody wants to know."""
 
@@ -52,8 +58,30 @@ def count_tasks(load: Load, *, cores: int) -> int:
     return max(1, min(wanted, load.segments, _MOST_TASKS))
 
 
+def pack_by_bytes(
+    rows: DataFrame, *, by: str, load: Load | None = None, tell: TellLoad = tell_nobody
+) -> DataFrame:
+    """Repartition rows that name files so that every task has about as many bytes; tell of it.
+
+    ``load``: their number and bytes; None: a query asks.
+
+    Needs: path, and the column ``by`` of bytes to read (long, null: none).
+    Gives: the same rows and columns.
+    """
+    if load is None:
+        total = F.coalesce(F.sum(by), F.lit(0))
+        load = Load(*rows.agg(F.count("*"), total).collect()[0])
+    tasks = count_tasks(load, cores=default_parallelism(rows.sparkSession))
+    tell(load, tasks)
+    return rows.transform(pack_segments(load, tasks=tasks, by=by, order=("path",)))
+
+
 def pack_segments(
-    load: Load, *, tasks: int, by: str | None = "size_bytes"
+    load: Load,
+    *,
+    tasks: int,
+    by: str | None = "size_bytes",
+    order: Sequence[str] = ("relative_path", "base_offset"),
 ) -> Callable[[DataFrame], DataFrame]:
     """Repartition a segment list so that every task has about as many bytes.
 
@@ -61,16 +89,15 @@ def pack_segments(
     the piece that holds its middle. One task sorts the list for that: its rows are small
     beside the segments that they name.
 
-    Needs: relative_path, base_offset, and the column ``by`` of bytes to read (long; None: hardly
-        any, segments count alike); ``load`` is its sum.
+    Needs: ``order``, and the column ``by`` of bytes to read (long, null: none; None: hardly any,
+        segments count alike); ``load`` is its sum.
     Gives: the same rows and columns.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        earlier = Window.orderBy("relative_path", "base_offset").rowsBetween(
-            Window.unboundedPreceding, -1
-        )
-        weight = (F.lit(0) if by is None else F.col(by)) + F.lit(OPEN_COST_BYTES)
+        earlier = Window.orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
+        size_bytes = F.lit(0) if by is None else F.coalesce(F.col(by), F.lit(0))
+        weight = size_bytes + F.lit(OPEN_COST_BYTES)
         middle = F.coalesce(F.sum(weight).over(earlier), F.lit(0)) + weight / 2
         task = F.least(F.lit(tasks - 1), F.floor(middle * tasks / max(1, load.weight)))
         return (
