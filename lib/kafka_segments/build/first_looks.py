@@ -1,7 +1,7 @@
 """Take first looks at segments where they lie: ranges of the log and of its index files."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from threading import local
 from typing import Any, NamedTuple
@@ -141,22 +141,31 @@ class FirstLooks:
 class LooksAtOnce:
     """Looks at many segments of a store at once, which is waited for more than it is read.
 
-    Segments on a local disk are left out: there is nothing to wait for.
+    Segments on a local disk are left out: there is nothing to wait for. Its threads, and the
+    buffers of each, are kept until it is closed.
     """
 
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
         self._of_thread = local()
+        self._pool = ThreadPoolExecutor(_AT_ONCE)
 
-    def take(self, rows: Sequence[dict[str, Any]]) -> list[Looked | None]:
-        """Return a look at each segment; None: it was not taken, or did not come to an end.
+    def begin(self, rows: Sequence[dict[str, Any]]) -> Iterator[Looked | None]:
+        """Begin looks; return what waits for each. None: not taken, or not come to an end.
 
         Needs: source, relative_path, name, base_offset, is_active of each row.
         """
-        if not rows or place(rows[0]["source"]).store.is_local:
-            return [None] * len(rows)
-        with ThreadPoolExecutor(min(_AT_ONCE, len(rows))) as pool:
-            return list(pool.map(self._take, rows))
+        begun = [self._begin(row) for row in rows]
+        return (None if one is None else one.result() for one in begun)
+
+    def close(self) -> None:
+        """Give up what was begun and has not come to its turn."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _begin(self, row: dict[str, Any]) -> Future[Looked | None] | None:
+        if place(row["source"]).store.is_local:
+            return None
+        return self._pool.submit(self._take, row)
 
     def _take(self, row: dict[str, Any]) -> Looked | None:
         if not hasattr(self._of_thread, "looks"):
