@@ -75,7 +75,8 @@ def _peak_mib(pid: int | str = "self") -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def _counts() -> Counts:
+def request_counts() -> Counts:
+    """Give the requests that the server had since it was last asked, by kind."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL")
     if endpoint is None:
         return {}
@@ -119,10 +120,10 @@ def s3_server(folder: Path) -> Iterator[int]:
 
 def measured(name: str, source: str) -> tuple[Cost, Counts]:
     """Take a measure in a process of its own; gives it and the requests that S3 had."""
-    _counts()
+    request_counts()
     command = [sys.executable, __file__, "--measure", name, source]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    return Cost(*json.loads(answer.stdout.splitlines()[-1])), _counts()
+    return Cost(*json.loads(answer.stdout.splitlines()[-1])), request_counts()
 
 
 def bench_stores(*, quick: bool) -> Section:
@@ -206,9 +207,9 @@ def _reads(section: Section, root: Path, *, rounds: int) -> None:
     )
     with s3_server(few.parents[1]) as pid:
         for tasks in (1, cores):
-            _counts()
+            request_counts()
             measured_reads("scan", tasks, 0, source)
-            counts = _counts()
+            counts = request_counts()
             asked = (SEGMENTS + WARM) * tasks  # some are read before, too
             requests = [f"{counts[kind] / asked:.0f}" for kind in ("GET", "HEAD")]
             cpu, found = _compared(pid, source, tasks, rounds)

@@ -21,7 +21,8 @@ from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
 from kafka_segments.wire.segment_manifest import IndexPart, SegmentManifest
 from kafka_segments.wire.tiered_names import INDEXES
 
-_AT_ONCE = 24  # of a task: the store is waited for, and its client keeps about as many connections
+LOOKS_AT_ONCE = 24
+"""Of a task: the store is waited for, and its client keeps about as many connections."""
 
 
 class Looked(NamedTuple):
@@ -148,7 +149,7 @@ class LooksAtOnce:
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
         self._of_thread = local()
-        self._pool = ThreadPoolExecutor(_AT_ONCE)
+        self._pool = ThreadPoolExecutor(LOOKS_AT_ONCE)
 
     def begin(self, rows: Sequence[dict[str, Any]]) -> Iterator[Looked | None]:
         """Begin looks; return what waits for each. None: not taken, or not come to an end.
