@@ -89,8 +89,8 @@ lint: setup ## ruff, mypy --strict, import rules, what the lock files pin
 audit: setup ## published advisories about any pinned package fail
 	@$(BIN)/python tests/dependency_audit.py --strict
 
-bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/benchmarks.md (SECTIONS=...: only these)
-	@$(BIN)/python benchmarks/bench.py $(SECTIONS)
+bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/benchmarks.md (SECTIONS=...: only these; BEFORE=revision: that and this one in turn)
+	@$(BIN)/python benchmarks/bench.py $(SECTIONS) $(addprefix --before ,$(BEFORE))
 
 jars: jars/delta
 jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3

@@ -26,6 +26,7 @@ from segments import write_segment
 SIDES = ("before", "now")
 _ROUNDS = 5
 _FILES = 8
+_TWICE = 10_000  # segments: more are built once a side
 Figures = Mapping[str, float]
 
 
@@ -180,7 +181,7 @@ def _many(trees: Trees, *, quick: bool) -> Found:
         folder = SCRATCH / "many"
         write_many(folder, count)
         try:
-            for side, tree in trees.in_turn(1):
+            for side, tree in trees.in_turn(2 if count <= _TWICE else 1):
                 ran = job(folder, "--once", tree=tree)
                 for figure, told in (("first", "first build"), ("unchanged", "nothing changed")):
                     measure = Measure(f"{told}, {count:,} segments", "s", is_rate=False)
