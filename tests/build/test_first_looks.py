@@ -122,6 +122,26 @@ def test_segments_in_tiered_storage_are_known_by_their_object_of_indexes(
     assert all(one.size_bytes for one in looked)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "known"),
+    [
+        ({0: 0}, [[0, 0]]),
+        ({0: 0, 1: 7}, None),  # the last batches have another
+        ({1: 0}, None),
+        ({0: 1}, None),
+    ],
+)
+def test_leader_epochs_are_those_of_the_manifest_where_the_log_shows_them(
+    broker: Path, tmp_path: Path, epochs: dict[int, int], known: object
+) -> None:
+    log = put_log(tmp_path / "tier", broker, "ct-none-0", epochs=epochs)[0]
+
+    look = assert_not_denied(log).look
+
+    assert look is not None
+    assert (None if look.leader_epochs is None else look.leader_epochs.tolist()) == known
+
+
 @pytest.mark.parametrize("is_told", [True, False])
 def test_what_a_manifest_announces_must_fit(broker: Path, tmp_path: Path, is_told: bool) -> None:
     options = {} if is_told else {"max_timestamp_ms": 5}

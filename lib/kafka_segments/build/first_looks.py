@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from itertools import pairwise
 from threading import local
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from kafka_segments.storage.links import look_at
 from kafka_segments.storage.local_file import LocalFile
 from kafka_segments.storage.read_ahead import read_range
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
-from kafka_segments.wire.segment_manifest import IndexPart, SegmentManifest
+from kafka_segments.wire.segment_manifest import IndexPart, RemoteSegment, SegmentManifest
 from kafka_segments.wire.tiered_names import INDEXES
 
 LOOKS_AT_ONCE = 24
@@ -89,8 +91,8 @@ class FirstLooks:
                 base_offset=base_offset,
                 is_active=is_active,
             )
-        _check_announced(found, segment.manifest)
-        return found
+        remote = None if segment.manifest is None else segment.manifest.segment
+        return found if remote is None else _as_announced(found, remote)
 
     def _beside(self, log: Place, source: str, files: ExitStack) -> IndexFiles:
         stem = log.path.removesuffix(LOG_SUFFIX)
@@ -202,11 +204,8 @@ def _part(whole: RangedFile | None, part: IndexPart | None) -> RangedFile | None
     return RangedFile(part.size, lambda position, length: whole.read(start + position, length))
 
 
-def _check_announced(found: FirstLook, manifest: SegmentManifest | None) -> None:
-    """Check what was found by what a broker announced at the upload."""
-    remote = None if manifest is None else manifest.segment
-    if remote is None:
-        return
+def _as_announced(found: FirstLook, remote: RemoteSegment) -> FirstLook:
+    """Check what was found by what a broker announced at the upload; add its leader epochs."""
     announced = (remote.end_offset, remote.max_timestamp_ms)
     here = (found.next_offset - 1, found.max_timestamp)
     if announced != here:
@@ -214,3 +213,10 @@ def _check_announced(found: FirstLook, manifest: SegmentManifest | None) -> None
             f"the manifest announces last offset {announced[0]} and timestamp {announced[1]}, the"
             f" log and its indexes have {here[0]} and {here[1]}"
         )
+    epochs = remote.leader_epochs
+    starts = [*(epoch.start_offset for epoch in epochs), found.next_offset]
+    are_sound = all(start < after for start, after in pairwise(starts))
+    is_seen = epochs and (epochs[0], epochs[-1].epoch) == (found.first_epoch, found.last_epoch)
+    if not (is_seen and are_sound):
+        return found
+    return replace(found, leader_epochs=np.array(epochs, dtype=np.int64))
