@@ -2,7 +2,9 @@
 
 Sections named as arguments are measured anew, the others are taken from benchmarks/results as the
 last run left them; without arguments all are measured. ``--quick`` uses small inputs and writes
-build/bench/quick: to see that it runs, not to publish.
+build/bench/quick: to see that it runs, not to publish. ``--before REVISION`` measures the named
+sections (of those in ``before.py``; without arguments all of them) of an older revision and of this
+one in turn; ``--before SECTION=REVISION`` takes another one for a section.
 """
 
 import argparse
@@ -11,10 +13,12 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from at_hand import bench_at_hand
+from before import COMPARED, bench_before
 from clustering import bench_clustering, bench_long_logs
 from copies import bench_copies
 from decisions import bench_decisions
@@ -29,6 +33,7 @@ from plots import plot_growth, plot_throughput
 from queries import bench_queries
 from rolls import bench_rolls
 from sections import ROOT, SCRATCH, Section, machine, usable_cores
+from store_looks import bench_store_looks
 from stores import bench_stores
 from whole_job import bench_cores, bench_job
 
@@ -43,6 +48,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "million": bench_million,
     "large": bench_large,
     "looks": bench_looks,
+    "store_looks": bench_store_looks,
     "stores": bench_stores,
     "copies": bench_copies,
     "at_hand": bench_at_hand,
@@ -60,16 +66,17 @@ PLOTS = {
     "throughput": (plot_throughput, ("kernel", "job"), "GB/s by shape of batch, beside Kafka's"),
     "growth": (plot_growth, ("many",), "Seconds of a build by number of segments"),
 }
+BEFORE = "before"
 RESULTS = ROOT / "benchmarks" / "results"
 DOCS = ROOT / "docs"
 _MUCH_LOAD = 0.5
 
 
-def measure(name: str, folder: Path, *, quick: bool) -> None:
+def measure(name: str, bench: Callable[..., Section], folder: Path, *, quick: bool) -> None:
     """Measure a section and keep it, with the machine, the day and the load it began under."""
     print(f"\n== {name}", flush=True)
     load, day = round(os.getloadavg()[0], 1), datetime.now(UTC).date()
-    section = SECTIONS[name](quick=quick)
+    section = bench(quick=quick)
     kept = asdict(section) | {"load": load, "cores": usable_cores()}
     kept |= {"day": day.isoformat(), "machine": machine()}
     (folder / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
@@ -79,10 +86,12 @@ def report(folder: Path, images: Path) -> list[str]:
     """Put the kept sections together, the plots and the model with them."""
     kept: dict[str, dict[str, Any]] = {
         name: json.loads((folder / f"{name}.json").read_text("utf-8"))
-        for name in SECTIONS
+        for name in (*SECTIONS, BEFORE)
         if (folder / f"{name}.json").exists()
     }
-    figures = {name: section["figures"] for name, section in kept.items()}
+    figures = {
+        name: section["figures"] | {"cores": section["cores"]} for name, section in kept.items()
+    }
     lines = ["# Benchmarks", "", "Made by `make bench`: each beside its peer, in one run.", ""]
     for name, section in kept.items():
         lines += [f"## {section['title']}", "", *section["lines"], ""]
@@ -105,21 +114,33 @@ def _measured(section: dict[str, Any]) -> str:
     return f"{text}."
 
 
+def _named(text: str) -> tuple[str, str]:
+    """Take a revision and its section apart; "" stands for all others."""
+    name, _, revision = text.rpartition("=")
+    return name, revision
+
+
 def main() -> None:
     """Measure what is named, write the report of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--before", action="append", default=[], metavar="[SECTION=]REVISION")
     given = parser.parse_args()
-    unknown = set(given.sections) - set(SECTIONS)
+    known = COMPARED if given.before else SECTIONS
+    revisions = dict(_named(text) for text in given.before)
+    unknown = {*given.sections, *filter(None, revisions)} - set(known)
     if unknown:
         parser.error(
-            f"no such section: {', '.join(sorted(unknown))}; there are: {', '.join(SECTIONS)}"
+            f"no such section: {', '.join(sorted(unknown))}; there are: {', '.join(known)}"
         )
     folder = SCRATCH / "quick" if given.quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    for name in given.sections or SECTIONS:
-        measure(name, folder, quick=given.quick)
+    if given.before:
+        measure(BEFORE, partial(bench_before, revisions, given.sections), folder, quick=given.quick)
+    else:
+        for name in given.sections or SECTIONS:
+            measure(name, SECTIONS[name], folder, quick=given.quick)
     target, images = DOCS / "benchmarks.md", DOCS / "images"
     if given.quick:
         target, images = folder / "benchmarks.md", folder / "images"

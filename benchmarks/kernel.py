@@ -1,6 +1,7 @@
 """One core of ours beside one thread of Kafka's recovery."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,15 @@ from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
 from kafka_segments.wire.headers import crc_from, crc_update, magic_at, size_at
-from segments import batch, idempotent_batch, v1_message, v1_wrapper
+from segments import (
+    batch,
+    idempotent_batch,
+    mixed_batch,
+    transactional_batch,
+    v1_message,
+    v1_wrapper,
+    write_segment,
+)
 
 SHAPES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
     **{f"v2, {name}": (batch, batch_bytes) for name, batch_bytes in BATCHES.items()},
@@ -24,6 +33,16 @@ SHAPES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
     "v1 message, 1 KB": (v1_message, 1024),
     "v1 message, 100 B": (v1_message, 100),
 }
+COMMON = "the common path"
+SUMMARIES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
+    COMMON: (batch, 0),
+    "producer ids": (idempotent_batch, 0),
+    "producer ids and transactions": (transactional_batch, 0),
+    "another codec in each batch": (mixed_batch, 0),
+    "a new leader epoch each 1,000 batches": (batch, 1_000),
+    "a new leader epoch each 10 batches": (batch, 10),
+}
+"""What a summary has to note beyond the common path: how batches are made, batches an epoch."""
 
 
 def recover(recoverer: SegmentRecoverer, files: list[Path]) -> None:
@@ -75,6 +94,44 @@ def _first_compilation() -> tuple[float, float]:
     return first, second
 
 
+def _summaries(section: Section, *, quick: bool) -> None:
+    """Compare batches of 100 B that a summary has more to note of, in turn."""
+    folder, size = SCRATCH / "summaries", (16 << 20) if quick else (256 << 20)
+    recoverer = SegmentRecoverer(RecoveryOptions())
+    spans: dict[str, tuple[Path, list[float]]] = {}
+    try:
+        for number, (name, (make, epoch_batches)) in enumerate(SUMMARIES.items()):
+            file = folder / str(number) / f"{0:020d}.log"
+            write_segment(
+                file, batch_bytes=100, size_bytes=size, make=make, epoch_batches=epoch_batches
+            )
+            recover(recoverer, [file])
+            spans[name] = file, []
+        for _ in range(2 * ROUNDS):
+            for file, seconds in spans.values():
+                seconds.append(best(lambda file=file: recover(recoverer, [file]), rounds=1))
+    finally:
+        shutil.rmtree(folder)
+    batches = size // 100
+    section.lines += [
+        "",
+        f"What the columns of the summary cost: {size / GB:.2f} GB in batches of 100 B, in turn,"
+        " the quickest of each.",
+        "",
+    ]
+    section.table("batches with", "GB/s", "ns a batch", "beyond the common path, ns")
+    common = min(spans[COMMON][1])
+    for name, (_, seconds) in spans.items():
+        least = min(seconds)
+        section.row(
+            name,
+            f"{batches * 100 / least / GB:.2f}",
+            f"{least / batches * 1e9:.1f}",
+            "-" if name == COMMON else f"{(least - common) / batches * 1e9:.1f}",
+        )
+        section.figures[f"ns {name}"] = least / batches * 1e9
+
+
 def bench_kernel(*, quick: bool) -> Section:
     """Compare one core of ours with one thread of Kafka's recovery."""
     size = (64 << 20) if quick else (1 << 30)
@@ -112,6 +169,7 @@ def bench_kernel(*, quick: bool) -> Section:
                 f"ours {name}": total / ours / GB,
                 f"kafka {name}": total / kafka / GB,
             }
+    _summaries(section, quick=quick)
     first, second = _first_compilation()
     section.lines += [
         "",

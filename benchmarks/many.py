@@ -39,7 +39,7 @@ def _built(title: str, counts: Sequence[int]) -> Section:
     section.table(*columns, "driver's Python MiB", "its JVM MiB", "worker MiB")
     with Referee() as referee:
         for count in counts:
-            files = _write(SCRATCH / "many", count)
+            files = write_many(SCRATCH / "many", count)
             kafka = "-"
             if count <= _MOST_FOR_KAFKA:
                 threads = usable_cores()
@@ -63,7 +63,7 @@ def _built(title: str, counts: Sequence[int]) -> Section:
     return section
 
 
-def _write(folder: Path, count: int) -> list[Path]:
+def write_many(folder: Path, count: int) -> list[Path]:
     """Write segments of four batches each, one behind the other in their partitions."""
     template = folder / "template.log"
     write_segment(template, batch_bytes=_BATCH_BYTES, size_bytes=_BATCHES * _BATCH_BYTES)

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from sections import Section
 
+from kafka_segments.build.first_looks import LOOKS_AT_ONCE
+from kafka_segments.storage.pace import LARGEST_READ_BYTES
+
 Figures = Mapping[str, Mapping[str, float]]
 CORES = 500
 BYTES = 1e15
@@ -12,8 +15,6 @@ INDEX_INTERVAL_BYTES = 4096
 # Assumptions, not measured here.
 STORE_BYTES_A_CORE = 60e6
 DISK_CORES = 8
-GET_BYTES = 4 << 20
-LOOK_REQUESTS, LOOK_GETS, LOOKS_AT_ONCE = 12, 6, 24  # of a segment; of a task of first looks
 REQUEST_SECONDS = 0.03
 LOOK_CORES = 32  # of one machine
 DOLLARS_A_CORE_HOUR = 0.05
@@ -31,12 +32,13 @@ def cost_model(figures: Figures) -> Section:
     section = Section("1 PB on 500 cores: a model")
     section.lines += [
         "From the figures above, in proportion: bytes by core, with the entries that tasks write;"
-        " segments by number. Not measured, assumed: segments of 1 GB; a core draws"
+        " the tables by bytes, the whole of their step, what is fixed in it too; segments by"
+        " number. Not measured, assumed: segments of 1 GB; a core draws"
         f" {STORE_BYTES_A_CORE / 1e6:.0f} MB/s from an object store, or {DISK_CORES} cores share a"
         " disk as fast as this machine's; no core waits for another.",
         "",
     ]
-    columns = ("batches", "CPU of the scan h", "the tables besides h", "reading a store h")
+    columns = ("batches", "CPU of the scan h", "the tables h at most", "reading a store h")
     section.table(*columns, "reading disks h", "wall with a store h", "entries, 10^9")
     for name, batch_bytes in (("16 KB", 16 * 1024), ("1 KB", 1024)):
         cores = job["cores"]
@@ -53,7 +55,7 @@ def cost_model(figures: Figures) -> Section:
         )
         section.figures[f"wall {name}"] = wall
     wall = section.figures["wall 16 KB"]
-    gets = BYTES / GET_BYTES
+    gets = BYTES / LARGEST_READ_BYTES
     section.lines += [
         "",
         f"The driver's own work on {BYTES / SEGMENT_BYTES:,.0f} segments (a build with nothing"
@@ -66,8 +68,8 @@ def cost_model(figures: Figures) -> Section:
     ]
     if "large" in figures:
         section.lines += ["", _held_against(figures["large"], job, many)]
-    if "looks" in figures:
-        section.lines += ["", _first_look(figures["looks"], job["cores"])]
+    if "looks" in figures and "store_looks" in figures:
+        section.lines += ["", _first_look(figures["looks"], figures["store_looks"])]
     return section
 
 
@@ -76,37 +78,46 @@ def _held_against(
 ) -> str:
     """Say how long the largest builds that this machine can do took, and what the model gives."""
     said = []
+    fixed = many[f"first {_counts(many, 'first')[0]}"]
+    a_gb = 1 / job["scan 16 KB"] + job["tables s a GB 16 KB"]
     for name, size in large.items():
         kind, _, count = name.partition(" ")
         if kind != "bytes":
             continue
-        a_gb = 1 / job["scan 16 KB"] + job["tables s a GB 16 KB"]
-        modelled = size / 1e9 * a_gb + per_segment(many, "unchanged") * int(count)
+        modelled = fixed + size / 1e9 * a_gb + per_segment(many, "first") * int(count)
         took = large[f"first {count}"]
         said.append(
             f"{int(count):,} segments, {size / 1e12:.2f} TB: {took:.1f} s, by the model"
             f" {modelled:.1f} s ({took / modelled:.2f} times as long)"
         )
     return (
-        "Beside the largest builds that were run, from the page cache, what a new process compiles"
-        f" included: {'; '.join(said)}."
+        "The largest builds that were run, in a new process each and from the page cache, beside"
+        f" the same figures: {fixed:.1f} s that are fixed (the build of the fewest small segments"
+        f" above), {a_gb:.3f} s a GB, {per_segment(many, 'first') * 1e3:.2f} ms a segment:"
+        f" {'; '.join(said)}."
     )
 
 
-def _first_look(looks: Mapping[str, float], cores: float) -> str:
+def _first_look(looks: Mapping[str, float], on_store: Mapping[str, float]) -> str:
     """Say what a first look at all of it takes on one machine, and what it costs."""
     segments = BYTES / SEGMENT_BYTES
-    work = per_segment(looks, "first") * cores / LOOK_CORES
-    waiting = LOOK_REQUESTS * REQUEST_SECONDS / (LOOKS_AT_ONCE * LOOK_CORES)
-    minutes = max(work, waiting) * segments / 60
-    gets = LOOK_GETS * segments
+    here, cpu = per_segment(looks, "first") * looks["cores"], on_store["cpu"]
+    work = (here + cpu) / LOOK_CORES
+    requests = on_store["gets"] + on_store["heads"]
+    waiting = requests * REQUEST_SECONDS / (LOOKS_AT_ONCE * LOOK_CORES)
+    hours = max(work, waiting) * segments / _HOUR
+    gets, core_hours = requests * segments, hours * LOOK_CORES
+    dollars = core_hours * DOLLARS_A_CORE_HOUR + gets / 1e6 * DOLLARS_A_MILLION_GETS
     return (
         f"A first look (`build --check index`) at the same {segments:,.0f} segments on one machine"
-        f" of {LOOK_CORES} cores: {minutes:.0f} min. Its work is {work * segments:.0f} s,"
-        " measured here and shared out to those cores; the store is waited for"
-        f" {waiting * segments / 60:.0f} min, with {LOOK_REQUESTS} requests a segment of"
-        f" {REQUEST_SECONDS * 1e3:.0f} ms each and {LOOKS_AT_ONCE} segments at once in each task."
-        f" {gets / 1e6:,.0f} million GETs (${gets / 1e6 * DOLLARS_A_MILLION_GETS:,.2f}) fetch"
+        f" of {LOOK_CORES} cores: {hours * 60:.0f} min. A segment takes"
+        f" {here * 1e6:.0f} us of a core for the whole of a build, measured on a disk, and"
+        f" {cpu * 1e6:.0f} us for the look on a store, part of which is the same:"
+        f" {work * segments:.0f} s of all cores. The store is waited for"
+        f" {waiting * segments / 60:.0f} min, with {requests:.1f} requests a segment of"
+        f" {REQUEST_SECONDS * 1e3:.0f} ms each and {LOOKS_AT_ONCE} segments at once in each of"
+        f" {LOOK_CORES} tasks. That is {core_hours:.1f} core hours and {gets / 1e6:,.0f} million"
+        f" requests, each at the price of a GET: ${dollars:,.2f} in all. They fetch"
         f" {segments * _bytes_of_look(looks) / 1e9:,.0f} GB."
     )
 
@@ -118,9 +129,12 @@ def _bytes_of_look(looks: Mapping[str, float]) -> float:
 
 def per_segment(many: Mapping[str, float], kind: str) -> float:
     """Give the seconds that one segment more adds, between the two largest runs."""
-    counts = sorted(int(name.partition(" ")[2]) for name in many if name.startswith(f"{kind} "))
-    less, most = counts[-2:]
+    less, most = _counts(many, kind)[-2:]
     return (many[f"{kind} {most}"] - many[f"{kind} {less}"]) / (most - less)
+
+
+def _counts(many: Mapping[str, float], kind: str) -> list[int]:
+    return sorted(int(name.partition(" ")[2]) for name in many if name.startswith(f"{kind} "))
 
 
 def driver_hours(many: Mapping[str, float]) -> float:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from segments import batch, write_segment
@@ -91,24 +92,32 @@ def log_directory(
         shutil.rmtree(folder)
 
 
-def job(source: Path, *options: str) -> dict[str, float]:
-    """Run ``job.py`` over a source in a new process; gives the figures that it prints."""
+def job(source: Path, *options: str, tree: Path = ROOT) -> dict[str, float]:
+    """Run ``job.py`` over a source in a new process; gives the figures that it prints.
+
+    ``options``: without ``--cores`` it takes ``usable_cores``.
+    ``tree``: the checkout whose program and package are run.
+    """
+    if "--cores" not in options:
+        options = (*options, "--cores", str(usable_cores()))
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    program = [sys.executable, str(ROOT / "benchmarks" / "job.py")]
+    program = [sys.executable, str(tree / "benchmarks" / "job.py")]
     done = subprocess.run(
         [*program, str(source), str(SCRATCH / "job"), *options],
         capture_output=True,
         text=True,
         check=False,
         cwd=SCRATCH,
+        env={**os.environ, "PYTHONPATH": str(tree / "lib")},
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-3000:])
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+@cache
 def usable_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return how many cores this process may use; counted once."""
     return len(os.sched_getaffinity(0))
 
 

@@ -13,20 +13,24 @@ from kafka_segments.wire.crc import crc32c
 
 _HEADER_BYTES = 61
 _V1_HEADER_BYTES = 34
-_GZIP = 1
+_GZIP, _LZ4, _TRANSACTIONAL = 1, 3, 16
 _STORED_BYTES = 23  # gzip's header and trailer, and the header of one block that is stored
 _FIRST_TIMESTAMP = 1_700_000_000_000
 
 
 def batch(
-    size_bytes: int, records: int, timestamp: int, producer: tuple[int, int, int] = (-1, -1, -1)
+    size_bytes: int,
+    records: int,
+    timestamp: int,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    attributes: int = 0,
 ) -> bytes:
     """Make a v2 batch of random content with a good checksum; its offset is 0.
 
     ``producer``: its id, epoch and first sequence.
     """
     covered = struct.pack(
-        ">hiqqqhii", 0, records - 1, timestamp, timestamp, *producer, records
+        ">hiqqqhii", attributes, records - 1, timestamp, timestamp, *producer, records
     ) + os.urandom(size_bytes - _HEADER_BYTES)
     return struct.pack(">qiibI", 0, size_bytes - 12, 0, 2, crc32c(covered)) + covered
 
@@ -34,6 +38,18 @@ def batch(
 def idempotent_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
     """Make a v2 batch of one of eight idempotent producers."""
     return batch(size_bytes, records, timestamp, (timestamp // 1000 % 8, 0, 0))
+
+
+def transactional_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
+    """Make a v2 batch in a transaction of one of eight producers."""
+    producer = (timestamp // 1000 % 8, 0, 0)
+    return batch(size_bytes, records, timestamp, producer, attributes=_TRANSACTIONAL)
+
+
+def mixed_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
+    """Make a v2 batch that says it is compressed by lz4, or in the next second not at all."""
+    codec = _LZ4 if timestamp // 1000 % 2 else 0
+    return batch(size_bytes, records, timestamp, attributes=codec)
 
 
 def _v1(timestamp: int, attributes: int, value: bytes) -> bytes:
@@ -65,12 +81,13 @@ def write_segment(
     size_bytes: int,
     make: Callable[[int, int, int], bytes] = batch,
     first_offset: int = 0,
+    epoch_batches: int = 0,
 ) -> None:
     """Write one segment of equal batches: 64 different ones in turn, timestamps in steps.
 
     ``make`` gives one from its size, its number of records and its timestamp. The offset at its
     start counts up by the records from ``first_offset``, to the first of a v2 batch and the last of
-    a v1 wrapper.
+    a v1 wrapper. ``epoch_batches``: each so many batches v2 begin a new leader epoch; 0: none does.
     """
     records = 1 if make is v1_message else max(1, batch_bytes // 100)
     first_offset += records - 1 if make is v1_wrapper else 0
@@ -89,4 +106,7 @@ def write_segment(
             block = templates[np.arange(count) % 64]
             offsets = (first + np.arange(count, dtype=np.int64)) * records + first_offset
             block[:, :8] = offsets.astype(">i8").view(np.uint8).reshape(count, 8)
+            if epoch_batches:
+                epochs = (first + np.arange(count)) // epoch_batches
+                block[:, 12:16] = epochs.astype(">i4").view(np.uint8).reshape(count, 4)
             block.tofile(stream)

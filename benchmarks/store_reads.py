@@ -2,9 +2,10 @@
 
 ``python store_reads.py WHAT TASKS RANGES SOURCE``: WHAT is ``scan``, as a build's tasks do, or
 ``gets``: as many ranges at once as RANGES says are fetched by a bare HTTP client into memory that
-is there already, of objects whose sizes are known, and nothing is done with them. Each task is a
-process and reads all of the source. Prints a JSON object: bytes, seconds, CPU seconds of the tasks,
-and the most memory that one of them took, in MiB.
+is there already, of objects whose sizes are known, and nothing is done with them; or ``checked``:
+the same, and the CRC-32C of each range is computed. Each task is a process and reads all of the
+source. Prints a JSON object: bytes, seconds, CPU seconds of the tasks, and the most memory that one
+of them took, in MiB.
 """
 
 import http.client
@@ -12,25 +13,32 @@ import json
 import multiprocessing
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+import numpy as np
+from numba import njit
 
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner, in_turn
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.sources.walk import SegmentFile, find_segments
 from kafka_segments.storage.s3_ranges import S3Bucket
 from kafka_segments.storage.uris import split_uri
+from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
+from kafka_segments.wire.header_layout import MAGIC_V2
+from kafka_segments.wire.headers import crc_update
 
 RANGE_BYTES = 8 * 1024 * 1024
 RANGES = (4, 8, 16, 32)
+WHATS = ("gets", "checked", "scan")
 WARM = 2  # segments that are read first
 _CONNECT_SECONDS = 60
 
@@ -55,34 +63,29 @@ Span = tuple[float, float, float, float, int]
 
 
 class Rounds(NamedTuple):
-    """Measures in turn: of plain GETs by ranges at once, and of scans."""
+    """What was measured in turn: ``costs`` of each of ``WHATS``, round after round.
 
-    gets: dict[int, list[Cost]]
-    scans: list[Cost]
+    ``at_once`` is how many ranges at once brought the most of plain GETs in a round before them;
+    ``tried`` are the costs of that round.
+    """
 
-    def best_gets(self) -> tuple[int, Cost]:
-        """The most bytes a second that plain GETs gave, and at how many ranges at once."""
-        best = {
-            number: max(costs, key=lambda cost: cost.rate) for number, costs in self.gets.items()
-        }
-        number = max(best, key=lambda number: best[number].rate)
-        return number, best[number]
+    at_once: int
+    tried: list[Cost]
+    costs: dict[str, list[Cost]]
 
     def read_bytes(self) -> int:
         """What all measures read, without what they read first."""
-        costs = [*self.scans, *(cost for costs in self.gets.values() for cost in costs)]
+        costs = [*self.tried, *(cost for costs in self.costs.values() for cost in costs)]
         return sum(cost.found_bytes for cost in costs)
 
-    def best_scan(self) -> Cost:
-        """The quickest scan."""
-        return max(self.scans, key=lambda cost: cost.rate)
+    def median(self, what: str) -> Cost:
+        """The measure whose bytes a second are the median."""
+        ordered = sorted(self.costs[what], key=lambda cost: cost.rate)
+        return ordered[len(ordered) // 2]
 
-    def ratio(self) -> float:
-        """Scans beside the best of the GETs of the same round, the median."""
-        return statistics.median(
-            scan.rate / max(costs[number].rate for costs in self.gets.values())
-            for number, scan in enumerate(self.scans)
-        )
+    def ratio(self, what: str) -> float:
+        """The median of scans beside that of another measure."""
+        return self.median("scan").rate / self.median(what).rate
 
 
 def scan(segments: list[SegmentFile]) -> None:
@@ -98,8 +101,22 @@ def scan(segments: list[SegmentFile]) -> None:
     scanner.close()
 
 
-def get_ranges(segments: list[SegmentFile], urls: list[str], at_once: int) -> None:
-    """Fetch all ranges of segments, so many at once."""
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def _checksum(data: np.ndarray, length: int) -> Any:
+    return crc_update(data, 0, length, np.uint64(CRC_START), MAGIC_V2, HAS_CPU_CRC)
+
+
+def ignore(_: np.ndarray, __: int) -> None:
+    """Do nothing with a range."""
+
+
+def get_ranges(
+    segments: list[SegmentFile],
+    urls: list[str],
+    at_once: int,
+    use: Callable[[np.ndarray, int], Any],
+) -> None:
+    """Fetch all ranges of segments, so many at once; ``use`` gets the memory and length of each."""
     free: SimpleQueue[tuple[http.client.HTTPConnection, memoryview]] = SimpleQueue()
     for _ in range(at_once):
         connection = http.client.HTTPConnection(urlsplit(urls[0]).netloc, timeout=_CONNECT_SECONDS)
@@ -118,6 +135,7 @@ def get_ranges(segments: list[SegmentFile], urls: list[str], at_once: int) -> No
             read = answer.readinto(buffer[filled:length])
             assert read
             filled += read
+        use(np.frombuffer(buffer, np.uint8), length)
         free.put((connection, buffer))
 
     ranges = [
@@ -139,16 +157,18 @@ def _task(
     signer = S3Bucket(bucket, region="us-east-1", endpoint=endpoint)
     prefix = f"s3://{bucket}/"
     urls = [signer.signed_url(found.path.removeprefix(prefix)) for found in segments]
-    if what == "scan":
-        scan(segments[:WARM])  # compiles, opens connections, finds how many ranges at once
-    else:
-        get_ranges(segments[:WARM], urls[:WARM], at_once)
+
+    def read(count: int) -> None:
+        if what == "scan":
+            scan(segments[:count])
+        else:
+            use = _checksum if what == "checked" else ignore
+            get_ranges(segments[:count], urls[:count], at_once, use)
+
+    read(WARM)  # compiles, opens connections, finds how many ranges at once
     ready.wait()
     cpu, started = time.process_time(), time.monotonic()
-    if what == "scan":
-        scan(segments)
-    else:
-        get_ranges(segments, urls, at_once)
+    read(len(segments))
     ended = time.monotonic()
     mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     size = sum(found.size_bytes for found in segments)
@@ -180,12 +200,13 @@ def measured(what: str, tasks: int, at_once: int, source: str) -> Cost:
 
 
 def compare(source: str, tasks: int, rounds: int) -> Rounds:
-    """Measure plain GETs, and scans, in turn."""
-    found = Rounds({at_once: [] for at_once in RANGES}, [])
+    """Measure plain GETs, the same with checksums, and scans, in turn."""
+    tried = {at_once: measured("gets", tasks, at_once, source) for at_once in RANGES}
+    best = max(tried, key=lambda at_once: tried[at_once].rate)
+    found = Rounds(best, list(tried.values()), {what: [] for what in WHATS})
     for _ in range(rounds):
-        for at_once, costs in found.gets.items():
-            costs.append(measured("gets", tasks, at_once, source))
-        found.scans.append(measured("scan", tasks, 0, source))
+        for what, costs in found.costs.items():
+            costs.append(measured(what, tasks, best, source))
     return found
 
 

@@ -27,10 +27,10 @@ def bench_job(*, quick: bool) -> Section:
     section = Section("The whole Spark job against `LogSegment.recover()` alone")
     section.lines += [
         f"{_FILES} segments, {size / GB:.2f} GB in all, in the page cache; {threads} threads of a"
-        " warm JVM there, `local[*]` here; session start apart. *Scan job*: list, pack, recover,"
-        " write the index files, rows back. *Build*: that and all tables, entries as rows among"
-        " them. Warm: best of three builds into a new warehouse each, after one that warmed the JVM"
-        " up.",
+        f" warm JVM there, `local[{threads}]` here; session start apart. *Scan job*: list, pack,"
+        " recover, write the index files, rows back. *Build*: that and all tables, entries as rows"
+        " among them. Warm: best of three builds into a new warehouse each, after one that warmed"
+        " the JVM up.",
         "",
     ]
     columns = ("batches", "Kafka s", "scan job s", "ratio", "build s", "ratio")
@@ -62,11 +62,9 @@ def bench_job(*, quick: bool) -> Section:
                 f"scan {name}": size / ran["scan"] / GB,
                 f"build {name}": size / ran["build"] / GB,
                 f"kafka {name}": size / kafka / GB,
-                f"tables s a GB {name}": max(0, ran["build"] - ran["scan"] - ran["fixed"])
-                / size
-                * GB,
+                f"tables s a GB {name}": ran["tables"] / size * GB,
             }
-    section.figures |= {"disk": cold, "cores": threads}
+    section.figures |= {"disk": cold}
     section.lines += [
         "",
         f"Reading from the disk alone: {cold:.2f} GB/s. Session start: {ran['session']:.1f} s. The"

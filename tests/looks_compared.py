@@ -3,11 +3,14 @@
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
+
 from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
 from kafka_segments.index.first_look import FirstLook
 from kafka_segments.index.recovery import RecoveryOptions
 
-CLAIMS = [field.name for field in fields(FirstLook) if field.name != "checked_bytes"]
+OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch"}
+CLAIMS = [field.name for field in fields(FirstLook) if field.name not in OF_LOOKS]
 
 
 def scan(
@@ -19,14 +22,20 @@ def scan(
     return scanner.begin(str(log.parent), "", log.name, int(log.name[:20]), is_active=is_active)()
 
 
+def _plain(value: object) -> object:
+    """Return an array as lists, which are compared as a whole."""
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
 def denied(looked: Scanned, read: Scanned) -> dict[str, tuple[object, object]]:
     """Return what a first look claims and reading all of the segment denies, by its name."""
     if looked.look is None:
         found, true = (one and vars(one) for one in (looked.recovery, read.recovery))
         return {} if str(found) == str(true) else {"recovery": (found, true)}
-    claimed = {name: getattr(looked.look, name) for name in CLAIMS}
-    true = {name: getattr(read.recovery, name, None) for name in CLAIMS}
-    wrong = {name: (claimed[name], true[name]) for name in CLAIMS if claimed[name] != true[name]}
+    claimed = {name: _plain(getattr(looked.look, name)) for name in CLAIMS}
+    claimed = {name: value for name, value in claimed.items() if value is not None}
+    true = {name: _plain(getattr(read.recovery, name, None)) for name in claimed}
+    wrong = {name: (claimed[name], true[name]) for name in claimed if claimed[name] != true[name]}
     return wrong if read.damage is None else {**wrong, "damage": (None, read.damage)}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
@@ -17,6 +18,7 @@ from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.storage.delta_append import MEETS_CONSTRAINTS
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import BUILD_TABLES
 from kafka_segments.tables.upgrades import made_schema
@@ -111,6 +113,18 @@ def test_table_segments_has_the_published_schema_with_comments_and_not_null(
     assert {
         made.name: table(made.name).schema == made_schema(made.schema) for made in BUILD_TABLES
     } == {made.name: True for made in BUILD_TABLES}
+
+
+def test_the_files_that_a_first_builds_tasks_write_are_those_of_the_tables(
+    built: ReadyBuild,
+) -> None:
+    """What Delta writes instead, where it must, has other footers."""
+    for table in (tables.OFFSET_INDEX, tables.TIME_INDEX):
+        files = list((built.warehouse / table.name).glob("*.parquet"))
+        footers = [parquet.read_metadata(file).metadata or {} for file in files]
+
+        assert files
+        assert all(MEETS_CONSTRAINTS in footer for footer in footers), table.name
 
 
 def test_entries_are_rows_of_the_index_tables(spark: SparkSession, built: ReadyBuild) -> None:

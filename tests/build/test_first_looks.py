@@ -2,27 +2,41 @@
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructType
 
 from kafka_segments.build.first_looks import LooksAtOnce
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner
+from kafka_segments.build.tasks import CARRIED, scan_segments
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.index.time_index import encode_time_index
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from log_reading import recovered
 from looks_compared import assert_not_denied, scan
-from object_store import ObjectStore
+from object_store import ObjectStore, Request
 from stored_builds import build_few
 from strategies import v2_batch
 from tiered_objects import put_log
 
 KEY = ("topic", "partition", "base_offset")
+CARRIED_TYPES = {
+    "broker_id": "int",
+    "partition": "int",
+    "base_offset": "bigint",
+    "size_bytes": "bigint",
+    "mtime_ns": "bigint",
+    "is_active": "boolean",
+    "next_base_offset": "bigint",
+}
 
 
 @pytest.fixture
@@ -108,6 +122,26 @@ def test_segments_in_tiered_storage_are_known_by_their_object_of_indexes(
     assert all(one.size_bytes for one in looked)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "known"),
+    [
+        ({0: 0}, [[0, 0]]),
+        ({0: 0, 1: 7}, None),  # the last batches have another
+        ({1: 0}, None),
+        ({0: 1}, None),
+    ],
+)
+def test_leader_epochs_are_those_of_the_manifest_where_the_log_shows_them(
+    broker: Path, tmp_path: Path, epochs: dict[int, int], known: object
+) -> None:
+    log = put_log(tmp_path / "tier", broker, "ct-none-0", epochs=epochs)[0]
+
+    look = assert_not_denied(log).look
+
+    assert look is not None
+    assert (None if look.leader_epochs is None else look.leader_epochs.tolist()) == known
+
+
 @pytest.mark.parametrize("is_told", [True, False])
 def test_what_a_manifest_announces_must_fit(broker: Path, tmp_path: Path, is_told: bool) -> None:
     options = {} if is_told else {"max_timestamp_ms": 5}
@@ -178,12 +212,79 @@ def test_many_objects_are_looked_at_at_once(object_store: ObjectStore, broker: P
         for one in (*({"name": log.name, "base_offset": int(log.stem)} for log in logs), missing)
     ]
 
-    *looked, gone = LooksAtOnce(RecoveryOptions()).take(rows)
+    with closing(LooksAtOnce(RecoveryOptions())) as looks:
+        *looked, gone, local = looks.begin([*rows, {**rows[0], "source": str(broker)}])
 
+    assert local is None  # there is nothing to wait for
     assert gone is None  # the scan of it says what is wrong
     for log, taken in zip(logs, looked, strict=True):
-        local = scan(log, is_first_look=False).recovery
-        assert taken is not None and taken.found is not None and local is not None
-        assert taken.found.max_timestamp == local.max_timestamp
-        assert taken.found.next_offset == local.next_offset
-    assert LooksAtOnce(RecoveryOptions()).take([{**rows[0], "source": str(broker)}]) == [None]
+        read = scan(log, is_first_look=False).recovery
+        assert taken is not None and taken.found is not None and read is not None
+        assert taken.found.max_timestamp == read.max_timestamp
+        assert taken.found.next_offset == read.next_offset
+
+
+class ManyAtOnce:
+    """Lets requests of a store wait until enough of them are under way."""
+
+    def __init__(self, enough: int) -> None:
+        self.has_come = False
+        self._enough = enough
+        self._waiting = 0
+        self._lock = Lock()
+        self._goes_on = Event()
+
+    def refuses(self, _: Request) -> bool:
+        """Wait, and refuse nothing; where too few come, one wait is enough."""
+        with self._lock:
+            self._waiting += 1
+            if self._waiting == self._enough:
+                self.has_come = True
+                self._goes_on.set()
+        self._goes_on.wait(timeout=2)
+        self._goes_on.set()
+        with self._lock:
+            self._waiting -= 1
+        return False
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_driver_looks_at_many_objects_at_once_and_tells_of_them(
+    spark: SparkSession,
+    object_store: ObjectStore,
+    broker: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int,
+) -> None:
+    """As ``build`` does with few segments: by threads of the driver, and told of each."""
+    source, logs = f"driver-{threads}", sorted((broker / "logs" / "ct-none-0").glob("*.log"))
+    for part in ("logs", "rebuilt"):
+        object_store.put_folder(broker / part / "ct-none-0", f"{source}/ct-none-0")
+    columns = StructType.fromDDL(
+        ", ".join(f"{name} {CARRIED_TYPES.get(name, 'string')}" for name in CARRIED)
+    )
+    rows: list[dict[str, Any]] = [
+        {
+            "source": f"s3://{source}",
+            "relative_path": "ct-none-0",
+            "name": log.name,
+            "base_offset": int(log.stem),
+            "size_bytes": log.stat().st_size,
+            "mtime_ns": 0,
+            "is_active": False,
+        }
+        for log in logs * 8
+    ]
+    given = local_rows(spark, ([row.get(name) for name in CARRIED] for row in rows), columns)
+    waiting = ManyAtOnce(enough=8)
+    told: list[int] = []
+    monkeypatch.setattr(object_store, "refuses", waiting.refuses)
+
+    options = ScanOptions(RecoveryOptions(), None, is_first_look=True)
+    scan_all = scan_segments(options, threads_here=threads, tell_read=told.append)
+    scanned = given.transform(scan_all).collect()
+
+    assert waiting.has_come
+    assert [row["checked"] for row in scanned] == ["index"] * len(rows)
+    assert sum(told) == sum(row["size_bytes"] for row in rows)

@@ -21,7 +21,8 @@ from strategies import gzip_wrapper, v1_message, v2_batch
 INTERVAL = 1000
 BASE = 5_000
 LOOKER = FirstLooker(RecoveryOptions(index_interval_bytes=INTERVAL))
-CLAIMS = [field.name for field in fields(FirstLook) if field.name != "checked_bytes"]
+OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch", "leader_epochs"}
+CLAIMS = [field.name for field in fields(FirstLook) if field.name not in OF_LOOKS]
 Files = dict[str, bytes | None]
 
 

@@ -462,6 +462,26 @@ def test_a_compressed_wrapper_leaves_the_record_count_unknown():
     assert found.next_offset == 3
 
 
+def test_batches_of_other_codecs_between_like_ones_are_counted_with_their_codecs():
+    batches = [v2_batch(n, [(n, None, b"v")]) for n in range(4)]
+    batches.insert(2, v2_batch(2, [], payload=b"", codec=3, record_count=1, last_offset_delta=0))
+    renumbered = [n.to_bytes(8, "big") + batch[8:] for n, batch in enumerate(batches)]
+
+    found = recover(b"".join(renumbered))
+
+    assert (found.codecs, found.batch_count, found.record_count) == ((0, 3), 5, 5)
+    assert (found.next_offset, found.damage) == (5, None)
+
+
+def test_a_compressed_wrapper_between_plain_messages_leaves_the_record_count_unknown():
+    plain = [v1_message(n, 5, None, b"v") for n in (0, 1, 3)]
+    plain.insert(2, gzip_wrapper([v1_message(0, 5, None, b"v")], offset=2, timestamp=5))
+
+    found = recover(b"".join(plain))
+
+    assert (found.record_count, found.codecs, found.batch_count) == (None, (0, GZIP), 4)
+
+
 def test_control_and_transactional_batches_and_producers_are_counted():
     log = b"".join(
         [

@@ -46,12 +46,14 @@ def lines_of_verbs(root: str, tables: str) -> list[list[str]]:
     """Give verbs on ``root``'s logs with their options; ``tables`` is the warehouse."""
     asked = ["--warehouse", tables, "--output", "json"]
     decided = [*asked, "--now-ms", NOW_MS]
+    looked = ["--warehouse", f"{tables}-looked", "--output", "json", "--now-ms", NOW_MS]
     return [
         ["build", "--source", f"{root}/logs", "--index-dir", f"{root}/indexes", *decided],
         ["audit", "--source", f"{root}/logs", *decided],
         ["search", "offsets", "--time", "2023-11-14T22:00:00Z", "--time", "LATEST", *asked],
         ["retention", *decided, "--set", "retention_ms=1"],
         ["roll", *decided, "--set", "segment_ms=1"],
+        ["build", "--check", "index", "--source", f"{root}/logs", *looked],
     ]
 
 
@@ -151,6 +153,7 @@ def test_every_verb_on_s3_answers_as_on_a_disk(
     ran = run([*asked, asked[0], *lines_of_upkeep(tables, page)])
 
     assert ran[: len(asked)] == on_disk
+    assert [row["checked"] for row in ran[len(asked) - 1].rows] == ["index"] * 4
     again, *kept, listed = ran[len(asked) :]
     assert again == Ran("build", 0, [])  # nothing changed, nothing is read
     assert kept == [Ran("validate", 0, []), Ran("compact", 0, []), Ran("report", 0, [])]

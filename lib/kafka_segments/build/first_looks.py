@@ -1,8 +1,10 @@
 """Take first looks at segments where they lie: ranges of the log and of its index files."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from itertools import pairwise
 from threading import local
 from typing import Any, NamedTuple
 
@@ -18,10 +20,11 @@ from kafka_segments.storage.links import look_at
 from kafka_segments.storage.local_file import LocalFile
 from kafka_segments.storage.read_ahead import read_range
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
-from kafka_segments.wire.segment_manifest import IndexPart, SegmentManifest
+from kafka_segments.wire.segment_manifest import IndexPart, RemoteSegment, SegmentManifest
 from kafka_segments.wire.tiered_names import INDEXES
 
-_AT_ONCE = 24  # of a task: the store is waited for, and its client keeps about as many connections
+LOOKS_AT_ONCE = 24
+"""Of a task: the store is waited for, and its client keeps about as many connections."""
 
 
 class Looked(NamedTuple):
@@ -88,8 +91,8 @@ class FirstLooks:
                 base_offset=base_offset,
                 is_active=is_active,
             )
-        _check_announced(found, segment.manifest)
-        return found
+        remote = None if segment.manifest is None else segment.manifest.segment
+        return found if remote is None else _as_announced(found, remote)
 
     def _beside(self, log: Place, source: str, files: ExitStack) -> IndexFiles:
         stem = log.path.removesuffix(LOG_SUFFIX)
@@ -141,22 +144,31 @@ class FirstLooks:
 class LooksAtOnce:
     """Looks at many segments of a store at once, which is waited for more than it is read.
 
-    Segments on a local disk are left out: there is nothing to wait for.
+    Segments on a local disk are left out: there is nothing to wait for. Its threads, and the
+    buffers of each, are kept until it is closed.
     """
 
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
         self._of_thread = local()
+        self._pool = ThreadPoolExecutor(LOOKS_AT_ONCE)
 
-    def take(self, rows: Sequence[dict[str, Any]]) -> list[Looked | None]:
-        """Return a look at each segment; None: it was not taken, or did not come to an end.
+    def begin(self, rows: Sequence[dict[str, Any]]) -> Iterator[Looked | None]:
+        """Begin looks; return what waits for each. None: not taken, or not come to an end.
 
         Needs: source, relative_path, name, base_offset, is_active of each row.
         """
-        if not rows or place(rows[0]["source"]).store.is_local:
-            return [None] * len(rows)
-        with ThreadPoolExecutor(min(_AT_ONCE, len(rows))) as pool:
-            return list(pool.map(self._take, rows))
+        begun = [self._begin(row) for row in rows]
+        return (None if one is None else one.result() for one in begun)
+
+    def close(self) -> None:
+        """Give up what was begun and has not come to its turn."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _begin(self, row: dict[str, Any]) -> Future[Looked | None] | None:
+        if place(row["source"]).store.is_local:
+            return None
+        return self._pool.submit(self._take, row)
 
     def _take(self, row: dict[str, Any]) -> Looked | None:
         if not hasattr(self._of_thread, "looks"):
@@ -192,11 +204,8 @@ def _part(whole: RangedFile | None, part: IndexPart | None) -> RangedFile | None
     return RangedFile(part.size, lambda position, length: whole.read(start + position, length))
 
 
-def _check_announced(found: FirstLook, manifest: SegmentManifest | None) -> None:
-    """Check what was found by what a broker announced at the upload."""
-    remote = None if manifest is None else manifest.segment
-    if remote is None:
-        return
+def _as_announced(found: FirstLook, remote: RemoteSegment) -> FirstLook:
+    """Check what was found by what a broker announced at the upload; add its leader epochs."""
     announced = (remote.end_offset, remote.max_timestamp_ms)
     here = (found.next_offset - 1, found.max_timestamp)
     if announced != here:
@@ -204,3 +213,10 @@ def _check_announced(found: FirstLook, manifest: SegmentManifest | None) -> None
             f"the manifest announces last offset {announced[0]} and timestamp {announced[1]}, the"
             f" log and its indexes have {here[0]} and {here[1]}"
         )
+    epochs = remote.leader_epochs
+    starts = [*(epoch.start_offset for epoch in epochs), found.next_offset]
+    are_sound = all(start < after for start, after in pairwise(starts))
+    is_seen = epochs and (epochs[0], epochs[-1].epoch) == (found.first_epoch, found.last_epoch)
+    if not (is_seen and are_sound):
+        return found
+    return replace(found, leader_epochs=np.array(epochs, dtype=np.int64))

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -24,6 +24,7 @@ from kafka_segments.tables.nested import to_nested
 
 _NS_A_MS = 1_000_000
 _ROWS_A_BATCH = 2_000
+_LOOKS_A_BATCH = 64  # in the driver: more than are under way at once
 CARRIED = (
     *SEGMENT_KEYS,
     "source",
@@ -61,28 +62,34 @@ def scan_segments(
             scanner, looks = SegmentScanner(options), LooksAtOnce(options.recovery)
             if not threads_here:
                 gc.freeze()  # Spark collects after each task: what is imported is not searched
-            with _entry_files(options.entries) as entries, closing(scanner):
-                for batch in batches:
-                    for first in range(0, batch.num_rows, _ROWS_A_BATCH):
-                        rows = batch.slice(first, _ROWS_A_BATCH)
-                        given = rows.to_pylist()
-                        scanner.announce(
-                            (row["source"], row["relative_path"], row["name"]) for row in given
-                        )
-                        taken = looks.take(given) if options.is_first_look else repeat(None)
-                        begun = (
-                            _begin(scanner, row, looked)
-                            for row, looked in zip(given, taken, strict=False)
-                        )
-                        scanned = [
-                            _values(entries, row, found)
-                            for row, found in zip(given, in_turn(begun), strict=True)
-                        ]
-                        yield _to_batch(rows, scanned, arrow_schema)
+            with _entry_files(options.entries) as entries, closing(scanner), closing(looks):
+                asked = _few_at_once(batches)
+                if options.is_first_look:
+                    asked = _looked_ahead(asked, looks)
+                for rows, given, taken in asked:
+                    scanner.announce(
+                        (row["source"], row["relative_path"], row["name"]) for row in given
+                    )
+                    begun = (
+                        _begin(scanner, row, looked)
+                        for row, looked in zip(given, taken, strict=False)
+                    )
+                    scanned = [
+                        _values(entries, row, found)
+                        for row, found in zip(given, in_turn(begun), strict=True)
+                    ]
+                    yield _to_batch(rows, scanned, arrow_schema)
 
         if threads_here:
             tell = None if tell_read is None else _teller(tell_read, options)
-            return map_few(carried, on_task, row_type, threads=threads_here, tell=tell)
+            return map_few(
+                carried,
+                on_task,
+                row_type,
+                threads=threads_here,
+                rows_at_once=_LOOKS_A_BATCH if options.is_first_look else 1,
+                tell=tell,
+            )
         return carried.mapInArrow(on_task, row_type)
 
     return transform
@@ -90,8 +97,35 @@ def scan_segments(
 
 def _teller(tell_read: TellRead, options: ScanOptions) -> Callable[[pa.RecordBatch], None]:
     if options.is_first_look:
-        return lambda row: tell_read(row.num_rows)
-    return lambda row: tell_read(sum(row.column("size_bytes").to_pylist()))
+        return lambda rows: tell_read(rows.num_rows)
+    return lambda rows: tell_read(sum(rows.column("size_bytes").to_pylist()))
+
+
+class _Asked(NamedTuple):
+    """Rows of ``CARRIED``, the same as values, and the first looks at them as far as taken."""
+
+    rows: pa.RecordBatch
+    given: list[dict[str, Any]]
+    looks: Iterable[Looked | None]
+
+
+def _few_at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[_Asked]:
+    for batch in batches:
+        for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+            rows = batch.slice(first, _ROWS_A_BATCH)
+            yield _Asked(rows, rows.to_pylist(), repeat(None))
+
+
+def _looked_ahead(asked: Iterable[_Asked], looks: LooksAtOnce) -> Iterator[_Asked]:
+    """Begin the looks at rows before those at the rows before them have come to their end."""
+    before: _Asked | None = None
+    for one in asked:
+        begun = one._replace(looks=looks.begin(one.given))
+        if before is not None:
+            yield before
+        before = begun
+    if before is not None:
+        yield before
 
 
 def _entry_files(folder: str | None) -> AbstractContextManager[EntryFiles | None]:

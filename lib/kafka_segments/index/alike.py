@@ -1,7 +1,8 @@
 """The common path of the walk, compiled: a run of batches that are like the one before them.
 
-Most batches have the format and the attributes of the one before, lie wholly in the buffer, go on
-in offsets and bring no new leader epoch: nothing can be wrong with such a batch but its checksum.
+Most batches have the format and the attributes of the one before, or batches v2 another codec at
+most, lie wholly in the buffer, go on in offsets and bring no new leader epoch: nothing can be wrong
+with such a batch but its checksum.
 One that differs or whose checksum is bad ends the run, and is left to the walk. Neither compressed
 messages v0 or v1 nor control batches are in a run.
 """
@@ -64,10 +65,12 @@ def begins_run(header: Any) -> Any:
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def _is_alike(walk: Any, header: Any, attributes: Any, next_offset: Any) -> Any:
+def _is_alike(walk: Any, header: Any, magic: Any, attributes: Any, next_offset: Any) -> Any:
+    """``magic`` and ``attributes`` are those of the run."""
+    may_differ = layout.CODEC_MASK if magic == layout.MAGIC_V2 else 0
     relative_offset = np.uint64(header.last_offset - walk.base_offset)
     return (
-        header.attributes == attributes
+        header.attributes | may_differ == attributes | may_differ
         and header.leader_epoch <= walk.latest_epoch
         and next_offset <= header.base_offset <= header.last_offset
         and relative_offset <= np.uint64(MAX_RELATIVE_OFFSET)
@@ -97,7 +100,7 @@ def _walk_run(
         if not least_bytes <= size_bytes <= stop - position or magic_at(file, position) != magic:
             break
         header = read_header(file, position, magic)
-        if not _is_alike(walk, header, attributes, sums.next_offset):
+        if not _is_alike(walk, header, magic, attributes, sums.next_offset):
             break
         if checks_crc and not _is_sound(file, position, size_bytes, magic, by_instruction):
             break

@@ -15,7 +15,7 @@ WINDOW_BYTES = 16 * 1024
 """Large enough for most batches; of a larger one only the header is read."""
 _values = itemgetter(
     *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
-    wire.MAX_TIMESTAMP,
+    *(wire.MAX_TIMESTAMP, wire.LEADER_EPOCH),
 )
 
 
@@ -27,6 +27,7 @@ class Batch(NamedTuple):
     base_offset: int
     last_offset: int
     max_timestamp: int
+    leader_epoch: int
     is_checked: bool
 
     def holds(self, offset: int) -> bool:

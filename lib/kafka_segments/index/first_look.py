@@ -31,8 +31,9 @@ from kafka_segments.index import index_ends
 from kafka_segments.index.few_batches import WINDOW_BYTES, Batch, FewBatches
 from kafka_segments.index.index_ends import IndexEnd, RangedFile
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
-from kafka_segments.index.segment import SegmentRecovery
+from kafka_segments.index.segment import Entries, SegmentRecovery
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.header_layout import MAGIC_V2
 from kafka_segments.wire.reading import ReadInto
 
@@ -54,6 +55,8 @@ class FirstLook:
     """What is known of a segment at a first look; names and units as in ``SegmentRecovery``.
 
     ``checked_bytes`` is how many bytes of the log belong to batches whose checksum was verified.
+    ``first_epoch`` is that of the first batch, with its first offset, ``last_epoch`` the greatest
+    of the last batches, -1 none. ``leader_epochs`` is None where nobody has announced them.
     """
 
     valid_bytes: int
@@ -62,6 +65,9 @@ class FirstLook:
     max_timestamp: int
     offset_of_max_timestamp: int
     checked_bytes: int
+    first_epoch: EpochStart
+    last_epoch: int
+    leader_epochs: Entries | None = None
     truncated_bytes: int = 0
 
 
@@ -113,6 +119,8 @@ class FirstLooker:
             first_batch_timestamp=first.max_timestamp,
             max_timestamp=timestamp,
             offset_of_max_timestamp=offset,
+            first_epoch=EpochStart(first.leader_epoch, first.base_offset),
+            last_epoch=max([-1, *tail.found.leader_epochs[:, 0].tolist()]),
             checked_bytes=len(tail.data)
             + sum(batch.size_bytes for batch in {first, *drawn} if batch.is_checked),
         )

@@ -36,11 +36,12 @@ class Counts(NamedTuple):
 
 
 class RunSums(NamedTuple):
-    """Where a run of batches that are alike ends, and how many records and batches it has."""
+    """Where a run of batches that are alike ends; how many batches and records; which codecs."""
 
     next_offset: Any
     records: Any
     batches: Any
+    codec_bits: Any
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -144,21 +145,26 @@ def counted(walk: Any, counts: Any, header: Any, reaches_producers: Any) -> Any:
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def sums_of(counts: Any) -> Any:
     """Return the sums of a run that has no batch yet and begins where ``counts`` end."""
-    return RunSums(counts.next_offset, np.int64(0), np.int64(0))
+    return RunSums(counts.next_offset, np.int64(0), np.int64(0), counts.codec_bits)
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def summed(sums: Any, header: Any) -> Any:
     """Return the sums with one more batch of the run: what ``counted`` takes from its header."""
-    return RunSums(header.last_offset + 1, sums.records + header.record_count, sums.batches + 1)
+    return RunSums(
+        header.last_offset + 1,
+        sums.records + header.record_count,
+        sums.batches + 1,
+        sums.codec_bits | 1 << (header.attributes & layout.CODEC_MASK),
+    )
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def counted_run(walk: Any, counts: Any, sums: Any, magic: Any, attributes: Any) -> Any:
     """Return the counts with a run of batches, as ``counted`` with each of them.
 
-    The batches are like the last one in ``counts``, which has noted their formats. None of them is
-    a control batch or a compressed message v0 or v1.
+    The batches are like the last one in ``counts``, which has noted their formats but for codecs.
+    None of them is a control batch or a compressed message v0 or v1.
     """
     producer_end_offset = counts.producer_end_offset
     if magic >= layout.MAGIC_V2:
@@ -171,6 +177,6 @@ def counted_run(walk: Any, counts: Any, sums: Any, magic: Any, attributes: Any) 
         counts.batches + sums.batches,
         counts.records + sums.records,
         counts.magic_bits,
-        counts.codec_bits,
+        sums.codec_bits,
         counts.timestamp_type_bits,
     )

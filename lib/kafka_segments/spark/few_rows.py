@@ -97,6 +97,7 @@ def map_few(
     most_here: int = MOST_HERE,
     spread: bool = False,
     threads: int = 1,
+    rows_at_once: int = 1,
     tell: Callable[[pa.RecordBatch], None] | None = None,
 ) -> DataFrame:
     """Map rows as ``DataFrame.mapInArrow`` does; few ones at once, in the driver.
@@ -105,7 +106,9 @@ def map_few(
     ``spread``: others are shared out to as many tasks as the session runs at once.
     ``threads``: as many work in the driver, each through ``on_task`` of its own; the rows then come
     in no order. That pays where most of the work is compiled code or reading.
-    ``tell``: is told of each row that was mapped in the driver.
+    ``rows_at_once``: as many rows are given to ``on_task`` in one batch there, where there are
+    threads or somebody is told.
+    ``tell``: is told of rows that were mapped in the driver.
     """
     spark = rows.sparkSession
     if can_work_here(spark):
@@ -113,29 +116,33 @@ def map_few(
         found = computed_rows(rows)[0] if known is None else known
         if len(found) <= most_here:
             if threads > 1:
-                done = _SharedRows(found, tell).map(on_task, threads)
+                done = _SharedRows(found, rows_at_once, tell).map(on_task, threads)
+            elif tell is not None:
+                done = list(on_task(_told(found, rows_at_once, tell)))
             else:
-                done = list(
-                    on_task(found.to_batches() if tell is None else _each_told(found, tell))
-                )
+                done = list(on_task(found.to_batches()))
             made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
             return frame_of_known(spark, made, columns)
     shared = rows.repartition(default_parallelism(spark)) if spread else rows
     return shared.mapInArrow(on_task, columns)
 
 
-def _each_told(rows: pa.Table, tell: Callable[[pa.RecordBatch], None]) -> Iterator[pa.RecordBatch]:
-    """Give rows one by one; tell of each when the next one is asked for."""
-    for row in rows.to_batches(max_chunksize=1):
-        yield row
-        tell(row)
+def _told(
+    rows: pa.Table, at_once: int, tell: Callable[[pa.RecordBatch], None]
+) -> Iterator[pa.RecordBatch]:
+    """Give rows, so many at once; tell of them when the next ones are asked for."""
+    for batch in rows.to_batches(max_chunksize=at_once):
+        yield batch
+        tell(batch)
 
 
 class _SharedRows:
-    """Rows that threads take one by one, so that all of them end at about the same time."""
+    """Rows that threads take few by few, so that all of them end at about the same time."""
 
-    def __init__(self, rows: pa.Table, tell: Callable[[pa.RecordBatch], None] | None) -> None:
-        self._rows = iter(rows.to_batches(max_chunksize=1))
+    def __init__(
+        self, rows: pa.Table, at_once: int, tell: Callable[[pa.RecordBatch], None] | None
+    ) -> None:
+        self._rows = iter(rows.to_batches(max_chunksize=at_once))
         self._tell = tell
         self._one_at_a_time = Lock()
 
@@ -167,10 +174,10 @@ class _SharedRows:
     def _taken(self) -> Iterator[pa.RecordBatch]:
         while True:
             with self._one_at_a_time:
-                row = next(self._rows, None)
-            if row is None:
+                batch = next(self._rows, None)
+            if batch is None:
                 return
-            yield row
+            yield batch
             if self._tell is not None:
                 with self._one_at_a_time:
-                    self._tell(row)
+                    self._tell(batch)
