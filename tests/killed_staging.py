@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_staging import SegmentStager
@@ -22,7 +22,7 @@ CHANGES = ("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "m
 RULES = MigrationRules()
 
 
-def planned(log: StagedLog, action: Action = Action.INDEXES) -> list[PlannedSegment]:
+def planned(log: StagedLog, action: SegmentAction = SegmentAction.INDEXES) -> list[PlannedSegment]:
     """Plan all segments of a log."""
     paths = sorted(log.folder.glob("*.log"))
     bases = [int(path.stem) for path in paths]
@@ -72,7 +72,7 @@ def _ended_early(log: StagedLog, steps: int) -> bool:
     if child == 0:
         try:
             _end_after(steps)
-            stage(log, planned(log, Action.CONVERT))
+            stage(log, planned(log, SegmentAction.CONVERT))
             os._exit(0)
         finally:
             os._exit(1)
@@ -84,7 +84,7 @@ def _ended_early(log: StagedLog, steps: int) -> bool:
 def main() -> None:
     log = StagedLog(Path(sys.argv[1]), Path(sys.argv[2]))
     before = _state(log.folder)
-    stage(log, planned(log, Action.CONVERT))
+    stage(log, planned(log, SegmentAction.CONVERT))
     staged = _bytes(log.other)
     shutil.rmtree(log.root)
     steps = 0
@@ -92,7 +92,7 @@ def main() -> None:
         assert _state(log.folder) == before
         assert log_state(log).side is Side.BEFORE
         assert not log.other.exists() or _bytes(log.other) == staged
-        stage(log, planned(log, Action.CONVERT))
+        stage(log, planned(log, SegmentAction.CONVERT))
         assert _bytes(log.other) == staged
         assert log_state(log).message == "staged"
         assert sorted(entry.name for entry in log.root.iterdir()) == ["t-0", "t-0.json"]

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 from kafka_segments.report.cluster import ClusterFacts
 from kafka_segments.report.copies import CopyFacts
 from kafka_segments.report.crash import crashes_of
-from kafka_segments.report.decide import DAY_MS, KINDS
+from kafka_segments.report.decide.overview import DAY_MS, KINDS
 from kafka_segments.report.run import Forecast, ReportData, ReportLimits
 
 NOW_MS = 1_795_000_000_000

@@ -10,7 +10,7 @@ from kafka_segments.audit.command import audit
 from kafka_segments.backup.command import backup
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
-from kafka_segments.console.options import INTERRUPTED
+from kafka_segments.console.options import ExitStatus
 from kafka_segments.divergence.command import divergence
 from kafka_segments.failover.command import failover, restore
 from kafka_segments.forensics.command import forensics
@@ -36,7 +36,7 @@ class _Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            sys.exit(INTERRUPTED)
+            sys.exit(ExitStatus.INTERRUPTED)
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

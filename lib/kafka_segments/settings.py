@@ -167,7 +167,7 @@ def _parse_pairs(pairs: Sequence[str], option: str = "--set") -> dict[str, str]:
 
 
 def describe_problem(problem: Any) -> str:
-    """Say in one line what pydantic found."""
+    """Return in words in one line what pydantic found."""
     key = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
         return f"unknown setting {key}"
@@ -177,7 +177,7 @@ def describe_problem(problem: Any) -> str:
 def settings_grid(
     pairs: Sequence[str], *, of: type[BaseModel] = RetentionConfig
 ) -> list[dict[str, Any]]:
-    """Give all combinations of ``key=value,value``; a cleanup.policy keeps its comma.
+    """Return all combinations of ``key=value,value``; a cleanup.policy keeps its comma.
 
     Raises:
         UsageError: a key that ``of`` does not have, a value out of range, too many combinations.

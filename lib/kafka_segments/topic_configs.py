@@ -112,7 +112,7 @@ class Described:
     sources: Sources = field(default_factory=dict)
 
     def under(self, other: Self) -> "Described":
-        """Give what is told here of topics and brokers of which the other does not tell."""
+        """Return what is told here of topics and brokers of which the other does not tell."""
         told = other.topics.keys() | other.brokers.keys()
         sources = {key: source for key, source in self.sources.items() if key[0] not in told}
         return Described(
@@ -120,7 +120,7 @@ class Described:
         )
 
     def counts(self) -> str:
-        """Say of how many topics and brokers something is told."""
+        """Return in words of how many topics and brokers something is told."""
         brokers = len(self.brokers.keys() - {None})
         of_cluster = " and of the cluster" if self.brokers.get(None) else ""
         return f"{len(self.topics)} topics and {brokers} brokers{of_cluster}"
@@ -143,20 +143,20 @@ class ClusterConfigs:
     sources: Sources
 
     def of_topics(self) -> dict[str, Values]:
-        """Give what is set of each topic itself, by its owner or by Kafka."""
+        """Return what is set of each topic itself, by its owner or by Kafka."""
         names = self.internal.keys() | self.topics.keys()
         return {name: self.internal.get(name, {}) | self.topics.get(name, {}) for name in names}
 
     def of_brokers(self) -> dict[int, Values]:
-        """Give what is set of each broker itself."""
+        """Return what is set of each broker itself."""
         return {key: values for key, values in self.brokers.items() if key is not None}
 
     def below_brokers(self) -> Values:
-        """Give what holds for a topic of which, and of whose broker, nothing is set."""
+        """Return what holds for a topic of which, and of whose broker, nothing is set."""
         return _DEFAULTS | self.static | self.brokers.get(None, {})
 
     def resolve(self, topic: str, broker_id: int) -> dict[str, Setting]:
-        """Give each setting of a topic on a broker, and where it comes from."""
+        """Return each setting of a topic on a broker, and where it comes from."""
         levels: tuple[tuple[str, str | int | None, Values], ...] = (
             ("Kafka's default", "", _DEFAULTS),
             ("server.properties", "", self.static),
@@ -244,7 +244,7 @@ class TopicConfigs:
         )
 
     def of(self, cluster: str) -> ClusterConfigs:
-        """Give the configurations of a cluster."""
+        """Return the configurations of a cluster."""
         return self.clusters.get(cluster, self.others)
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_segments.backup.decide_ends import MARGIN_MS, Moment, dated_logs, judged_ends
+from kafka_segments.backup.decide.ends import MARGIN_MS, Moment, dated_logs, judged_ends
 from kafka_segments.cli import cli
 from log_copies import (
     CLOCK_MS,

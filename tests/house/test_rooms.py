@@ -2,9 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
+
+from mutants.operators import GROUPS
 
 LIB = Path(__file__).parents[2] / "lib" / "kafka_segments"
 VERBS = (
@@ -28,6 +30,16 @@ def test_a_verb_has_a_command_a_run_a_report_and_decisions(verb: str) -> None:
     names = {path.stem for path in (LIB / verb).iterdir()}
 
     assert {"command", "run", "report", "decide"} <= names
+
+
+def test_every_decision_lies_where_its_rules_and_its_mutants_are_held() -> None:
+    files = [file for file in LIB.rglob("*.py") if "decide" in str(file.relative_to(LIB))]
+    paths = [PurePosixPath(file.relative_to(LIB)) for file in files]
+
+    assert len(paths) > 50
+    for path in paths:
+        assert path.name == "decide.py" or path.parent.name == "decide", path
+        assert any(path.match(one) for patterns in GROUPS.values() for one in patterns), path
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -18,7 +18,7 @@ from kafka_segments.broker_rules.group_records import group_record_rules
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.cli import cli
 from kafka_segments.generated.records import decode_internal
-from kafka_segments.internals.decide_groups import decide_groups
+from kafka_segments.internals.decide.groups import decide_groups
 from kafka_segments.wire.names import OFFSETS_TOPIC
 from plain_decoder import plain_records
 

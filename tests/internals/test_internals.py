@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import metadata_logs as made
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.internals.decide import begins_and_ends
+from kafka_segments.internals.decide.rows import begins_and_ends
 from kafka_segments.retention.command_options import load_configs
 from kafka_segments.settings import Settings
 from kafka_segments.tables import catalog as tables

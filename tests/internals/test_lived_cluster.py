@@ -25,7 +25,7 @@ from cluster_disks import (
 )
 from kafka_referee import Referee
 from kafka_segments.index.producer_state import NO_EPOCH
-from kafka_segments.internals.decide import state_at
+from kafka_segments.internals.decide.rows import state_at
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.run import InternalsOptions, run_internals

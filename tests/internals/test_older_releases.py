@@ -24,7 +24,7 @@ from kafka_segments.broker_rules.group_records import group_record_rules
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.generated.layout import ZERO_UUID
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.internals.decide_groups import FAILS, LOADS, SKIPS, decide_groups
+from kafka_segments.internals.decide.groups import FAILS, LOADS, SKIPS, decide_groups
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.run import InternalsOptions, run_internals

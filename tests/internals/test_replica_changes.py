@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.internals.decide_changes import decide_changes, steps_of
+from kafka_segments.internals.decide.changes import decide_changes, steps_of
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
 

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from cluster_disks import internal_files
 from kafka_referee import Answer, Referee
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC, decode_internal
-from kafka_segments.internals.decide_lineage import (
+from kafka_segments.internals.decide.lineage import (
     choose_lineage,
     goes_beyond_log,
     is_within_lineage,
 )
-from kafka_segments.internals.decide_tier import (
+from kafka_segments.internals.decide.tier import (
     SAID,
     decide_findings,
     fold_states,

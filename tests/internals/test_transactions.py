@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from kafka_segments.internals.decide_transactions import (
+from kafka_segments.internals.decide.transactions import (
     coordinators_say,
     decide_transactions,
     with_cleanup_policy,

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.lag.decide import decide_commits, first_unread, of_groups
+from kafka_segments.lag.decide.commits import decide_commits, first_unread, of_groups
 from rows_of import frame
 
 AT_MS = 1_000

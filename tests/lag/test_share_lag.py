@@ -16,7 +16,7 @@ from internal_rows import internal_frame, rows_of_log
 from kafka_segments.cli import cli
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.lag.decide_share import decide_share_lag, decide_share_states
+from kafka_segments.lag.decide.share import decide_share_lag, decide_share_states
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import rows_of
 from stored_builds import build

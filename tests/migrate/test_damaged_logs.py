@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_proof import SegmentProver
@@ -55,7 +55,7 @@ def _surveyed(
     segments = planned(log)
     facts = [surveyor.survey(segment) for segment in segments]
     cut = [
-        segment._replace(action=Action.CUT, cut_bytes=found["cut_bytes"])
+        segment._replace(action=SegmentAction.CUT, cut_bytes=found["cut_bytes"])
         if found["cut_bytes"]
         else segment
         for segment, found in zip(segments, facts, strict=True)
@@ -108,15 +108,15 @@ def test_without_the_option_each_is_refused_with_what_would_be_lost(
 @pytest.mark.parametrize(
     "case", ["corrupt-crc-middle", "v0-gzip-corrupt-crc-last", "multi-segment-corrupt-middle"]
 )
-@pytest.mark.parametrize("action", [Action.INDEXES, Action.CONVERT])
+@pytest.mark.parametrize("action", [SegmentAction.INDEXES, SegmentAction.CONVERT])
 def test_no_bytes_are_staged_that_recovery_would_cut_off(
-    synthetic: Path, tmp_path: Path, case: str, action: Action
+    synthetic: Path, tmp_path: Path, case: str, action: SegmentAction
 ) -> None:
     """A plan of before, or a log whose bytes changed under the same size and mtime."""
     log = _log(synthetic / case, tmp_path)
 
     with pytest.raises(SetAsideError, match="when it was planned: plan again"):
-        _stage(planned(log, action), MigrationRules(convert=action is Action.CONVERT))
+        _stage(planned(log, action), MigrationRules(convert=action is SegmentAction.CONVERT))
 
     assert not log.other.exists()
 
@@ -125,7 +125,7 @@ def test_a_segment_that_keeps_its_files_is_proven_to_its_last_byte(
     synthetic: Path, tmp_path: Path
 ) -> None:
     log = _log(synthetic / "corrupt-crc-last", tmp_path)
-    segments = planned(log, Action.KEEP)
+    segments = planned(log, SegmentAction.KEEP)
     _stage(segments, MigrationRules())
 
     proof = SegmentProver(MigrationRules()).prove(segments[0])

@@ -13,7 +13,7 @@ import pytest
 import killed_staging
 from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.staged_log import StagedLog, log_state, put_in_place
 from kafka_segments.storage import space
@@ -108,7 +108,7 @@ def test_a_segment_that_keeps_its_files_writes_none(synthetic: Path, tmp_path: P
     index = log.folder / planned(log)[0].path.with_suffix(".index").name
     index.write_bytes(b"12345678")
 
-    stage(log, planned(log, Action.KEEP))
+    stage(log, planned(log, SegmentAction.KEEP))
 
     assert (log.other / index.name).read_bytes() == b"12345678"
     assert not list(log.other.glob("*.timeindex"))
@@ -141,7 +141,7 @@ def test_a_log_that_a_broker_would_not_load_is_refused(synthetic: Path, tmp_path
     log = _log(synthetic / "v2-offsets-go-back", tmp_path)
 
     with pytest.raises(SetAsideError, match="its log is left alone"):
-        stage(log, planned(log, Action.KEEP))
+        stage(log, planned(log, SegmentAction.KEEP))
 
 
 @pytest.mark.parametrize("step", range(4))
@@ -150,7 +150,7 @@ def test_a_full_disk_names_the_file_and_what_it_needs_and_leaves_no_temporary_fi
 ) -> None:
     log = _log(synthetic / "v0-multi-segment", tmp_path)
     kinds = (".log", ".index", ".json", ".snapshot")
-    segments = planned(log, Action.CONVERT)
+    segments = planned(log, SegmentAction.CONVERT)
     synced = os.fsync
 
     def full(descriptor: int) -> None:

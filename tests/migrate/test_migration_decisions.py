@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.decide.inventory import is_counted_again
 from kafka_segments.migrate.decide.listing import staged_root, with_listing_problems
 from kafka_segments.migrate.decide.obstacles import obstacles_of_settings
@@ -22,7 +22,7 @@ from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import frame
 
-KEEP, INDEXES, CONVERT, CUT, REFUSE = (action.value for action in Action)
+KEEP, INDEXES, CONVERT, CUT, REFUSE = (action.value for action in SegmentAction)
 SEGMENTS = (
     "base_offset long, problem string, unmodelled string, damage string, conversion_refusal string,"
     " converted_bytes long, cut_bytes long, index_findings array<string>,"

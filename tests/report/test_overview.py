@@ -2,7 +2,12 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.report.decide import YEAR_10000_MS, draw_spans, sum_by_bin, summarize_logs
+from kafka_segments.report.decide.overview import (
+    YEAR_10000_MS,
+    draw_spans,
+    sum_by_bin,
+    summarize_logs,
+)
 from rows_of import LOG, frame
 
 NOW_MS = 1_000

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.sql.decide import check_names
-from kafka_segments.sql.decide_plan import check_plan
+from kafka_segments.sql.decide.plan import check_plan
+from kafka_segments.sql.decide.statements import check_names
 from kafka_segments.sql.functions import REACH_OUT, SPARKS_OWN
 from kafka_segments.tables import catalog
 from kafka_segments.tables.catalog import Table

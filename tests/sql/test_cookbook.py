@@ -13,7 +13,7 @@ from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.sql import run as queries
-from kafka_segments.sql.decide import Statement
+from kafka_segments.sql.decide.statements import Statement
 from kafka_segments.sql.report import print_sql
 from kafka_segments.sql.run import SqlOptions, run_query, run_sql
 from kafka_segments.tables.views import register_views, with_timestamps

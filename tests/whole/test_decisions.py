@@ -10,8 +10,8 @@ from kafka_segments.build.decide import folding as log_folding
 from kafka_segments.build.decide import plan as build_plan
 from kafka_segments.failover import decide as plans
 from kafka_segments.forensics import decide as forensics
-from kafka_segments.lag import decide as lag
-from kafka_segments.report import decide as overview
+from kafka_segments.lag.decide import commits as lag
+from kafka_segments.report.decide import overview
 from kafka_segments.sources import broker_identity
 from kafka_segments.tables.as_of import last_at_or_below
 from kafka_segments.tables.timestamps import guess_unit

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     follow_links_option,
     index_size_options,
@@ -89,7 +88,7 @@ def _audit(
             audits = run_audit(spark, asked, caches, dry_run=dry_run, tell=work.reads)
             has_findings = not audits.where("is_finding").isEmpty()
         print_audit(audits, output)
-    return FINDINGS if has_findings else DONE
+    return ExitStatus.FINDINGS if has_findings else ExitStatus.DONE
 
 
 def _recovery_options(

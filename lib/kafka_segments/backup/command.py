@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.divergence.command import FULL, digests_option, shared_options
 from kafka_segments.divergence.copy_option import absolute_copies, named_copies
@@ -97,4 +97,4 @@ def _verify(
                 spark, asked, caches, moment_ms=moment_ms, dry_run=dry_run, tell=work.reads
             )
         found = print_backup(verified, output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

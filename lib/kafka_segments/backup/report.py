@@ -5,8 +5,8 @@ import sys
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from kafka_segments.backup.decide import Verdict
-from kafka_segments.backup.decide_ends import MARGIN_MS
+from kafka_segments.backup.decide.ends import MARGIN_MS
+from kafka_segments.backup.decide.verdicts import Verdict
 from kafka_segments.backup.run import Verified
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.report import read_text

@@ -6,16 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.backup.decide import (
-    Verdict,
-    absent_logs,
-    first_batches,
-    judged_logs,
-    missed_ranges,
-    missing_logs,
-    noted_logs,
-)
-from kafka_segments.backup.decide_ends import (
+from kafka_segments.backup.decide.ends import (
     LOG,
     Moment,
     dated_logs,
@@ -23,6 +14,15 @@ from kafka_segments.backup.decide_ends import (
     last_batches,
     log_ends,
     next_batches,
+)
+from kafka_segments.backup.decide.verdicts import (
+    Verdict,
+    absent_logs,
+    first_batches,
+    judged_logs,
+    missed_ranges,
+    missing_logs,
+    noted_logs,
 )
 from kafka_segments.backup.tasks import find_timestamps
 from kafka_segments.divergence.decide.frames import chosen_segments

@@ -7,9 +7,8 @@ import click
 
 from kafka_segments.build.format_options import BuildCommand, chosen_format
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     follow_links_option,
     index_size_options,
@@ -150,7 +149,7 @@ def _planned(options: "BuildOptions") -> int | None:
     if planned is None:
         return None
     summary(planned, options, dry_run=True)
-    return FINDINGS if planned.findings else DONE
+    return ExitStatus.FINDINGS if planned.findings else ExitStatus.DONE
 
 
 def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals: bool) -> int:
@@ -176,4 +175,4 @@ def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals
             from kafka_segments.build.internal_topics import read_internal_topics  # noqa: PLC0415
 
             found += read_internal_topics(spark, options)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -102,7 +102,7 @@ def _lies_below(path: str, sources: Sequence[str]) -> bool:
 
 
 def _found(listed: Sequence[Listed], options: BuildOptions) -> list[tuple[tuple[Any, ...], Listed]]:
-    """Give the segments found with their keys."""
+    """Return the segments found with their keys."""
     brokers = {
         row.log_dir: (row.meta.get("cluster_id"), row.meta.get("node_id"))
         for row in listed

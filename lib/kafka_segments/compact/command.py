@@ -9,9 +9,8 @@ import click
 
 from kafka_segments.console.early import ANY_TABLE, require_tables
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     load_settings,
     run,
@@ -97,7 +96,7 @@ def _compact(
             done = run_compaction(spark, options)
         report.print_changes(done, output)
         report.summary(done, options.set_aside_root(), dry_run=options.dry_run)
-    return FINDINGS if done.problems or done.waiting else DONE
+    return ExitStatus.FINDINGS if done.problems or done.waiting else ExitStatus.DONE
 
 
 def _options(
@@ -140,4 +139,4 @@ def _undo(options: "CompactOptions", run_id: str) -> int:
         raise UsageError(f"--undo {run_id}: 32 hex digits expected, as compact printed them")
     result = undo_compaction(options, run_id)
     report.undone(result)
-    return FINDINGS if result.left else DONE
+    return ExitStatus.FINDINGS if result.left else ExitStatus.DONE

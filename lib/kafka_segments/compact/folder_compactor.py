@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafka_segments.compact.decide.actions import Action
+from kafka_segments.compact.decide.actions import IndexAction
 from kafka_segments.compact.decide.leftovers import find_leftovers
 from kafka_segments.compact.decide.thinning import IndexFiles, compact_files
 from kafka_segments.errors import SetAsideError
@@ -23,7 +23,7 @@ class Change:
     """A file that was or would be changed."""
 
     path: str
-    action: Action
+    action: IndexAction
     bytes_before: int
     bytes_after: int
 
@@ -81,7 +81,7 @@ class FolderCompactor:
             found.problems.append(f"{error.filename or folder}: {error.strerror or error}")
         return found
 
-    def _remove(self, path: str, why: Action) -> Change:
+    def _remove(self, path: str, why: IndexAction) -> Change:
         size = Path(path).lstat().st_size
         if self.set_aside is not None:
             self.set_aside.remove(path, below=self.root, action=why)
@@ -97,7 +97,7 @@ class FolderCompactor:
         for suffix, old, cut, new in zip(_SUFFIXES, before, trimmed, after, strict=True):
             if old is None or new is None or new == old:
                 continue
-            action = Action.TRIM if new == cut else Action.THIN
+            action = IndexAction.TRIM if new == cut else IndexAction.THIN
             changes.append(Change(stem + suffix, action, len(old), len(new)))
             if self.set_aside is not None:
                 self.set_aside.replace(

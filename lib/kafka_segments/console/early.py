@@ -138,7 +138,7 @@ def _require_stored_tables(text: str, names: Sequence[str]) -> None:
 
 
 def local_path(text: str) -> Path | None:
-    """Give the absolute path that a user meant, None where it lies in a store.
+    """Return the absolute path that a user meant, None where it lies in a store.
 
     What is no path at all is left to ``absolute_uri``, which says why.
     """

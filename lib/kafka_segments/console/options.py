@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,17 @@ from kafka_segments.errors import KafkaSegmentsError, UsageError
 if TYPE_CHECKING:
     from kafka_segments.settings import Settings
 
-DONE, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+class ExitStatus(IntEnum):
+    """How a verb ended."""
+
+    DONE = 0
+    FINDINGS = 1
+    USAGE = 2
+    FAILED = 3
+    INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
 ROOT = Path(__file__).resolve().parents[3]
 _CAUSE = "Caused by: "
 _CANCELLED = "cancelled as part of cancellation of all jobs"  # as PySpark does at Ctrl-C
@@ -156,10 +166,10 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
             status = command()
     except UsageError as error:
         click.echo(f"kafka-segments: {error}", err=True)
-        status = USAGE
+        status = ExitStatus.USAGE
     except KafkaSegmentsError as error:
         click.echo(f"kafka-segments: {error}", err=True)
-        status = FAILED
+        status = ExitStatus.FAILED
     except KeyboardInterrupt:
         status = _interrupted(verbose=verbose)
     except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
@@ -169,7 +179,7 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
             status = _interrupted(verbose=verbose)
         else:
             click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
-            status = FAILED
+            status = ExitStatus.FAILED
     sys.unraisablehook = unraisable  # what the error held has ended by now
     sys.exit(status)
 
@@ -182,7 +192,7 @@ def _interrupted(*, verbose: bool) -> int:
     if not verbose:
         sys.unraisablehook = lambda _: None
     click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
-    return INTERRUPTED
+    return ExitStatus.INTERRUPTED
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

@@ -122,7 +122,7 @@ def utc(ms: int | None) -> str:
 
 
 def console() -> Console:
-    """Give the console for stdout; wide where stdout is a file or a pipe.
+    """Return the console for stdout; wide where stdout is a file or a pipe.
 
     Names are data, and may look like an emoji's.
     """

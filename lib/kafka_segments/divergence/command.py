@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     now_ms_option,
     output_option,
@@ -129,7 +128,7 @@ def _compare(
         with progress(spark) as work:
             compared = run_divergence(spark, asked, caches, dry_run=dry_run, tell=work.reads)
         found = print_divergence(compared, output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 divergence.add_command(elect)

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     output_option,
     run,
@@ -66,4 +65,4 @@ def _elect(
         with progress(spark) as work:
             found = run_elect(spark, asked, sources, caches, tell=work.reads)
         findings = print_elections(found, output)
-    return FINDINGS if findings else DONE
+    return ExitStatus.FINDINGS if findings else ExitStatus.DONE

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     output_option,
     run,
     verbose_option,
@@ -74,4 +73,4 @@ def _mirror(
         with progress(spark) as work:
             found = run_mirror(spark, asked, caches, tell=work.reads)
         findings = print_mirror(found, output)
-    return FINDINGS if findings else DONE
+    return ExitStatus.FINDINGS if findings else ExitStatus.DONE

@@ -9,9 +9,8 @@ import click
 
 from kafka_segments.console.early import local_path
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     now_ms_option,
     output_option,
@@ -94,7 +93,7 @@ def _repair(
         with progress(spark) as work:
             rows = run_repair(spark, asked, settings, caches, tell=work.reads)
         found = print_repair(rows, output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 def _new_folder(out: str, copies: list[str]) -> Path:

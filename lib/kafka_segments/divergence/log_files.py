@@ -206,7 +206,7 @@ class RecordDigests:
             )
             formed += self._out[: int(form[record_form.USED])].tobytes()
             form[record_form.USED] = 0
-            if status == record_form.DONE:
+            if status == record_form.WRITTEN:
                 return bytes(formed)
             if status == record_form.FAILED:
                 return None

@@ -38,7 +38,7 @@ def print_divergence(compared: Compared, output: str) -> int:
 
 
 def read_text(compared: Compared) -> str:
-    """Say how much was read, as a share of what there is."""
+    """Return in words how much was read, as a share of what there is."""
     read, there = compared.bytes_read, compared.bytes_there
     share = f"{100 * read / there:.1f} %" if there else "none"
     return f"read {size_text(read)}, {share} of {size_text(there)}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.errors import UsageError
 from kafka_segments.search.command_options import RESET_OFFSETS, log_options
@@ -89,7 +89,7 @@ def _failover(
         ExitStack() as caches,
     ):
         found = print_failover(run_failover(spark, asked, caches), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 def _restore(
@@ -116,4 +116,4 @@ def _restore(
         ExitStack() as caches,
     ):
         found = print_restore(run_restore(spark, asked, caches), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

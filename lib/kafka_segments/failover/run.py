@@ -14,7 +14,7 @@ from kafka_segments.failover.decide import (
     plan_restore,
     sum_up_records,
 )
-from kafka_segments.lag.decide import COMMIT_KEY
+from kafka_segments.lag.decide.commits import COMMIT_KEY
 from kafka_segments.lag.run import committed_offsets
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables

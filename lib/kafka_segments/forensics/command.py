@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     follow_links_option,
     load_settings,
@@ -78,4 +77,4 @@ def _forensics(
     ):
         tell = work.reads if work.is_shown and not is_little else None
         found = print_found(run_forensics(spark, asked, tell), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -7,9 +7,8 @@ import click
 
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     follow_links_option,
     now_ms_option,
@@ -152,7 +151,7 @@ def _read(
             found = print_internals(reading, output, is_shown=as_of is None)
         if as_of is not None:
             print_state(run_state(spark, StateOptions(root, as_of, cluster)), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 @internals.command(cls=Command, reads=_METADATA)
@@ -192,7 +191,7 @@ def _changed(
         progress(spark),
     ):
         print_changes(run_changes(spark, ChangesOptions(root, since_ms, cluster)), output)
-    return DONE
+    return ExitStatus.DONE
 
 
 @internals.command(cls=Command, reads=("segments", "logs", "internal_records"))
@@ -232,7 +231,7 @@ def _transactions(
         ExitStack() as caches,
     ):
         found = print_transactions(run_transactions(spark, asked, caches), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 internals.add_command(groups)

@@ -7,9 +7,8 @@ import click
 from kafka_segments.broker_rules.group_records import OLDEST
 from kafka_segments.broker_rules.versions import LATEST
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     output_option,
     run,
     verbose_option,
@@ -85,4 +84,4 @@ def _groups(
         progress(spark),
     ):
         found = print_groups(run_groups(spark, asked), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

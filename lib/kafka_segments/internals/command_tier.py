@@ -8,9 +8,8 @@ import click
 
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     follow_links_option,
     now_ms_option,
@@ -158,7 +157,7 @@ def _tier(
             findings = print_gaps(known_gaps(found), output)
         else:
             findings = print_tier(found, output) + tell_unseen(found)
-    return FINDINGS if findings else DONE
+    return ExitStatus.FINDINGS if findings else ExitStatus.DONE
 
 
 def _refuse(sources: tuple[str, ...], rebuild: Path | None, *, not_copied: bool) -> None:

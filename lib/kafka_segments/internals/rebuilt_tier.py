@@ -8,7 +8,7 @@ from typing import Any
 from kafka_segments.generated import remote_log
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.generated.remote_log_topic import encode_record, metadata_partition
-from kafka_segments.internals.decide_tier import COPIED, COPYING, STATES
+from kafka_segments.internals.decide.tier import COPIED, COPYING, STATES
 
 _NO_BROKER = -1
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.internals.decide_transactions import HANGING, OVERDUE
+from kafka_segments.internals.decide.transactions import HANGING, OVERDUE
 from kafka_segments.internals.run import Reading
 from kafka_segments.tables.keys import LOG_KEYS
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.internals.decide_groups import LOADS
+from kafka_segments.internals.decide.groups import LOADS
 from kafka_segments.tables.keys import LOG_KEYS
 
 _NAMES = (

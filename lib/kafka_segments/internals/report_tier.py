@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.internals.decide_tier import sum_findings
+from kafka_segments.internals.decide.tier import sum_findings
 from kafka_segments.internals.run_tier import Tier
 
 _FINDINGS = (

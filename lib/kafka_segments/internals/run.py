@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from kafka_segments.internals.decide import (
+from kafka_segments.internals.decide.rows import (
     changed_files,
     of_changed,
     of_unchanged,

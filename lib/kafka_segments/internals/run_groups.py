@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.group_records import GroupRecordRules
 from kafka_segments.errors import UsageError
-from kafka_segments.internals.decide_groups import decide_groups
+from kafka_segments.internals.decide.groups import decide_groups
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.names import OFFSETS_TOPIC

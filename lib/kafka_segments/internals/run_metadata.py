@@ -10,8 +10,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
-from kafka_segments.internals.decide import HELD, begins_and_ends, described, state_at
-from kafka_segments.internals.decide_changes import decide_changes, steps_of
+from kafka_segments.internals.decide.changes import decide_changes, steps_of
+from kafka_segments.internals.decide.rows import HELD, begins_and_ends, described, state_at
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import (
     METADATA_CONFIGS,

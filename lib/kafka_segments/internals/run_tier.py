@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
-from kafka_segments.internals.decide_lineage import (
+from kafka_segments.internals.decide.lineage import (
     choose_lineage,
     goes_beyond_log,
     is_within_lineage,
 )
-from kafka_segments.internals.decide_tier import (
+from kafka_segments.internals.decide.tier import (
     decide_findings,
     fold_states,
     hold_against_objects,

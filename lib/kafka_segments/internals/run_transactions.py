@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.internals.decide_transactions import (
+from kafka_segments.internals.decide.transactions import (
     coordinators_say,
     decide_transactions,
     with_cleanup_policy,

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.internals.decide import HELD, sum_metadata_logs
+from kafka_segments.internals.decide.rows import HELD, sum_metadata_logs
 from kafka_segments.internals.history_start import (
     HistoryStart,
     MetadataLog,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.search.command_options import log_options
 from kafka_segments.wire.moments import parse_point
@@ -79,4 +79,4 @@ def _lag(
             found = print_share_lag(run_share_lag(spark, asked, caches), output)
         else:
             found = print_lag(run_lag(spark, asked, caches), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.output import duration, utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.lag.decide import BEHIND, UP_TO_DATE
-from kafka_segments.lag.decide_share import NOT_BEGUN
+from kafka_segments.lag.decide.commits import BEHIND, UP_TO_DATE
+from kafka_segments.lag.decide.share import NOT_BEGUN
 from kafka_segments.spark.held import held
 
 _ORDER = ("cluster", "group_id", "topic", "partition")

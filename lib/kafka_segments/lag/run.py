@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.lag.decide import (
+from kafka_segments.lag.decide.commits import (
     ask_for_unread,
     decide_commits,
     decide_lag,

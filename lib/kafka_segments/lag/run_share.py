@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import SHARES_TOPIC
-from kafka_segments.lag.decide_share import decide_share_lag, decide_share_states
+from kafka_segments.lag.decide.share import decide_share_lag, decide_share_states
 from kafka_segments.lag.run import LagOptions, log_ends
 from kafka_segments.search.log_tables import LogTables
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
+from kafka_segments.console.options import ROOT, ExitStatus, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.search.command_options import log_options
 
@@ -42,4 +42,4 @@ def _latency(
         ExitStack() as caches,
     ):
         found = print_latency(run_latency(spark, asked, caches, work.reads), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

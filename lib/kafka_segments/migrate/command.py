@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, run
+from kafka_segments.console.options import ROOT, ExitStatus, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.migrate.command_plan import plan
@@ -83,7 +83,7 @@ def _inventory(
     ):
         found = run_inventory(spark, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
-    return FINDINGS if has_obstacles else DONE
+    return ExitStatus.FINDINGS if has_obstacles else ExitStatus.DONE
 
 
 def _gone_settings(

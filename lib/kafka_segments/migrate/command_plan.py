@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     index_size_options,
     load_settings,
@@ -100,7 +99,7 @@ def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
         with progress(spark) as work:
             made, planned = plan_migration(spark, asked, caches, dry_run=dry_run, tell=work.reads)
         refused = print_plan(made, planned, output, dry_run=dry_run)
-    return FINDINGS if refused else DONE
+    return ExitStatus.FINDINGS if refused else ExitStatus.DONE
 
 
 def _asked(

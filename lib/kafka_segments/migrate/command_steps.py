@@ -8,10 +8,8 @@ import click
 
 from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
-    DONE,
-    FAILED,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     now_ms_option,
     output_option,
@@ -150,5 +148,5 @@ def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int
 def exit_status(logs: Counter[str]) -> int:
     """Return the exit status of a step by how many logs became what."""
     if logs[Outcome.FAILED]:
-        return FAILED
-    return FINDINGS if logs[Outcome.REFUSED] else DONE
+        return ExitStatus.FAILED
+    return ExitStatus.FINDINGS if logs[Outcome.REFUSED] else ExitStatus.DONE

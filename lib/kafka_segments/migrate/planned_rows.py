@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ def planned_segment(row: Row) -> PlannedSegment:
         next_base_offset=row["next_base_offset"],
         size_bytes=row["size_bytes"],
         mtime_ns=row["mtime_ns"],
-        action=Action(row["action"]),
+        action=SegmentAction(row["action"]),
         cut_bytes=row["cut_bytes"] or 0,
     )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.staged_log import StagedLog
 from kafka_segments.segments.conversion import ConversionOptions
 from kafka_segments.segments.format_files import Around
@@ -79,7 +79,7 @@ class PlannedSegment(NamedTuple):
     next_base_offset: int | None
     size_bytes: int
     mtime_ns: int
-    action: Action
+    action: SegmentAction
     cut_bytes: int = 0
 
     @property

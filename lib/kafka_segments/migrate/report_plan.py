@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
 from kafka_segments.console.tables import made_table, print_table
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 
 
 def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) -> int:
@@ -16,22 +16,22 @@ def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) 
     action = F.col("action")
     totals = planned.agg(
         F.count("*").alias("segments"),
-        *(F.count_if(action == name).alias(name) for name in Action),
+        *(F.count_if(action == name).alias(name) for name in SegmentAction),
         F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes"),
         F.coalesce(F.sum("expected_bytes"), F.lit(0)).alias("expected_bytes"),
-        F.coalesce(F.sum(F.when(action != Action.REFUSE, F.col("cut_bytes"))), F.lit(0)).alias(
-            "cut_bytes"
-        ),
+        F.coalesce(
+            F.sum(F.when(action != SegmentAction.REFUSE, F.col("cut_bytes"))), F.lit(0)
+        ).alias("cut_bytes"),
     ).collect()[0]
     if output == "table":
         _print_segments(planned)
     else:
         print_rows(planned.orderBy("path"), output)
     done = {
-        Action.INDEXES: "get index files",
-        Action.CONVERT: "are converted",
-        Action.CUT: "are cut",
-        Action.REFUSE: "are refused",
+        SegmentAction.INDEXES: "get index files",
+        SegmentAction.CONVERT: "are converted",
+        SegmentAction.CUT: "are cut",
+        SegmentAction.REFUSE: "are refused",
     }
     counts = ", ".join(f"{totals[action]} {words}" for action, words in done.items())
     sys.stderr.write(
@@ -41,20 +41,20 @@ def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) 
     if totals["cut_bytes"]:
         sys.stderr.write(f"{totals['cut_bytes']} bytes stay behind, as recovery cuts them off\n")
     _print_refused(planned)
-    if totals[Action.CONVERT]:
+    if totals[SegmentAction.CONVERT]:
         sys.stderr.write("replicas elsewhere must be converted with the same options\n")
     if dry_run:
         sys.stderr.write("no plan written\n")
     else:
         sys.stderr.write(f"plan {plan_id}; next: migrate stage --plan {plan_id}\n")
-    return int(totals[Action.REFUSE])
+    return int(totals[SegmentAction.REFUSE])
 
 
 def _print_refused(planned: DataFrame) -> None:
     """Name the logs that are refused, and where their replicas go on."""
     folder = F.concat_ws("/", "log_dir", F.concat_ws("-", "topic", "partition"))
     logs = (
-        planned.where(F.col("action") == Action.REFUSE)
+        planned.where(F.col("action") == SegmentAction.REFUSE)
         .groupBy("broker_id", folder.alias("folder"))
         .agg(F.min_by("reason", "base_offset").alias("reason"))
         .orderBy("broker_id", "folder")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.segments.converter import SegmentConverter
@@ -44,7 +44,7 @@ class SegmentStager:
         for folder in (segment.log.unfinished, segment.log.parts):
             folder.mkdir(parents=True, exist_ok=True)
         before = _states(segment.path.parent, segment.base_offset)
-        written = self._write(segment) if segment.action is not Action.KEEP else ()
+        written = self._write(segment) if segment.action is not SegmentAction.KEEP else ()
         check_unchanged(segment)
         sides = {"before": before, "written": written}
         rows = {side: [file._asdict() for file in files] for side, files in sides.items()}
@@ -52,9 +52,9 @@ class SegmentStager:
 
     def _write(self, segment: PlannedSegment) -> Files:
         log = segment.path
-        if segment.action is Action.CONVERT:
+        if segment.action is SegmentAction.CONVERT:
             log = self._convert(segment)
-        elif segment.action is Action.CUT:
+        elif segment.action is SegmentAction.CUT:
             log = _cut(segment)
         recovery, files = self._indexes.make_of_log(self._recoverer, segment, log)
         if recovery.truncated_bytes:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from kafka_segments.errors import UsageError
-from kafka_segments.migrate.decide.actions import Action, Step
+from kafka_segments.migrate.decide.actions import SegmentAction, Step
 from kafka_segments.migrate.log_step import LogStep, reached, step_of
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
@@ -54,7 +54,7 @@ def _rows(warehouse: str, table: str, columns: tuple[str, ...], plan_id: str) ->
 
 
 def _steps(logs: list[_Log], events: dict[tuple[Any, ...], _Log]) -> Iterator[LogStep]:
-    """Give the refused logs, then those with nothing to do, then those that are migrated."""
+    """Yield the refused logs, then those with nothing to do, then those that are migrated."""
     left = [cast("Row", log) for log in logs if not log["is_migrated"]]
     for log in left:
         if log["problem"] is not None:
@@ -69,7 +69,7 @@ def _steps(logs: list[_Log], events: dict[tuple[Any, ...], _Log]) -> Iterator[Lo
 
 
 def _logs(planned: list[_Log]) -> list[_Log]:
-    """Give one row a log, in the order of their keys, as ``decide.logs_of_segments`` does."""
+    """Return one row a log, in the order of their keys, as ``decide.logs_of_segments`` does."""
     logs: dict[tuple[Any, ...], list[_Log]] = {}
     for segment in planned:
         logs.setdefault(_key(segment), []).append(segment)
@@ -88,7 +88,7 @@ def _logs(planned: list[_Log]) -> list[_Log]:
 
 
 def _refusal(segment: _Log) -> str | None:
-    if segment["action"] != Action.REFUSE:
+    if segment["action"] != SegmentAction.REFUSE:
         return None
     return ": ".join(text for text in (segment["path"], segment["reason"]) if text is not None)
 

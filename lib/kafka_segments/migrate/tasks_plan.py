@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField
 
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.planned_rows import (
     Row,
     made_by_rules,
@@ -28,7 +28,7 @@ SURVEYED = (
     StructField("conversion_hazards", ArrayType(StringType(), False)),
     StructField("conversion_refusal", StringType()),
 )
-_UNPLANNED: Row = {"root": "", "action": Action.KEEP, "cut_bytes": 0}
+_UNPLANNED: Row = {"root": "", "action": SegmentAction.KEEP, "cut_bytes": 0}
 
 
 def survey_segments(segments: DataFrame) -> DataFrame:

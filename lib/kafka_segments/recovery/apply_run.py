@@ -153,7 +153,7 @@ def _log_dirs(options: ApplyOptions, own: Sequence[str]) -> Iterator[_LogDir]:
 
 @contextmanager
 def _held(log_dir: _LogDir, *, creates: bool) -> Iterator[str | None]:
-    """Hold the lock of a log directory; gives why it is left alone, None: it is not.
+    """Hold the lock of a log directory; return why it is left alone, None: it is not.
 
     ``creates``: also of a copy that has no lock file.
     """

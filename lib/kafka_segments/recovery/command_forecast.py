@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     follow_links_option,
     output_option,
     run,
@@ -121,7 +120,7 @@ def _forecast(
             found = forecast_sources(options, work)
     else:
         found = _of_tables(absolute_uri(warehouse), options)
-    return FINDINGS if print_forecast(found, output, rows=rows) else DONE
+    return ExitStatus.FINDINGS if print_forecast(found, output, rows=rows) else ExitStatus.DONE
 
 
 def _of_tables(warehouse: str, options: "ForecastOptions") -> "Forecast":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_segments.console.options import DONE, FAILED, FINDINGS
+from kafka_segments.console.options import ExitStatus
 from kafka_segments.console.output import print_records, size_text
 from kafka_segments.recovery.apply_run import LogStep
 from kafka_segments.recovery.kit_manifest import LogKit, LogState
@@ -47,7 +47,7 @@ def print_kit(kits: Iterable[LogKit], work: "KitWork", output: str, *, by: str) 
         cuts += row.cut_segment is not None
     counts = ", ".join(f"{states[state]} {state}" for state in LogState if states[state])
     sys.stderr.write(f"logs: {counts or 'none'}; with a torn tail to cut off: {cuts}\n")
-    return FINDINGS if states[LogState.REFUSED] or cuts else DONE
+    return ExitStatus.FINDINGS if states[LogState.REFUSED] or cuts else ExitStatus.DONE
 
 
 def _rows(kits: Iterable[LogKit]) -> Iterator[_KitRow]:
@@ -89,8 +89,8 @@ def print_steps(steps: Iterable[LogStep], output: str) -> int:
     counts = ", ".join(f"{statuses[status]} {status}" for status in sorted(statuses))
     sys.stderr.write(f"logs: {counts or 'none'}\n")
     if statuses[Outcome.FAILED]:
-        return FAILED
-    return FINDINGS if statuses[Outcome.REFUSED] else DONE
+        return ExitStatus.FAILED
+    return ExitStatus.FINDINGS if statuses[Outcome.REFUSED] else ExitStatus.DONE
 
 
 def _step_line(step: LogStep) -> str:

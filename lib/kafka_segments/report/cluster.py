@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.internals.decide_changes import decide_changes, steps_of
+from kafka_segments.internals.decide.changes import decide_changes, steps_of
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
-from kafka_segments.report import decide_cluster
-from kafka_segments.report.decide import DAY_MS
+from kafka_segments.report.decide import cluster as decide_cluster
+from kafka_segments.report.decide.overview import DAY_MS
 from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables import catalog

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
     ROOT,
+    ExitStatus,
     clock,
     now_ms_option,
     output_option,
@@ -50,4 +50,4 @@ def _report(*, warehouse: str, out: str, now_ms: int | None, output: str, **_: A
     ):
         data = run_report(spark, asked)
     print_report(data, target, output)
-    return DONE
+    return ExitStatus.DONE

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from kafka_segments.report import decide_copies
+from kafka_segments.report.decide import copies as decide_copies
 from kafka_segments.report.words import count_text
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables.catalog import DIVERGENCES

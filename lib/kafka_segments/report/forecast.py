@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kafka_segments.report.decide import DAY_MS
+from kafka_segments.report.decide.overview import DAY_MS
 from kafka_segments.report.run import ReportData
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from kafka_segments.report.decide import DAY_MS, KINDS, YEAR_10000_MS
+from kafka_segments.report.decide.overview import DAY_MS, KINDS, YEAR_10000_MS
 from kafka_segments.report.run import ReportData
 from kafka_segments.report.time_axis import time_marks
 

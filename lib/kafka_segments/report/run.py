@@ -10,11 +10,11 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.report import decide
 from kafka_segments.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.report.copies import CopyFacts, gather_copies
 from kafka_segments.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
-from kafka_segments.report.decide import DAY_MS
+from kafka_segments.report.decide import overview as decide
+from kafka_segments.report.decide.overview import DAY_MS
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.spark.held import held
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS

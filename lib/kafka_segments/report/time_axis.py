@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from kafka_segments.report.decide import YEAR_10000_MS
+from kafka_segments.report.decide.overview import YEAR_10000_MS
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _STEPS_MS = (

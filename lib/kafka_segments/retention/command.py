@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, run
+from kafka_segments.console.options import ROOT, ExitStatus, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
 from kafka_segments.retention.command_options import decision_options, log_of, retention_options
@@ -79,7 +79,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
             print_what_if(run_what_if(spark, asked, grid), output)
         else:
             print_retention(run_retention(spark, asked, dry_run=dry_run), output)
-    return DONE
+    return ExitStatus.DONE
 
 
 def _explain(*, log: str, output: str, **options: Any) -> int:
@@ -102,9 +102,9 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)
         if output != "table":
             print_rows(decided, output)
-            return DONE
+            return ExitStatus.DONE
         found = decided.take(MOST_SEGMENTS + 1)
         if not found:
             raise UsageError(f"{asked.warehouse} has no segments of {log}")
         print_explain(found, asked.configs, now_ms=asked.now_ms)
-    return DONE
+    return ExitStatus.DONE

@@ -8,9 +8,8 @@ import click
 
 from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     output_option,
     run,
     verbose_option,
@@ -100,7 +99,7 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
             tell_read=work.has_read,
         )
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
-    return FINDINGS if problems else DONE
+    return ExitStatus.FINDINGS if problems else ExitStatus.DONE
 
 
 def _move(
@@ -126,4 +125,4 @@ def _move(
     with spark_session("kafka-segments retention", root=ROOT) as spark, progress(spark):
         moves = getattr(steps, run_step)(spark, asked)
         refused = print_moves(moves, output, execute=execute)
-    return FINDINGS if refused else DONE
+    return ExitStatus.FINDINGS if refused else ExitStatus.DONE

@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, clock, load_settings, run, shared_options
+from kafka_segments.console.options import (
+    ROOT,
+    ExitStatus,
+    clock,
+    load_settings,
+    run,
+    shared_options,
+)
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
@@ -114,4 +121,4 @@ def _roll(
             print_what_if(run_what_if(spark, asked, grid), output, asked.configs)
         else:
             print_roll(run_roll(spark, asked, dry_run=dry_run), output, asked.configs)
-    return DONE
+    return ExitStatus.DONE

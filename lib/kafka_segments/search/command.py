@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.console.options import DONE, FINDINGS, ROOT, clock, run
+from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
 from kafka_segments.search.command_options import RESET_OFFSETS, log_options
@@ -155,7 +155,7 @@ def _offsets(
         ExitStack() as caches,
     ):
         found = print_search(run_search(spark, asked, caches), output)
-    return FINDINGS if found else DONE
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 def _refuse_contradictions(

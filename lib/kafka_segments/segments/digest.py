@@ -100,7 +100,7 @@ class RecordDigester:
             status = record_form.form_batches(
                 data, starts, ends, stop, batches, self._out, form, self._failure
             )
-            if status == record_form.DONE:
+            if status == record_form.WRITTEN:
                 return
             if status == record_form.FAILED:
                 start = int(starts[form[record_form.BATCH]])

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import DONE, ROOT, run, verbose_option
+from kafka_segments.console.options import ROOT, ExitStatus, run, verbose_option
 from kafka_segments.console.strict_options import Command
 
 
@@ -36,4 +36,4 @@ def _shell(group: click.Command) -> int:
         shell = Shell(group, spark)
         lines = lines_typed(group) if is_typed else lines_of_stdin()
         highest = shell.run(lines)
-    return DONE if is_typed else highest
+    return ExitStatus.DONE if is_typed else highest

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import click
 from pyspark.sql import SparkSession
 
-from kafka_segments.console.options import DONE, FAILED, INTERRUPTED, USAGE
+from kafka_segments.console.options import ExitStatus
 from kafka_segments.spark.jvm_end import jvm_end
 
 _LEAVE = ("exit", "quit")
@@ -24,18 +24,18 @@ class Shell:
         self._spark = spark
 
     def run(self, lines: Iterable[str]) -> int:
-        """Run lines until they end or one leaves; gives the highest status of a verb.
+        """Run lines until they end or one leaves; return the highest status of a verb.
 
         Raises:
             SparkEndedError: Spark's JVM ended.
         """
-        highest = DONE
+        highest: int = ExitStatus.DONE
         for line in lines:
             try:
                 words = shlex.split(line, comments=True)
             except ValueError as error:
                 click.echo(f"{NAME}: {error}: a quote that is open?", err=True)
-                highest = max(highest, USAGE)
+                highest = max(highest, ExitStatus.USAGE)
                 continue
             if not words:
                 continue
@@ -44,7 +44,7 @@ class Shell:
             try:
                 status = self._run_verb(words)
             except KeyboardInterrupt:  # after the verb, while its traces are removed
-                status = INTERRUPTED
+                status = ExitStatus.INTERRUPTED
             highest = max(highest, status)
             self._refuse_dead_session()
         return highest
@@ -57,7 +57,7 @@ class Shell:
             words = [*words[1:], "--help"]
         if words[0] == "shell":
             click.echo(f"{NAME}: this is the shell already", err=True)
-            return USAGE
+            return ExitStatus.USAGE
         started = time.monotonic()
         status = self._status_of(words)
         self._tidy()
@@ -68,10 +68,10 @@ class Shell:
         try:
             self._group.main(words, prog_name=NAME)
         except SystemExit as end:
-            return end.code if isinstance(end.code, int) else FAILED
+            return end.code if isinstance(end.code, int) else ExitStatus.FAILED
         except KeyboardInterrupt:
-            return INTERRUPTED
-        return DONE
+            return ExitStatus.INTERRUPTED
+        return ExitStatus.DONE
 
     def _tidy(self) -> None:
         """Forget what a verb left in the session: its views are of one warehouse."""

@@ -21,7 +21,7 @@ _LEAVE = ("exit", "help", "quit")
 
 
 def lines_typed(group: click.Group) -> Iterator[str]:
-    """Give what is typed, line by line, until Ctrl-D; Ctrl-C empties the line."""
+    """Yield what is typed, line by line, until Ctrl-D; Ctrl-C empties the line."""
     session: PromptSession[str] = PromptSession(
         history=_history(), completer=VerbCompleter(group), complete_while_typing=False
     )
@@ -35,7 +35,7 @@ def lines_typed(group: click.Group) -> Iterator[str]:
 
 
 def lines_of_stdin() -> Iterator[str]:
-    """Give the lines of stdin, where that is no terminal."""
+    """Yield the lines of stdin, where that is no terminal."""
     for line in sys.stdin:
         yield line.rstrip("\n")
 
@@ -67,7 +67,7 @@ class VerbCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Give what the word before the cursor can become."""
+        """Return what the word before the cursor can become."""
         words, begun = _words(document.text_before_cursor)
         if not words:
             yield from (Completion(word, -len(begun)) for word in _LEAVE if word.startswith(begun))

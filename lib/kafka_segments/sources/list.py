@@ -151,7 +151,7 @@ def list_sources(
     *,
     follow_links: bool = False,
 ) -> tuple[DataFrame, dict[str, Load]]:
-    """List every source down to the partitions' folders; gives the rows and how many, by kind.
+    """List every source down to the partitions' folders; return the rows and how many, by kind.
 
     The rows, one per ``sources.listed.Listed``, stay where they are until ``caches`` closes,
     so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
@@ -164,7 +164,7 @@ def list_sources(
 def list_rest(
     spark: SparkSession, here: ListedHere, caches: ExitStack, *, follow_links: bool = False
 ) -> tuple[DataFrame, dict[str, Load]]:
-    """List what ``list_here`` left; gives all rows and how many, as ``list_sources`` does."""
+    """List what ``list_here`` left; return all rows and how many, as ``list_sources`` does."""
     list_below = _list_folders(follow_links=follow_links)
     loads = here.loads()
     levels = [listed_frame(spark, here.rows)]

@@ -39,7 +39,7 @@ def is_switched_off() -> bool:
 
 
 def class_archive(root: Path, jars: Sequence[Path]) -> Path:
-    """Give where the archive lies that fits this installation's Spark, Java and JARs."""
+    """Return where the archive lies that fits this installation's Spark, Java and JARs."""
     return cache_folder() / f"{_installation(root)}-{_fits(jars)}.jsa"
 
 
@@ -61,7 +61,7 @@ def _fits(jars: Sequence[Path]) -> str:
 
 
 def usable_archive(root: Path, jars: Sequence[Path]) -> Path | None:
-    """Give the archive that a new JVM can take, None where there is none or none is wanted."""
+    """Return the archive that a new JVM can take, None where there is none or none is wanted."""
     if is_switched_off():
         return None
     try:
@@ -79,12 +79,12 @@ def discard(archive: Path) -> None:
 
 
 def _length_of(archive: Path) -> Path:
-    """Give the file that says how many bytes an archive has."""
+    """Return the file that says how many bytes an archive has."""
     return archive.with_suffix(".bytes")
 
 
 def _package_of(archive: Path) -> Path:
-    """Give the file that says where the package lies that an archive was made for."""
+    """Return the file that says where the package lies that an archive was made for."""
     return archive.with_suffix(_OF_PACKAGE)
 
 

@@ -57,7 +57,7 @@ def connects() -> bool:
 
 @contextmanager
 def connect_session(name: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Give a session of the server that SPARK_REMOTE names; at its end the session is closed.
+    """Yield a session of the server that SPARK_REMOTE names; at its end the session is closed.
 
     ``settings`` hold for this session alone. What the server does not let a client set stays.
 

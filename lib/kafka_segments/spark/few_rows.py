@@ -130,7 +130,7 @@ def map_few(
 def _told(
     rows: pa.Table, at_once: int, tell: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Give rows, so many at once; tell of them when the next ones are asked for."""
+    """Yield rows, so many at once; tell of them when the next ones are asked for."""
     for batch in rows.to_batches(max_chunksize=at_once):
         yield batch
         tell(batch)

@@ -61,7 +61,7 @@ def find_java() -> Path:
 
 
 def java_version(java: Path) -> str | None:
-    """Give a Java's version, such as 17.0.15: by the file beside it, else by asking it.
+    """Return a Java's version, such as 17.0.15: by the file beside it, else by asking it.
 
     None: neither tells.
     """
@@ -84,7 +84,7 @@ def java_version(java: Path) -> str | None:
 
 
 def feature_release(version: str) -> int:
-    """Give the number that counts: 17 of 17.0.15, 8 of 1.8.0_392."""
+    """Return the number that counts: 17 of 17.0.15, 8 of 1.8.0_392."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if not numbers:
         return LEAST_JAVA  # Spark will say what it makes of it

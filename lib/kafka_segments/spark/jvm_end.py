@@ -19,7 +19,7 @@ _AGAIN = "what was done is kept, run it again"
 
 
 def jvm_end(spark: SparkSession, error: Exception) -> SparkEndedError | None:
-    """Give what ended a session's JVM, None where it lives and ``error`` has another cause.
+    """Return what ended a session's JVM, None where it lives and ``error`` has another cause.
 
     A session of Spark Connect has none: ``connect_session`` tells its end.
     """

@@ -8,7 +8,7 @@ from kafka_segments.spark.connect import is_connect
 
 
 def stream_rows(rows: DataFrame) -> Iterator[Row]:
-    """Give all rows, without holding them at once.
+    """Yield all rows, without holding them at once.
 
     Over Connect the server sends them as batches of Arrow. In the driver's own session it is not
     ``DataFrame.toLocalIterator``: its jobs start when their query counts as over, and Spark 4.2

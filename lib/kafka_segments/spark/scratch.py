@@ -31,7 +31,7 @@ def scratch_folder() -> Path:
 
 
 def scratch_settings(folder: Path) -> dict[str, str]:
-    """Give the settings by which a session keeps to the folder, but for the JVM's own option.
+    """Return the settings by which a session keeps to the folder, but for the JVM's own option.
 
     Where its path is too long for sockets in it, the JVM and Python's workers talk over TCP.
     """

@@ -71,7 +71,7 @@ _LEAST_SHUFFLE, _SPARKS_SHUFFLE = 16, 200
 
 
 def s3_settings() -> dict[str, str]:
-    """Give Hadoop's settings for S3 by the variables that AWS's own tools read.
+    """Return Hadoop's settings for S3 by the variables that AWS's own tools read.
 
     Credentials are not among them: Hadoop finds those itself, in the same variables first.
     """
@@ -89,7 +89,7 @@ def s3_settings() -> dict[str, str]:
 
 
 def _jar_settings(jars: Sequence[Path], archive: Path | None) -> dict[str, str]:
-    """Give the JARs; with an archive on the JVM's own class path, as it has no others' classes."""
+    """Return the JARs; with an archive on the JVM's own class path, as it has no others' classes."""
     if not jars:
         return {}
     if archive is None:
@@ -98,7 +98,7 @@ def _jar_settings(jars: Sequence[Path], archive: Path | None) -> dict[str, str]:
 
 
 def _java_options(archive: Path | None, dumped: Path | None, *, is_long: bool) -> str:
-    """Give the JVM's options: what it compiles with, what it says, where its classes are.
+    """Return the JVM's options: what it compiles with, what it says, where its classes are.
 
     The JVM itself looks whether an archive fits its release and class path.
     """
@@ -136,7 +136,7 @@ def spark_session(
     dump_classes: Path | None = None,
     is_long: bool = False,
 ) -> Iterator[SparkSession]:
-    """Give the running session (spark-submit's, a notebook's), a server's, or one of our own.
+    """Yield the running session (spark-submit's, a notebook's), a server's, or one of our own.
 
     Where SPARK_REMOTE names a Spark Connect server, the session is one there.
     A session of our own runs on ``master``, by default ``local[*]``, with the JARs that
@@ -192,7 +192,7 @@ def _running() -> SparkSession | None:
 def _own_settings(
     root: Path, master: str | None, dump_classes: Path | None, *, is_long: bool
 ) -> Settings:
-    """Give the settings of a session that nobody else has set anything for."""
+    """Return the settings of a session that nobody else has set anything for."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = ready_jars(root)
     archive = None if dump_classes else usable_archive(root, jars)

@@ -6,7 +6,14 @@ from typing import Any
 import click
 
 from kafka_segments.console.early import ANY_TABLE
-from kafka_segments.console.options import DONE, ROOT, clock, output_option, run, verbose_option
+from kafka_segments.console.options import (
+    ROOT,
+    ExitStatus,
+    clock,
+    output_option,
+    run,
+    verbose_option,
+)
 from kafka_segments.console.strict_options import MOMENT_MS, Command, complete_folder
 
 
@@ -59,4 +66,4 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
         rows = run_sql(spark, asked)
         with confined(spark):
             print_sql(rows, output)
-    return DONE
+    return ExitStatus.DONE

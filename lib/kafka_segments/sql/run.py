@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.settings import settings_meanwhile
-from kafka_segments.sql.decide import Statement, check_names
-from kafka_segments.sql.decide_plan import check_plan, explain_statement
+from kafka_segments.sql.decide.plan import check_plan, explain_statement
+from kafka_segments.sql.decide.statements import Statement, check_names
 from kafka_segments.tables.views import register_views, view_names
 
 # No files by their path, no variables of the environment in the text, and "x" is a text.

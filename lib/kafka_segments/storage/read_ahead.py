@@ -209,7 +209,7 @@ class _Piece:
             _ROOM.give_back(self.size_bytes, self._memory)
 
     def _views(self) -> Iterator[memoryview]:
-        """Give its memory as soon as there is room; nothing where it was dropped."""
+        """Yield its memory as soon as there is room; nothing where it was dropped."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_granted or self._is_dropped)
             if self._is_dropped:

@@ -14,7 +14,7 @@ _WITHOUT_PLAN = {
 
 
 def missing_table(warehouse: str, name: str) -> str:
-    """Say that a table is missing, and which verb makes it."""
+    """Return in words that a table is missing, and which verb makes it."""
     if name in _MAKES_PLANS:
         return f"{warehouse} has no plans: run `kafka-segments {_MAKES_PLANS[name]}`"
     made_by = next((verb for start, verb in _MADE_BY.items() if name.startswith(start)), "build")
@@ -22,10 +22,10 @@ def missing_table(warehouse: str, name: str) -> str:
 
 
 def missing_tables(warehouse: str) -> str:
-    """Say that a warehouse is empty."""
+    """Return in words that a warehouse is empty."""
     return f"{warehouse} has no tables: run `kafka-segments build`"
 
 
 def missing_plan(warehouse: str, table: str, plan_id: str) -> str:
-    """Say that no row of a table of plans has the id."""
+    """Return in words that no row of a table of plans has the id."""
     return f"{warehouse} has no plan {plan_id}: {_WITHOUT_PLAN[table]}"

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    DONE,
-    FINDINGS,
     ROOT,
+    ExitStatus,
     clock,
     load_settings,
     run,
@@ -97,4 +96,4 @@ def _validate(
         report.summary(validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run)
     worst = validation.worst()
     counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
-    return FINDINGS if counts else DONE
+    return ExitStatus.FINDINGS if counts else ExitStatus.DONE

@@ -68,7 +68,7 @@ def fail(failure: Any, code: Any, found: Any, expected: Any, at: Any) -> Any:
 
 
 def describe(failure: npt.NDArray[np.int64], *, section: str, start: int) -> str:
-    """Say what is wrong, and at which byte of the section that begins at ``start``."""
+    """Return in words what is wrong, and at which byte of the section that begins at ``start``."""
     code, found, expected, at = failure.tolist()
     words = _WORDS[code].format(found=found, expected=expected)
     return f"{words} (at byte {at - start} of the {section})"

@@ -38,7 +38,7 @@ RECORDS = 6  # written so far
 FORM_SLOTS = 7
 
 # What ``form_batches`` gives.
-DONE = 0
+WRITTEN = 0
 NO_ROOM = 1
 FAILED = 2
 
@@ -132,7 +132,7 @@ def form_batches(
 
     The records of batch i are ``data[starts[i]:ends[i]]``, not compressed (``fill_columns``).
 
-    Gives DONE, NO_ROOM (empty the output, enlarge it below NEEDED, and call again), or FAILED:
+    Gives WRITTEN, NO_ROOM (empty the output, enlarge it below NEEDED, and call again), or FAILED:
     nothing of batch BATCH is written, ``failure`` says why.
     """
     while form[BATCH] < stop:
@@ -151,4 +151,4 @@ def form_batches(
             return NO_ROOM
         form[BATCH] += 1
         form[LEFT] = -1
-    return DONE
+    return WRITTEN

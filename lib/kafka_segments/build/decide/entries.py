@@ -24,7 +24,7 @@ def without_withheld(withheld: DataFrame | None) -> Transform:
 
 
 def rescanned_segments(planned: DataFrame, withheld: DataFrame | None) -> DataFrame:
-    """Give the keys of the known segments whose entries may no longer be true.
+    """Return the keys of the known segments whose entries may no longer be true.
 
     Needs: ``planned``: rows of ``plan_scan``; ``withheld``: ``SEGMENT_KEYS``, None for no segment.
     Gives: ``SEGMENT_KEYS``.

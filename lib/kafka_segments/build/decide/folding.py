@@ -145,7 +145,7 @@ def with_new_verdicts(verdicts: DataFrame) -> Transform:
 
 
 def rejudged(verdicts: DataFrame) -> Transform:
-    """Give the known rows of segments that were not read, but have another verdict now."""
+    """Return the known rows of segments that were not read, but have another verdict now."""
     said = verdicts.where(~F.col("is_scanned")).select(
         *SEGMENT_KEYS, F.col("txn_index_entries").alias("_aborted"), "log_damage"
     )
@@ -160,5 +160,5 @@ def rejudged(verdicts: DataFrame) -> Transform:
 
 
 def withheld(verdicts: DataFrame) -> DataFrame:
-    """Give the keys of the segments that lose their index files."""
+    """Return the keys of the segments that lose their index files."""
     return verdicts.where(F.col("log_damage").isNotNull()).select(*SEGMENT_KEYS)

@@ -107,7 +107,7 @@ def _is_known_better() -> Column:
 
 
 def retouched(planned: DataFrame) -> Transform:
-    """Give the known rows of the segments to retouch, as they are now: active or not, and found.
+    """Return the known rows of the segments to retouch, as they are now: active or not, and found.
 
     Needs: rows of ``segments``; ``planned``: rows of ``plan_scan``.
     Gives: the columns of ``segments``.
@@ -128,7 +128,7 @@ def retouched(planned: DataFrame) -> Transform:
 
 
 def gone(found: DataFrame, unseen: DataFrame) -> Transform:
-    """Give the keys of the known segments that are gone.
+    """Return the keys of the known segments that are gone.
 
     Segments below a folder that could not be listed, or at a link that was not followed, have not
     vanished: nobody looked there.
@@ -153,7 +153,7 @@ def gone(found: DataFrame, unseen: DataFrame) -> Transform:
 
 
 def vanished(keys: DataFrame, *, now: Column) -> Transform:
-    """Give the known rows of the segments that are gone, with ``vanished_at`` set.
+    """Return the known rows of the segments that are gone, with ``vanished_at`` set.
 
     Needs: rows of ``segments``; ``keys``: as of ``gone``.
     Gives: the columns of ``segments``.

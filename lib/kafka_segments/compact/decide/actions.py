@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Action(StrEnum):
+class IndexAction(StrEnum):
     """What is done with a file, and why; all but the first two remove the file."""
 
     TRIM = "trim"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Set
 from typing import NamedTuple
 
-from kafka_segments.compact.decide.actions import Action
+from kafka_segments.compact.decide.actions import IndexAction
 
 _NAME = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex)(\.deleted|\.cleaned|\.swap)?")
 _LEFT_OVER = re.compile(r"([0-9]{20})(?:\..+)?\.(deleted|cleaned|swap)")
@@ -21,7 +21,7 @@ _LEFT_OVER = re.compile(r"([0-9]{20})(?:\..+)?\.(deleted|cleaned|swap)")
 class Leftovers(NamedTuple):
     """Files to remove, each with the reason, and files that only a broker may resolve."""
 
-    removable: dict[str, Action]
+    removable: dict[str, IndexAction]
     waiting: list[str]
 
 
@@ -33,14 +33,14 @@ def find_leftovers(names: Set[str], *, base_offsets: Set[int] | None = None) -> 
         base_offsets: of the segments that index files belong to; None: the segments in ``names``.
     """
     parsed = {name: match for name in names if (match := _LEFT_OVER.fullmatch(name))}
-    cleaned = [int(match[1]) for match in parsed.values() if match[2] == Action.CLEANED]
-    removable: dict[str, Action] = {}
+    cleaned = [int(match[1]) for match in parsed.values() if match[2] == IndexAction.CLEANED]
+    removable: dict[str, IndexAction] = {}
     waiting: list[str] = []
     for name, match in sorted(parsed.items()):
-        if match[2] == Action.SWAP and (not cleaned or int(match[1]) < min(cleaned)):
+        if match[2] == IndexAction.SWAP and (not cleaned or int(match[1]) < min(cleaned)):
             waiting.append(name)
         else:
-            removable[name] = Action(match[2])
+            removable[name] = IndexAction(match[2])
     if base_offsets is None:
         base_offsets = {
             int(match[1])
@@ -56,5 +56,5 @@ def find_leftovers(names: Set[str], *, base_offsets: Set[int] | None = None) -> 
                 and match[2] != "log"
                 and int(match[1]) not in base_offsets
             ):
-                removable[name] = Action.ORPHAN
+                removable[name] = IndexAction.ORPHAN
     return Leftovers(removable, waiting)

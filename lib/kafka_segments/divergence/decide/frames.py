@@ -170,7 +170,7 @@ def unequal_parts(copies: DataFrame) -> Transform:
 
 
 def other_topics(logs: DataFrame) -> DataFrame:
-    """Give a row for each log whose copies are of different topics of one name.
+    """Return a row for each log whose copies are of different topics of one name.
 
     Needs: rows of ``listed_logs``.
     Gives: the columns of ``tasks_logs.COMPARED`` but for the offsets, which are null.

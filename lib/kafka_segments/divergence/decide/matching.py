@@ -15,7 +15,7 @@ _PAIRS = "array<struct<own:string,name:string>>"
 
 
 def matched_topics(match: Match, copies: Sequence[str]) -> Transform:
-    """Give topics that are one the same name, as logs are compared by name.
+    """Return topics that are one the same name, as logs are compared by name.
 
     1. By name alone or by id alone, internal topics are left out: each cluster has its own.
     2. By id, a topic is called as in the first of the copies that has it. Where two ids come to one

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Action(StrEnum):
+class SegmentAction(StrEnum):
     """What is done with a segment: values of column ``action`` of ``migration_plans``."""
 
     KEEP = "keep"

@@ -2,7 +2,7 @@
 
 from pyspark.sql import Column, DataFrame
 
-from kafka_segments.migrate.decide.actions import Action
+from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
@@ -42,12 +42,12 @@ def decide_migration(segments: DataFrame) -> DataFrame:
     )
     found = F.nullif(F.concat_ws("; ", legacy, cut, findings), F.lit(""))
     action = (
-        F.when(is_kept, Action.KEEP)
-        .when(is_refused, Action.REFUSE)
-        .when(is_converted, Action.CONVERT)
-        .when(is_cut, Action.CUT)
-        .when(findings.isNotNull(), Action.INDEXES)
-        .otherwise(Action.KEEP)
+        F.when(is_kept, SegmentAction.KEEP)
+        .when(is_refused, SegmentAction.REFUSE)
+        .when(is_converted, SegmentAction.CONVERT)
+        .when(is_cut, SegmentAction.CUT)
+        .when(findings.isNotNull(), SegmentAction.INDEXES)
+        .otherwise(SegmentAction.KEEP)
     )
     as_it_is = F.lit("its index files are those it is to have")
     kept_bytes = F.col("size_bytes") - F.coalesce("cut_bytes", F.lit(0))
@@ -94,9 +94,10 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
     )
     is_given_id = F.col("topic_id").isNotNull()
     is_changed = F.max(
-        F.col("action").isin(Action.INDEXES, Action.CONVERT, Action.CUT) | is_given_id
+        F.col("action").isin(SegmentAction.INDEXES, SegmentAction.CONVERT, SegmentAction.CUT)
+        | is_given_id
     ).over(log)
-    is_refused = F.max(F.col("action") == Action.REFUSE).over(log)
+    is_refused = F.max(F.col("action") == SegmentAction.REFUSE).over(log)
     is_kept_legacy = F.max(F.col("conversion_refusal").isNotNull()).over(log)
     return (
         segments.withColumns({"_is_refused": is_refused, "_is_kept_legacy": is_kept_legacy})

@@ -2,7 +2,7 @@
 
 from pyspark.sql import Column, DataFrame
 
-from kafka_segments.migrate.decide.actions import Action, Step
+from kafka_segments.migrate.decide.actions import SegmentAction, Step
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
@@ -18,7 +18,8 @@ def staged_bytes() -> Column:
     Needs: action, size_bytes, expected_bytes, next_base_offset, rules.
     """
     is_link = (
-        ~F.col("action").isin(Action.CONVERT, Action.CUT) & F.col("next_base_offset").isNotNull()
+        ~F.col("action").isin(SegmentAction.CONVERT, SegmentAction.CUT)
+        & F.col("next_base_offset").isNotNull()
     )
     log = F.when(is_link, F.lit(0)).otherwise(F.col("expected_bytes"))
     interval = F.get_json_object("rules", "$.index_interval_bytes").cast("long")
@@ -104,7 +105,7 @@ def with_refusals(segments: DataFrame) -> DataFrame:
     Needs: action, path, reason (string).
     Gives: the same with problem (string, null: not refused) and is_failed (false).
     """
-    refusal = F.when(F.col("action") == Action.REFUSE, F.concat_ws(": ", "path", "reason"))
+    refusal = F.when(F.col("action") == SegmentAction.REFUSE, F.concat_ws(": ", "path", "reason"))
     return segments.withColumns({"problem": refusal, "is_failed": F.lit(False)})
 
 

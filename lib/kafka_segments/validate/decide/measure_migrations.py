@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame, Window
 
-from kafka_segments.migrate.decide.actions import Action, Step
+from kafka_segments.migrate.decide.actions import SegmentAction, Step
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.outcomes import Outcome
@@ -21,12 +21,12 @@ def measure_plans(plans: DataFrame) -> DataFrame:
         .orderBy("base_offset")
         .rangeBetween(1, Window.unboundedFollowing)
     )
-    is_refused = F.max(F.col("action") == Action.REFUSE).over(whole_log(_LOG_OF_PLAN))
+    is_refused = F.max(F.col("action") == SegmentAction.REFUSE).over(whole_log(_LOG_OF_PLAN))
     is_migrated = F.col("is_migrated")
     is_mixed = F.min(is_migrated).over(whole_log(_LOG_OF_PLAN)) != F.max(is_migrated).over(
         whole_log(_LOG_OF_PLAN)
     )
-    is_kept = ~F.col("action").isin(Action.CONVERT, Action.CUT)
+    is_kept = ~F.col("action").isin(SegmentAction.CONVERT, SegmentAction.CUT)
     resized = F.abs(F.col("expected_bytes") - F.col("size_bytes"))
     is_next = F.col("next_base_offset").eqNullSafe(F.min("base_offset").over(behind))
     return plans.select(

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.generated.transactions import RECORDS
-from kafka_segments.internals.decide import partition_name
+from kafka_segments.internals.decide.rows import partition_name
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.internal_replicas import of_furthest_replica
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform

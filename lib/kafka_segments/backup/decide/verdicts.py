@@ -6,7 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.backup.decide_ends import LOG, Moment, at
+from kafka_segments.backup.decide.ends import LOG, Moment, at
 from kafka_segments.divergence.decide.copies import UNSOUND, Kind
 from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 
 def absent_logs(logs: DataFrame, *, backup: str) -> DataFrame:
-    """Give the cluster's copies of logs that the backup lacks, or has of another topic.
+    """Return the cluster's copies of logs that the backup lacks, or has of another topic.
 
     Needs: rows of ``divergence``'s ``listed_logs``.
     Gives: copy, topic, partition.
@@ -52,7 +52,7 @@ def first_batches(segments: DataFrame) -> DataFrame:
 
 
 def noted_logs(listed: DataFrame, *, backup: str) -> DataFrame:
-    """Give the logs that the backup's own ``replication-offset-checkpoint`` names.
+    """Return the logs that the backup's own ``replication-offset-checkpoint`` names.
 
     Needs: rows of ``divergence``'s ``with_copy``.
     Gives: topic, partition.
@@ -93,7 +93,7 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Trans
 
 
 def missed_ranges(copies: DataFrame, ends: DataFrame, *, backup: str) -> Transform:
-    """Give the ranges of offsets that the backup lacks, though the cluster has them.
+    """Return the ranges of offsets that the backup lacks, though the cluster has them.
 
     1. Damage in the backup, offsets that it lost, and records that contradict the cluster's.
     2. Offsets in front of the backup's log, if no copy of the cluster begins as late.

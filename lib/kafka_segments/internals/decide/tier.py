@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.generated import remote_log
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
-from kafka_segments.internals.decide_lineage import epochs_with_records
+from kafka_segments.internals.decide.lineage import epochs_with_records
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 

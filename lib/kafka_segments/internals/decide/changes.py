@@ -5,7 +5,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.internals.decide import HELD, config_name, partition_name
+from kafka_segments.internals.decide.rows import HELD, config_name, partition_name
 from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.broker_configs import HIDDEN
 

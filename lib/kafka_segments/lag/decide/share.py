@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.generated.records import SHARES_TOPIC
 from kafka_segments.generated.shares import SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY
-from kafka_segments.lag.decide import AHEAD, BEHIND, EXPIRED, NO_LOG, UP_TO_DATE
+from kafka_segments.lag.decide.commits import AHEAD, BEHIND, EXPIRED, NO_LOG, UP_TO_DATE
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.internal_replicas import of_furthest_replica
 from kafka_segments.tables.keys import Transform

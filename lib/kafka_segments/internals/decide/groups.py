@@ -8,15 +8,15 @@ from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.group_records import GroupRecordRules
 from kafka_segments.generated.records import UNKNOWN
-from kafka_segments.internals.decide import is_finding
-from kafka_segments.internals.decide_group_records import (
+from kafka_segments.internals.decide.group_records import (
     LIVE,
     SUPERSEDED,
     TOMBSTONE,
     with_fates,
     with_sizes,
 )
-from kafka_segments.internals.decide_group_states import live_values, with_group_states
+from kafka_segments.internals.decide.group_states import live_values, with_group_states
+from kafka_segments.internals.decide.rows import is_finding
 from kafka_segments.tables.internal_current import is_control
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import OFFSETS_TOPIC

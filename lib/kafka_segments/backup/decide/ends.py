@@ -33,7 +33,7 @@ class Moment(NamedTuple):
 
 
 def log_ends(compared: DataFrame, *, backup: str) -> DataFrame:
-    """Give the logs that end earlier in the backup than on the cluster.
+    """Return the logs that end earlier in the backup than on the cluster.
 
     Needs: rows of ``divergences``.
     Gives: topic, partition, from_offset, until_offset, holders (copies that hold the first offset).

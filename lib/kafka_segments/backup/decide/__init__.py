@@ -1,0 +1,1 @@
+"""Decide up to which offset a backup is complete, and what it misses."""

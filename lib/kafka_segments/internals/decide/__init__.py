@@ -1,0 +1,1 @@
+"""Decide over rows of internal topics: their state, what changed, groups, tier, transactions."""

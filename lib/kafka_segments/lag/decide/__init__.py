@@ -1,0 +1,1 @@
+"""Decide how far consumer groups and share groups are behind."""
