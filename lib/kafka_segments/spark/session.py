@@ -89,7 +89,7 @@ def s3_settings() -> dict[str, str]:
 
 
 def _jar_settings(jars: Sequence[Path], archive: Path | None) -> dict[str, str]:
-    """Return the JARs; with an archive on the JVM's own class path, as it has no others' classes."""
+    """Return the JARs; those of an archive are on the JVM's own class path, with no others'."""
     if not jars:
         return {}
     if archive is None:
