@@ -144,6 +144,7 @@ def _cluster() -> ClusterFacts:
     ill = [
         _rows(
             {
+                "cluster": "prod-eu",
                 **_name(211 * row % PARTITIONS),
                 "is_offline": row < 5,
                 "leader": row % 6 + 1,
@@ -158,6 +159,7 @@ def _cluster() -> ClusterFacts:
     changes = [
         _rows(
             {
+                "cluster": "prod-eu",
                 "ms": NOW_MS - 60_000 * row,
                 "kind": "leader",
                 "name": "{topic}-{partition}".format(**_name(300 * row % PARTITIONS)),
@@ -180,7 +182,8 @@ def _cluster() -> ClusterFacts:
         )
     ]
     transaction = {
-        **_name(7),
+        **{"cluster": "prod-eu", **_name(7), "is_forgotten": False},
+        **{"held_bytes": 60 * _GIB, "cleanup_policy": "compact", "uncleaned_bytes": 50 * _GIB},
         **{"status": "hanging", "transactional_id": None, "producer_id": 4_711},
         **{"since_ms": NOW_MS - DAY_MS, "held_offsets": 123_456_789},
         "command": "kafka-transactions.sh --bootstrap-server $BROKER abort --topic"

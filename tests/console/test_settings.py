@@ -41,6 +41,7 @@ def test_the_defaults_are_the_brokers():
         "segment_index_bytes": 10_485_760,
         "segment_jitter_ms": 0,
         "max_compaction_lag_ms": 2**63 - 1,
+        "max_message_bytes": 1_048_588,
         "message_timestamp_type": "CreateTime",
         "message_timestamp_before_max_ms": 2**63 - 1,
         "message_timestamp_after_max_ms": 3_600_000,

@@ -206,6 +206,8 @@ def test_transactions_are_those_that_admin_described(older: Path, release: str) 
 
     last = last_values(older, release, TRANSACTIONS_TOPIC, "TransactionLog")
     ours = list(map(as_admin_describes, last))
+    for row in ours:
+        row.pop("start_ms")  # was not asked of Admin then
 
     assert comparable(ours) == comparable(described)
     assert "Ongoing" in {row["state"] for row in ours}

@@ -22,7 +22,7 @@ def test_each_row_is_mapped_once_and_told_of_and_threads_work_at_the_same_time()
         together.wait()
         yield from batches
 
-    mapped = _SharedRows(ROWS, told.append).map(on_task, 3)
+    mapped = _SharedRows(ROWS, 1, told.append).map(on_task, 3)
 
     assert sorted(_numbers(mapped)) == list(range(20))
     assert sorted(_numbers(told)) == list(range(20))
@@ -38,6 +38,6 @@ def test_after_an_error_no_more_rows_are_taken() -> None:
             yield batch
 
     with pytest.raises(OSError, match="no room"):
-        _SharedRows(ROWS, None).map(on_task, 2)
+        _SharedRows(ROWS, 1, None).map(on_task, 2)
 
     assert len(taken) <= 2

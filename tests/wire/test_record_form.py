@@ -65,7 +65,7 @@ def _written(log: bytes, room: int) -> tuple[bytes, int]:
         )
         assert (memory[room:] == BEYOND).all()
         written += memory[: form[forms.USED]].tobytes()
-        if status == forms.DONE:
+        if status == forms.WRITTEN:
             return written, int(form[forms.RECORDS])
         assert status == forms.NO_ROOM
         room = max(room, int(form[forms.NEEDED])) if not form[forms.USED] else room
