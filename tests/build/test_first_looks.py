@@ -287,4 +287,4 @@ def test_the_driver_looks_at_many_objects_at_once_and_tells_of_them(
 
     assert waiting.has_come
     assert [row["checked"] for row in scanned] == ["index"] * len(rows)
-    assert sum(told) == sum(row["size_bytes"] for row in rows)
+    assert sum(told) == len(rows)

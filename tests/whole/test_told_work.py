@@ -76,7 +76,7 @@ def test_a_build_reads_bytes_and_first_looks_count_segments(
     count, size_bytes = len(_logs(disk)), _bytes(disk)
     assert told.loads == [(Load(count, 0 if is_first_look else size_bytes), 0)]
     assert sum(told.read) == (count if is_first_look else size_bytes)
-    assert len(told.read) == count
+    assert is_first_look or len(told.read) == count
 
 
 @pytest.mark.parametrize(("is_full", "counted"), [(True, ""), (False, "logs")])
