@@ -24,15 +24,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kafka_segments.wire.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     file_name,
 )
 
-_DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
-_LOG_SWAP = LOG_SUFFIX + _SWAP
+_LOG_SWAP = LOG_SUFFIX + SWAP_SUFFIX
 
 
 class StartupPlan(NamedTuple):
@@ -80,7 +82,7 @@ def plan_startup(
     gone = {*deleted, *swaps}
     left = [name for name in files if name not in gone]
     replaced = _replaced(left, swaps, swap_end_offsets or {})
-    renamed = [(name, name.removesuffix(_SWAP)) for name in swaps]
+    renamed = [(name, name.removesuffix(SWAP_SUFFIX)) for name in swaps]
     there = set(left).difference(replaced).union(name for _, name in renamed)
     zero_filled = _zero_filled(swaps)
     there.update(zero_filled)
@@ -124,12 +126,14 @@ def _offset(name: str) -> int:
 
 def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
     """Return the files of rule 1 that go, and the ``.swap`` files that stay."""
-    least_cleaned = min((_offset(name) for name in files if name.endswith(_CLEANED)), default=None)
+    least_cleaned = min(
+        (_offset(name) for name in files if name.endswith(CLEANED_SUFFIX)), default=None
+    )
     deleted, swaps = [], []
     for name in files:
-        is_swap = name.endswith(_SWAP)
+        is_swap = name.endswith(SWAP_SUFFIX)
         is_half = is_swap and least_cleaned is not None and _offset(name) >= least_cleaned
-        if name.endswith((_DELETED, _CLEANED)) or is_half:
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)) or is_half:
             deleted.append(name)
         elif is_swap:
             swaps.append(name)
@@ -150,7 +154,7 @@ def _zero_filled(swaps: list[str]) -> tuple[str, ...]:
     indexes = (
         file_name(_offset(name), OFFSET_INDEX_SUFFIX) for name in swaps if name.endswith(_LOG_SWAP)
     )
-    return tuple(index for index in indexes if index + _SWAP not in swaps)
+    return tuple(index for index in indexes if index + SWAP_SUFFIX not in swaps)
 
 
 def _without_time_index(logs: list[int], there: set[str]) -> tuple[str, ...]:

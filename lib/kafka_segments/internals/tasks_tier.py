@@ -17,6 +17,7 @@ from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import first_line, open_segment, place, read_manifest
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.wire.names import TXN_INDEX_SUFFIX
 from kafka_segments.wire.tiered_names import (
     LOG,
     TIERED_SUFFIXES,
@@ -169,7 +170,7 @@ def _with_manifest(row: _Row) -> _Row:
             "leader_epochs": epochs,
             "event_ms": announced.event_timestamp_ms,
             "broker_id": announced.broker_id,
-            "is_txn_index_empty": ".txnindex" not in manifest.parts,
+            "is_txn_index_empty": TXN_INDEX_SUFFIX not in manifest.parts,
         }
     return row | {"found": found, "problem": problem}
 

@@ -35,7 +35,7 @@ from kafka_segments.migrate.tasks_steps import (
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.row_stream import stream_rows
-from kafka_segments.storage.folder_lock import held_lock
+from kafka_segments.storage.folder_lock import lock_or_reason
 from kafka_segments.storage.space import check_space
 from kafka_segments.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
 from kafka_segments.tables.delta import Warehouse
@@ -43,7 +43,6 @@ from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.tables.statements import sql_text
-from kafka_segments.wire.checkpoints import LOCK
 
 
 class Migration:
@@ -205,12 +204,7 @@ class Migration:
         for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
             done: list[tuple[Row, LogStep]] = []
             try:
-                with ExitStack() as lock:
-                    refusal = None
-                    try:
-                        lock.enter_context(held_lock(Path(log_dir) / LOCK))
-                    except SetAsideError as error:
-                        refusal = str(error)
+                with lock_or_reason(Path(log_dir)) as refusal:
                     for log in group:
                         outcome = tried(log, act, refusal)
                         done.append((log, outcome))

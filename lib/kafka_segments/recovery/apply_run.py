@@ -7,8 +7,9 @@ and on disk.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +26,8 @@ from kafka_segments.recovery.kit_manifest import (
 from kafka_segments.recovery.log_change import change_log, change_log_back
 from kafka_segments.recovery.log_check import LogFolders, check_log
 from kafka_segments.storage.durable_files import sync_folder
-from kafka_segments.storage.folder_lock import held_lock
+from kafka_segments.storage.folder_lock import lock_or_reason
 from kafka_segments.tables.outcomes import Outcome
-from kafka_segments.wire.checkpoints import LOCK
 
 _AT_ONCE = 8  # logs changed side by side: most of it is waiting for the disk
 
@@ -151,20 +151,13 @@ def _log_dirs(options: ApplyOptions, own: Sequence[str]) -> Iterator[_LogDir]:
         yield _LogDir(number, Path(path), options.kit)
 
 
-@contextmanager
-def _held(log_dir: _LogDir, *, creates: bool) -> Iterator[str | None]:
-    """Hold the lock of a log directory; return why it is left alone, None: it is not.
+def _held(log_dir: _LogDir, *, creates: bool) -> AbstractContextManager[str | None]:
+    """Hold the lock of a log directory, where no broker has started on it since the kit was made.
 
-    ``creates``: also of a copy that has no lock file.
+    Yield why it is left alone, None: it is not. ``creates``: also of a copy without a lock file.
     """
-    with ExitStack() as lock:
-        refusal = None
-        try:
-            lock.enter_context(held_lock(log_dir.path / LOCK, creates=creates))
-            checkpoint.refuse_started(log_dir.path, log_dir.kept)
-        except SetAsideError as error:
-            refusal = str(error)
-        yield refusal
+    check = partial(checkpoint.refuse_started, log_dir.path, log_dir.kept)
+    return lock_or_reason(log_dir.path, creates=creates, check=check)
 
 
 def _check_recovery_point(log_dir: _LogDir, log: LogKit) -> None:

@@ -33,6 +33,7 @@ from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.storage.durable_files import sync_folder
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import HAS_CPU_CRC, crc32c
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 KAFKAS_BYTE, KAFKAS_BATCH, KAFKAS_FILE = 5.3, 1.9, 1.3
 """How many times as long as what is measured Kafka takes for a byte, a batch, and a file."""
@@ -44,7 +45,7 @@ _ROUNDS = 100  # short ones: the quickest of many is one that nothing disturbed
 _DISK_ROUNDS = 3
 _THREADS = (1, 2, 4, 8)
 _SEGMENTS, _LEAST_SEGMENTS = 48, 12  # of all threads together, of each
-_FULL_BYTES = {".index": OFFSET_INDEX_BYTES, ".timeindex": TIME_INDEX_BYTES}
+_FULL_BYTES = {OFFSET_INDEX_SUFFIX: OFFSET_INDEX_BYTES, TIME_INDEX_SUFFIX: TIME_INDEX_BYTES}
 _INDEX_BYTES, _SNAPSHOT_BYTES = 2048, 102
 _READ_BYTES = 16 * 1024 * 1024
 _MOST_READ_BYTES = 512 * 1024 * 1024

@@ -18,13 +18,14 @@ from kafka_segments.storage.stores import REQUESTS_AT_ONCE
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import (
     LOG_SUFFIX,
+    SWAP_SUFFIX,
     TXN_INDEX_SUFFIX,
     PartitionFolder,
     parse_partition_folder,
     parse_segment_name,
 )
 
-_SWAPPED_LOG = ".log.swap"
+_SWAPPED_LOG = LOG_SUFFIX + SWAP_SUFFIX
 _INDEX_CACHE = "remote-log-index-cache"
 _MOST_INDEX_BYTES = 64 * 1024 * 1024
 _Offsets = dict[tuple[str, int], dict[str, int]]

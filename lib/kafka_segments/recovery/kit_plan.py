@@ -21,6 +21,7 @@ from kafka_segments.sources.listed import Listed
 from kafka_segments.storage.durable_files import TEMPORARY
 from kafka_segments.wire.checkpoints import EpochStart
 from kafka_segments.wire.names import (
+    DELETED_SUFFIX,
     METADATA_TOPIC,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -166,7 +167,7 @@ def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed
     for row in rows:
         if row.kind == kinds.LOG and row.reason is not None:
             return row.reason
-        if row.kind == kinds.LEFT_OVER and not row.name.endswith(".deleted"):
+        if row.kind == kinds.LEFT_OVER and not row.name.endswith(DELETED_SUFFIX):
             return f"{row.name}: an unfinished compaction or split, which a broker resolves first"
         is_ours = row.name.endswith(TEMPORARY)
         if row.kind in (kinds.UNRECOGNIZED, kinds.NOT_FOLLOWED) and not is_ours:

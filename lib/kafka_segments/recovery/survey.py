@@ -16,7 +16,7 @@ from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Work
 from kafka_segments.storage.files import Place, first_line, open_segment, place, read_whole
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, file_name
+from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
 from kafka_segments.wire.reading import ReadInto
 
 _SAMPLES = 6
@@ -24,7 +24,6 @@ _SAMPLE_BYTES = 512 * 1024
 _MOST_INDEX_BYTES = 64 * 1024 * 1024
 _MOST_HEADERS = 1_000_000
 _HEADER = struct.Struct(">qiib40xi")  # base offset, length, epoch, magic, ..., record count
-_SWAP = ".swap"
 
 
 class Surveyed(NamedTuple):
@@ -155,7 +154,7 @@ def records_told(read_into: ReadInto, position: int, end: int) -> int | None:
 def _file(folder: Place, start: LogStart, base: int) -> Place:
     """Return the place of a segment's log; a finished swap has not got its name yet."""
     name = file_name(base, LOG_SUFFIX)
-    return folder.child(name if name in start.log.files else name + _SWAP)
+    return folder.child(name if name in start.log.files else name + SWAP_SUFFIX)
 
 
 def _work(start: LogStart, density: float, counts: dict[int, int]) -> Work:

@@ -14,13 +14,14 @@ from kafka_segments.report.forecast import forecast_disk
 from kafka_segments.report.run import Forecast, ReportData
 from kafka_segments.report.time_axis import time_marks
 from kafka_segments.report.words import count_text, many, round_size_text, share_text
+from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 MOST_BARS = 20
 _MOST_ROWS = 40
 _STEPS_PER_DOUBLING = 4
 _MOST_DENSITY_MARKS = 6
 _FORECASTS = ("if nothing more is written", "if as much is written as in the last 7 days")
-_DENSITY_NAMES = (".index", ".timeindex")
+_DENSITY_NAMES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _Item = TypeVar("_Item")
 
 

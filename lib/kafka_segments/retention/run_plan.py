@@ -3,7 +3,7 @@
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,13 +21,12 @@ from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.packing import TellLoad, TellRead, tell_nobody
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage import set_aside
-from kafka_segments.storage.folder_lock import held_lock
+from kafka_segments.storage.folder_lock import lock_or_reason
 from kafka_segments.storage.set_aside import SegmentFile
 from kafka_segments.storage.uris import LOCAL_ROOT
 from kafka_segments.tables.catalog import RETENTION_PLANS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.missing import missing_plan, missing_table
-from kafka_segments.wire.checkpoints import LOCK
 from kafka_segments.wire.names import METADATA_TOPIC
 
 
@@ -188,12 +187,7 @@ def _each_log(
             raise UsageError(
                 f"--set-aside {aside} lies in the log directory {log_dir}: name a folder outside"
             )
-        with ExitStack() as lock:
-            refusal = None
-            try:
-                lock.enter_context(held_lock(log_dir / LOCK))
-            except SetAsideError as error:
-                refusal = str(error)
+        with lock_or_reason(log_dir) as refusal:
             for log in group:
                 if refusal is None:
                     yield _tried(log, act)

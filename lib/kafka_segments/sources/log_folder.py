@@ -13,7 +13,10 @@ from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
     LOG_SUFFIX,
+    SWAP_SUFFIX,
     FolderState,
     PartitionFolder,
     file_name,
@@ -149,7 +152,7 @@ def _why_unrecognized(entry: FileEntry, base_offset: int | None) -> str | None:
         return entry.oddity
     if base_offset is not None:
         return None
-    if entry.name.endswith((".cleaned", ".swap", ".deleted")):
+    if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)):
         return _LEFT_OVER
     if entry.name.endswith(TEMPORARY):
         return "unfinished file of a kafka-segments run that was stopped; may be removed"

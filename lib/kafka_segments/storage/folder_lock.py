@@ -2,7 +2,7 @@
 
 import fcntl  # POSIX locks, which Java takes too
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -87,6 +87,24 @@ def held_lock(lock: Path, *, creates: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def lock_or_reason(
+    log_dir: Path, *, creates: bool = False, check: Callable[[], None] = lambda: None
+) -> Iterator[str | None]:
+    """Hold the lock of a log directory as ``held_lock``; yield why it is left alone, None: held.
+
+    ``check`` is asked once it is held, and raises a SetAsideError to have it left alone.
+    """
+    with ExitStack() as lock:
+        reason = None
+        try:
+            lock.enter_context(held_lock(log_dir / LOCK, creates=creates))
+            check()
+        except SetAsideError as error:
+            reason = str(error)
+        yield reason
 
 
 def _opened(lock: Path, *, creates: bool) -> int:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from kafka_segments.recovery.decide.cuts import TORN, DamagedSegment
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Work
-from kafka_segments.wire.names import FolderState
+from kafka_segments.wire.names import CLEANED_SUFFIX, SWAP_SUFFIX, FolderState
 
-_UNFINISHED = (".cleaned", ".swap")
+_UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX)
 
 
 def work_with_kit(start: LogStart, work: Work, damaged: Mapping[int, DamagedSegment]) -> Work:

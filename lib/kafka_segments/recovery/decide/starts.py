@@ -25,17 +25,20 @@ from typing import NamedTuple
 
 from kafka_segments.broker_rules.startup import StartupPlan, plan_startup
 from kafka_segments.wire.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     METADATA_TOPIC,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     FolderState,
     file_name,
 )
 
 OFFSET_INDEX_BYTES = 10_485_760
 TIME_INDEX_BYTES = 10_485_756
-_LEFT_BEHIND = (".deleted", ".cleaned", ".swap")
+_LEFT_BEHIND = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
 
 
 @dataclass(frozen=True)
