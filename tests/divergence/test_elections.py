@@ -77,13 +77,20 @@ def test_what_is_lost_is_what_lies_behind_the_point_at_which_logs_go_apart(seed:
     for _ in range(3 * ROUNDS):
         logs = _drawn(rng)
         copies = {broker: rolled(rng, log) for broker, log in logs.items()}
-        marks = {broker: rng.choice([None, log[-9].base]) for broker, log in logs.items()}
+        marks = {
+            broker: rng.choice([None, log[-9].base, log[-9].base, log[-1].last + 20])
+            for broker, log in logs.items()
+        }
         for broker, copy in copies.items():
             copy.high_watermark = marks[broker]
         isr = tuple(rng.sample([1, 2, 3], rng.randint(1, 3)))
 
         advice = advised(Registration((1, 2, 3), isr), copies)
 
+        # What a checkpoint claims and no log holds is lost with each.
+        mark = max((marks[broker] or 0 for broker in logs), default=0)
+        end = max(log[-1].last + 1 for log in logs.values())
+        claimed = max(mark - end, 0)
         in_all = set.intersection(*(set(logs[broker]) for broker in isr))
         committed = {
             batch
@@ -94,10 +101,11 @@ def test_what_is_lost_is_what_lies_behind_the_point_at_which_logs_go_apart(seed:
         for one in advice.candidates:
             own = logs[one.broker_id]
             lost = plainly_lost(own, list(logs.values()))
-            assert one.lost_records == count(lost)
-            assert one.lost_acks_all_records == count(lost & (in_all | committed))
-            assert one.lost_committed_records == count(lost & committed)
-            assert one.first_lost == min((batch.base for batch in lost), default=None)
+            assert one.lost_records == count(lost) + claimed
+            assert one.lost_acks_all_records == count(lost & (in_all | committed)) + claimed
+            assert one.lost_committed_records == count(lost & committed) + claimed
+            first = min((batch.base for batch in lost), default=end)
+            assert one.first_lost == (first if lost or claimed else None)
         assert [one.cost for one in advice.candidates] == sorted(
             one.cost for one in advice.candidates
         )
@@ -225,6 +233,28 @@ def test_a_replica_that_is_hurt_at_a_fork_goes_apart_from_the_other_side_alone(s
         lost = {one.broker_id: one.lost_records for one in advice.candidates}
         cut_off, own = count(set(older[at:])), count(set(newer[at:]))
         assert lost == {1: own, 2: cut_off, 3: cut_off + count({newer[at]})}
+
+
+def test_of_the_last_copy_what_its_checkpoint_claims_and_it_lacks_is_lost(rng, log) -> None:
+    for number in (0, 30, 58):
+        last = hurt(rng, log[:59], number)
+        last.high_watermark = log[59].base + 3
+        advice = advised(Registration((1, 2, 3), (1, 2)), {1: last})
+
+        gone = len(log[number].records) + 3
+        [one] = advice.candidates
+        assert (one.lost_records, one.lost_committed_records, one.damages) == (gone, gone, 1)
+        assert one.first_lost == log[number].base
+        assert (advice.way, advice.absent) == (Way.UNCLEAN, (2, 3))
+
+
+def test_what_is_damaged_above_the_high_watermark_is_not_known_to_be_lost(rng, log) -> None:
+    last = hurt(rng, log, 30)
+    last.high_watermark = log[30].base
+    advice = advised(Registration((1,), (1,)), {1: last})
+
+    [one] = advice.candidates
+    assert (one.lost_records, one.damages) == (0, 1)
 
 
 def test_records_that_retention_took_from_one_are_not_lost(rng, log) -> None:

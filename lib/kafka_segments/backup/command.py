@@ -69,7 +69,7 @@ def _verify(
     from kafka_segments.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.backup.run import BACKUP, verify_backup  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
+    from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415

@@ -26,7 +26,8 @@ from kafka_segments.backup.decide.verdicts import (
 )
 from kafka_segments.backup.tasks import find_timestamps
 from kafka_segments.divergence.decide.frames import chosen_segments
-from kafka_segments.divergence.run import Compared, CopyOptions, run_divergence
+from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.run import Compared, run_divergence
 from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.spark.held import held

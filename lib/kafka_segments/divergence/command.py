@@ -105,8 +105,9 @@ def _compare(
     verbose: bool,
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.report import print_divergence  # noqa: PLC0415
-    from kafka_segments.divergence.run import CopyOptions, run_divergence  # noqa: PLC0415
+    from kafka_segments.divergence.run import run_divergence  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415

@@ -38,7 +38,8 @@ def elect(**options: Any) -> None:
     Each copy holds the log directories of one broker, all of a time at which none of them ran. The
     ISR and the ELR are those of the metadata log. `--output commands` prints the script of Kafka's
     tools with which the best replicas come to lead. Exit status 1: records that acks=all may have
-    been told of are lost even with the best, it does not lead by itself, or its log is damaged.
+    been told of are lost even with the best, it does not lead by itself, its log is damaged, or of
+    a partition no replica is at hand.
     """
     run(lambda: _elect(**options), verbose=options["verbose"])
 
@@ -47,15 +48,15 @@ def _elect(
     *, copies: tuple[tuple[str, str], ...], metadata: tuple[str, ...], output: str, verbose: bool
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.report_elect import print_elections  # noqa: PLC0415
-    from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.run_elect import run_elect  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    asked = CopyOptions(copies=absolute_copies(copies), now_ms=clock())
+    asked = CopyOptions(copies=absolute_copies(copies), now_ms=clock(), least=1)
     sources = tuple(map(absolute_uri, metadata))
     with (
         spark_session("kafka-segments divergence elect", root=ROOT) as spark,

@@ -70,8 +70,8 @@ def _repair(
     verbose: bool,
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.report_repair import print_repair  # noqa: PLC0415
-    from kafka_segments.divergence.run import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.run_repair import run_repair  # noqa: PLC0415
     from kafka_segments.divergence.tasks_repair import RepairSettings  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415

@@ -1,6 +1,7 @@
 """What ``divergence elect`` prints."""
 
 import sys
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from kafka_segments.spark.row_stream import stream_rows
 
 COMMANDS = "commands"
 _LOG = ("topic", "partition")
+_NAMED = 20
 _NAMES = (
     *("log", "rank>", "broker>", "in", "ends>", "lost, acks=1>", "lost, acks=all>"),
     *("lost, committed>", "torn>", "damage>", "how it leads"),
@@ -44,26 +46,39 @@ def print_elections(found: Elections, output: str) -> int:
     else:
         ordered = found.rows.orderBy(*_LOG, "rank")
         print_result(ordered, output, names=_NAMES, cells=_cells)
-    sys.stderr.write(_summary(found, counted))
-    return int(counted["findings"]) + found.absent
+    absent = [f"{row['topic']}-{row['partition']}" for row in found.absent.orderBy(*_LOG).collect()]
+    for line in (*_left_out(found), *_absent(absent), _summary(found, counted, len(absent))):
+        sys.stderr.write(f"{line}\n")
+    return int(counted["findings"]) + len(absent)
 
 
 def _chosen(row: Row) -> Chosen:
     return Chosen(*(row[name] for name in Chosen._fields))
 
 
-def _summary(found: Elections, counted: Row) -> str:
+def _left_out(found: Elections) -> Iterator[str]:
+    """Name the copies that are not gone by, the first ones, and say why."""
+    rows = found.left_out.orderBy(*_LOG, "copy").collect()
+    for row in rows[:_NAMED]:
+        log = f"{row['topic']}-{row['partition']}"
+        yield f"{log} of copy {row['copy']} is left out: {row['reason']}"
+    if len(rows) > _NAMED:
+        yield f"{len(rows) - _NAMED} more copies are left out"
+
+
+def _absent(partitions: Sequence[str]) -> Iterator[str]:
+    if partitions:
+        more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
+        yield f"no replica that is of use is at hand of {', '.join(partitions[:_NAMED])}{more}"
+
+
+def _summary(found: Elections, counted: Row, absent: int) -> str:
     lost = [counted[name] or 0 for name in ("lost", "acks_all_lost", "committed_lost")]
-    text = (
+    return (
         f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost,"
         f" acks=all may have been told of {lost[1]}, {lost[2]} lie below a high watermark;"
-        f" partitions to look at: {counted['findings'] + found.absent}"
+        f" partitions to look at: {counted['findings'] + absent}"
     )
-    if found.absent:
-        text += f"; of {found.absent} no replica is at hand"
-    if found.strange:
-        text += f"; {found.strange} logs left out, which the metadata log does not have"
-    return f"{text}\n"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

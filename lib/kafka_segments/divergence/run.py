@@ -1,79 +1,23 @@
 """Compare copies of logs: list, read into digests, compare where these differ, keep the rows."""
 
-import uuid
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.copies import Match
-from kafka_segments.divergence.decide.frames import (
-    chosen_segments,
-    compared_logs,
-    described,
-    listed_logs,
-    other_topics,
-    unequal_parts,
-    with_copy,
-)
-from kafka_segments.divergence.decide.known import kept_reads, known_reads
-from kafka_segments.divergence.decide.matching import matched_topics
-from kafka_segments.divergence.tasks import read_segments
+from kafka_segments.divergence.decide.frames import other_topics
+from kafka_segments.divergence.decide.known import kept_reads
+from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.read_copies import ReadCopies, read_compared
 from kafka_segments.divergence.tasks_logs import compare_logs
-from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.sources import kinds
-from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.collected import collect_together
-from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held
-from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
-from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import Transform
-
-
-@dataclass(frozen=True)
-class CopyOptions:
-    """What is compared. URIs are absolute; ``now_ms`` is the run's clock.
-
-    Attributes:
-        copies: names and URIs; a name can have several URIs, such as a broker's log directories.
-        now_ms: the clock.
-        warehouse: URI of the tables; None: the result is kept nowhere.
-        check_crc: every byte is read and checksums are verified; else headers alone are read.
-        anchor: logs that this copy lacks are not compared; None: all are that two copies hold.
-        match: which logs are one.
-        digests: URIs of warehouses: files that they know, and that have not changed, are not read.
-        run_id: names the run.
-
-    Raises:
-        UsageError: fewer than two copies, or a URI that two copies have.
-    """
-
-    copies: tuple[tuple[str, str], ...]
-    now_ms: int
-    warehouse: str | None = None
-    check_crc: bool = True
-    anchor: str | None = None
-    match: Match = Match.BOTH
-    digests: tuple[str, ...] = ()
-    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-    def __post_init__(self) -> None:
-        names = {name for name, _ in self.copies}
-        if len(names) < 2:
-            found = ", ".join(sorted(names)) or "none"
-            raise UsageError(
-                f"two copies or more are compared, found {found}: give --copy NAME=URI for each"
-            )
-        sources = [source for _, source in self.copies]
-        for source in sources:
-            if sources.count(source) > 1:
-                raise UsageError(f"{source} is given as two copies: leave one")
 
 
 @dataclass(frozen=True)
@@ -84,7 +28,7 @@ class Compared:
     """
 
     rows: DataFrame
-    found: "ReadCopies"
+    found: ReadCopies
     logs: int
     alone: int
     bytes_there: int
@@ -112,7 +56,7 @@ def run_divergence(
         SourceError: a folder that cannot be listed.
         UsageError: a copy that holds a log twice.
     """
-    found = read_copies(spark, options, caches, tell)
+    found = read_compared(spark, options, caches, tell)
     own = ("copy", "topic", "partition")
     copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
     rows = copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
@@ -131,93 +75,6 @@ def run_divergence(
         bytes_there=found.bytes_there,
         **_totals(found.logs, found.fresh, compared),
     )
-
-
-class ReadCopies(NamedTuple):
-    """What is known of copies once their segments are digested; cached as far as it is read twice.
-
-    Attributes:
-        listed: the listing, with ``copy``.
-        logs: rows of ``listed_logs``.
-        segments: rows of ``chosen_segments``.
-        fresh: rows of ``read_segments``: what was read now.
-        read: the same, and what digests of earlier runs tell.
-        copies: rows of ``described``.
-        parts: rows of ``unequal_parts``.
-        bytes_there: of the segments that are compared.
-    """
-
-    listed: DataFrame
-    logs: DataFrame
-    segments: DataFrame
-    fresh: DataFrame
-    read: DataFrame
-    copies: DataFrame
-    parts: DataFrame
-    bytes_there: int
-
-
-def read_copies(
-    spark: SparkSession, options: CopyOptions, caches: ExitStack, tell: TellLoad = tell_nobody
-) -> ReadCopies:
-    """List the copies, and read the segments of logs that two of them or more hold.
-
-    Raises:
-        SourceError: a folder that cannot be listed.
-        UsageError: a copy that holds a log twice, or a warehouse without digests.
-    """
-    sources = {source: name for name, source in options.copies}
-    listed, loads = list_sources(spark, list(sources), caches)
-    if not loads.get(kinds.SEGMENT, Load()).is_little:
-        expect_many_rows(spark)
-    if kinds.UNLISTED in loads:
-        refuse_missing(listed)
-    names = [name for name, _ in options.copies]
-    named = listed.transform(with_copy(sources)).transform(matched_topics(options.match, names))
-    logs = held(named.transform(listed_logs), caches)
-    _refuse_doubles(logs)
-    chosen = logs.transform(compared_logs(options.anchor, options.match))
-    segments = held(named.transform(chosen_segments(chosen)), caches)
-    known = _known(spark, segments, options, caches)
-    unread = segments
-    if known is not None:
-        unread = held(segments.join(known.select("path"), "path", how="left_anti"), caches)
-    load = load_of(unread)
-    tasks = count_tasks(load, cores=default_parallelism(spark))
-    tell(load, tasks)
-    fresh = held(
-        unread.transform(pack_segments(load, tasks=tasks)).transform(
-            read_segments(check_crc=options.check_crc)
-        ),
-        caches,
-    )
-    read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
-    copies = read.transform(described(chosen))
-    parts = read.transform(unequal_parts(copies))
-    there = load.bytes if known is None else load_of(segments).bytes
-    return ReadCopies(named, logs, segments, fresh, read, copies, parts, there)
-
-
-def _known(
-    spark: SparkSession, segments: DataFrame, options: CopyOptions, caches: ExitStack
-) -> DataFrame | None:
-    """Return what the warehouses of ``digests`` know of segments; None: nothing was asked.
-
-    The first run of many that keep digests in their own warehouse finds none there.
-
-    Raises:
-        UsageError: another warehouse that has no digests.
-    """
-    warehouses = [Warehouse(spark, uri) for uri in options.digests]
-    tables = [
-        warehouse.read(OFFSET_RANGES)
-        for warehouse in warehouses
-        if warehouse.root != options.warehouse or warehouse.version(OFFSET_RANGES) is not None
-    ]
-    if not tables:
-        return None
-    found = segments.transform(known_reads(tables, check_crc=options.check_crc))
-    return held(found, caches)
 
 
 def _keep(
@@ -254,29 +111,3 @@ def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str,
 
 def _sum_of(column: str) -> Column:
     return F.coalesce(F.sum(column), F.lit(0))
-
-
-def load_of(segments: DataFrame) -> Load:
-    """Return how many segments there are, and their bytes."""
-    found = segments.agg(F.count("*").alias("rows"), _sum_of("size_bytes").alias("bytes"))
-    row = found.collect()[0]
-    return Load(row["rows"], row["bytes"])
-
-
-def refuse_missing(listed: DataFrame) -> None:
-    """Refuse what cannot be listed: what lies there would count as lost."""
-    missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
-    if missing is not None:
-        place = "/".join(part for part in (missing["source"], missing["relative_path"]) if part)
-        raise SourceError(place, missing["reason"])
-
-
-def _refuse_doubles(logs: DataFrame) -> None:
-    doubles: Sequence[Row] = logs.where("folders > 1").orderBy("copy", "topic", "partition").take(2)
-    if doubles:
-        first = doubles[0]
-        where = " and ".join(row["log_dir"] for row in doubles)
-        raise UsageError(
-            f"copy {first['copy']} holds {first['topic']}-{first['partition']}"
-            f" {first['folders']} times, in {where}: each broker's disks are a copy of their own"
-        )

@@ -7,7 +7,14 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.run import CopyOptions, ReadCopies, read_copies
+from kafka_segments.divergence.decide.usable_copies import LOG, STATE, with_use
+from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.read_copies import (
+    ListedCopies,
+    list_copies,
+    read_copies,
+    refuse_doubles,
+)
 from kafka_segments.divergence.tasks_elect import weigh_replicas
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.files import Origin, find_files
@@ -19,8 +26,6 @@ from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
 from kafka_segments.wire.names import METADATA_TOPIC
 
-_LOG = ("topic", "partition")
-_STATE = ("topic_id", "isr", "elr", "registered", "terms", "elects_any")
 _TYPE, _UNCLEAN = "resource_type", "unclean.leader.election.enable"
 
 
@@ -28,16 +33,16 @@ class Elections(NamedTuple):
     """The columns of ``CANDIDATES``, and what is not in them.
 
     Attributes:
-        rows: a row for each replica of which there is a copy.
+        rows: a row for each replica of which there is a copy that is used.
         partitions: how many partitions they are of.
-        absent: partitions of which no replica is at hand, all replicas of them lost.
-        strange: logs that the metadata log does not have, or has with another topic id.
+        absent: topic and partition of those of which no such copy is at hand.
+        left_out: copy, topic, partition and reason of the copies that are not used.
     """
 
     rows: DataFrame
     partitions: int
-    absent: int
-    strange: int
+    absent: DataFrame
+    left_out: DataFrame
 
 
 def run_elect(
@@ -54,47 +59,30 @@ def run_elect(
 
     Raises:
         SourceError: a folder that cannot be listed.
-        UsageError: a copy whose broker is not known, no metadata, or that of two clusters.
+        UsageError: a copy whose broker is not known, or that holds a log twice; no metadata, or
+            that of two clusters.
     """
     copied = [uri for _, uri in options.copies]
     states = _partitions(spark, tuple(metadata or copied), caches)
-    found = read_copies(spark, options, caches, tell)
-    brokers = _brokers(spark, found)
-    alone = found.logs.where("copy_count = 1 AND topic IS NOT NULL").select(
-        "copy",
-        *_LOG,
-        F.lit(0).cast("long").alias("start"),
-        F.lit(0).cast("long").alias("end"),
-        "high_watermark",
-        "leader_epochs",
-        "cleaner_offset",
-        F.lit(False).alias("is_thinned"),
-        F.lit(False).alias("is_tiered"),
-        F.array().cast(found.copies.schema["damages"].dataType).alias("damages"),
-    )
-    topic_ids = found.logs.select("copy", *_LOG, F.col("topic_id").alias("_topic_id"))
-    copies = (
-        found.copies.unionByName(alone)
-        .where(F.col("topic") != METADATA_TOPIC)
-        .join(topic_ids, ["copy", *_LOG], how="inner")
-        .join(F.broadcast(brokers), "copy", how="inner")
-    )
-    is_same = F.col("_topic_id").isNull() | (F.col("_topic_id") == F.col("topic_id"))
-    is_registered = is_same & F.array_contains("registered", F.col("broker_id"))
-    registered = copies.join(states, list(_LOG), how="inner").where(is_registered)
-    rows = held(registered.transform(weigh_replicas(found.parts)), caches)
-    told = rows.select(*_LOG).distinct()
-    logs = found.logs.where(F.col("topic") != METADATA_TOPIC).select(*_LOG).distinct()
+    there = list_copies(spark, options, caches)
+    judged = held(there.logs.transform(with_use(states, _brokers(spark, there))), caches)
+    used = judged.where("reason IS NULL")
+    refuse_doubles(used)
+    found = read_copies(spark, options, there, used, caches, tell)
+    known = used.select("copy", *LOG, "broker_id", *STATE[1:])
+    copies = found.copies.join(known, ["copy", *LOG], how="inner")
+    rows = held(copies.transform(weigh_replicas(found.parts)), caches)
+    told = rows.select(*LOG).distinct()
     return Elections(
         rows,
         told.count(),
-        states.join(logs, list(_LOG), how="left_anti").count(),
-        logs.join(told, list(_LOG), how="left_anti").count(),
+        held(states.select(*LOG).join(told, list(LOG), how="left_anti"), caches),
+        judged.where("reason IS NOT NULL").select("copy", *LOG, "reason"),
     )
 
 
 def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack) -> DataFrame:
-    """Return topic, partition and ``_STATE`` as the metadata log ends."""
+    """Return topic, partition and ``STATE`` as the metadata log ends."""
     files = find_files(spark, Origin(sources, topics=(METADATA_TOPIC,)), caches).files
     clusters = [row["cluster"] for row in files.select("cluster").distinct().collect()]
     if len(clusters) > 1:
@@ -111,7 +99,7 @@ def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
             " or broker as --metadata"
         )
     rows = rows_of(history, METADATA_PARTITIONS)
-    own = (*_LOG, "topic_id")
+    own = (*LOG, "topic_id")
     ends = rows.groupBy(*own, "leader_epoch").agg(
         F.max_by("leader", "from_offset").alias("leader"),
         F.max_by(F.array_union("isr", "elr"), "from_offset").alias("members"),
@@ -121,7 +109,7 @@ def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
     last = rows.where("until_offset IS NULL").withColumnRenamed("replicas", "registered")
     elects_any = _elects_any(rows_of(history, METADATA_CONFIGS))
     states = last.join(terms, list(own), how="inner").withColumn("elects_any", elects_any)
-    return states.select(*_LOG, *_STATE)
+    return states.select(*LOG, *STATE)
 
 
 def _elects_any(configs: DataFrame) -> Column:
@@ -134,11 +122,11 @@ def _elects_any(configs: DataFrame) -> Column:
     return F.col("topic").isin(named) != F.lit(everywhere)
 
 
-def _brokers(spark: SparkSession, found: ReadCopies) -> DataFrame:
+def _brokers(spark: SparkSession, there: ListedCopies) -> DataFrame:
     """Return copy and broker_id: as meta.properties says, else as the copy's name does."""
-    listed = found.listed.where(F.col("kind") == kinds.LOG_DIR)
+    listed = there.listed.where(F.col("kind") == kinds.LOG_DIR)
     ids: dict[str, set[int]] = {}
-    for row in found.logs.select("copy").distinct().collect():
+    for row in there.logs.select("copy").distinct().collect():
         ids[row["copy"]] = set()
     for row in listed.select("copy", "meta.node_id").distinct().collect():
         if row["node_id"] is not None:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.frames import chosen_segments, listed_logs, with_copy
 from kafka_segments.divergence.mirrored_records import LogSegments
-from kafka_segments.divergence.run import load_of, refuse_missing
+from kafka_segments.divergence.read_copies import load_of, refuse_missing
 from kafka_segments.divergence.tasks_mirror import MIRROR, SOURCE, compare_mirrors
 from kafka_segments.errors import UsageError
 from kafka_segments.sources.list import list_sources

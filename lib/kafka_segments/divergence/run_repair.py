@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.run import CopyOptions, read_copies
+from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.read_copies import read_compared
 from kafka_segments.divergence.tasks_repair import RepairSettings, repair_logs
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.held import held
@@ -28,7 +29,7 @@ def run_repair(
         SourceError: a folder that cannot be listed.
         UsageError: a copy that holds a log twice, or a log that two copies have not.
     """
-    found = read_copies(spark, options, caches, tell)
+    found = read_compared(spark, options, caches, tell)
     logs = found.logs.where(F.col("topic") != METADATA_TOPIC)
     _refuse_unknown(logs, settings.logs)
     segments = found.segments.groupBy(*_COPY).agg(

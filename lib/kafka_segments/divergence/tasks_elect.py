@@ -67,23 +67,20 @@ def weigh_replicas(parts: DataFrame) -> Callable[[DataFrame], DataFrame]:
         elr, registered (the replicas) and terms (array of epoch, leader, members) and elects_any
         (unclean.leader.election.enable); ``parts``: rows of ``decide.frames.unequal_parts``.
     Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
-        give them first, empty where it is right. The end is null where there is one copy alone.
+        give them first, empty where it is right.
     """
 
     def weigh(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
         rows = copies.to_pylist()
-        if not rows:  # a log that the metadata log does not have
-            return pa.Table.from_pylist([], schema=to_arrow_schema(CANDIDATES))
         parts = (Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist())
         advice = _advice(rows, ranges_of(parts))
         topic, partition = (value.as_py() for value in key)
-        is_alone = len(rows) == 1
         values = [
             {
                 "topic": topic,
                 "partition": partition,
                 "rank": number,
-                **_row(candidate, is_alone=is_alone),
+                **_row(candidate),
                 "way": advice.way.value,
                 "hold_back": advice.hold_back,
                 "replicas": advice.replicas,
@@ -105,8 +102,6 @@ def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, Piece]]) 
     copies = {row["broker_id"]: copy_of(row) for row in rows}
     described = sorted(copies.values())
     files = LogFiles(check_crc=False)  # what is damaged is no part of a range
-    names = {copy.name for copy in described}
-    ranges = [{name: piece for name, piece in found.items() if name in names} for found in ranges]
     compared = compare_log(described, ranges, files)
     replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
     terms = (Term(one["epoch"], one["leader"], tuple(one["members"])) for one in rows[0]["terms"])
@@ -124,8 +119,8 @@ def _batches(copies: Sequence[Copy], ranges: Sequence[dict[str, Piece]], files: 
     return held
 
 
-def _row(candidate: Candidate, *, is_alone: bool) -> dict[str, Any]:
+def _row(candidate: Candidate) -> dict[str, Any]:
     values = candidate._asdict()
     values["end_offset"], values["leader_epoch"] = values.pop("end"), values.pop("epoch")
     values["first_lost_offset"] = values.pop("first_lost")
-    return values | ({"end_offset": None} if is_alone else {})
+    return values

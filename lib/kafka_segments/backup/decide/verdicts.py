@@ -32,11 +32,13 @@ def absent_logs(logs: DataFrame, *, backup: str) -> DataFrame:
     """Return the cluster's copies of logs that the backup lacks, or has of another topic.
 
     Needs: rows of ``divergence``'s ``listed_logs``.
-    Gives: copy, topic, partition.
+    Gives: copy, topic, partition, log_dir.
     """
     is_other = F.col("copy") != backup
     held = logs.where(~is_other & ~F.col("has_many_ids")).select(*LOG)
-    return logs.where(is_other).join(held, list(LOG), how="left_anti").select("copy", *LOG)
+    return (
+        logs.where(is_other).join(held, list(LOG), how="left_anti").select("copy", *LOG, "log_dir")
+    )
 
 
 def first_batches(segments: DataFrame) -> DataFrame:

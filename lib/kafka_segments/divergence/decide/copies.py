@@ -156,7 +156,9 @@ class Kind(StrEnum):
     """Files that could not be read."""
 
 
-UNSOUND = (Kind.ROT, Kind.MISPLACED, Kind.LOST, Kind.UNREAD, Kind.CONFLICT)
+DAMAGED = (Kind.ROT, Kind.MISPLACED, Kind.UNREAD)
+"""The kinds of bytes that are no sound batch of their place."""
+UNSOUND = (*DAMAGED, Kind.LOST, Kind.CONFLICT)
 """The kinds of which a copy is not to be gone by in their range."""
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import UNSOUND, Copy, Divergence, Piece
+from kafka_segments.divergence.decide.copies import DAMAGED, UNSOUND, Copy, Divergence, Piece
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.spans import Spans
@@ -63,6 +63,8 @@ class Candidate(NamedTuple):
         end: where its log ends. epoch: the last leader epoch that its log knows.
         is_in_isr: as the metadata log says. is_in_elr: likewise.
         lost_records: records at hand that its log has not; ``acks=1`` may have been told of each.
+            An offset below a high watermark that no copy at hand holds counts as one, here and
+            below.
         lost_acks_all_records: of these, those that ``acks=all`` may have been told of.
         lost_committed_records: of these, those below a high watermark: consumers may have read
             them.
@@ -181,11 +183,14 @@ def _candidate(
     told = _told_to_all(registered, found)
     committed = _below_marks(found)
     known = {piece.content: facts(piece) for piece in lost}
+    unheld = list(_unheld(found))
+    unknown = sum(until - offset for offset, until in unheld)
 
     def records(counted: Collection[Hashable]) -> int:
         return sum(known[piece.content].records for piece in lost if piece.content in counted)
 
     with_records = [piece.base for piece in lost if known[piece.content].records]
+    first_lost = min((*with_records, *(offset for offset, _ in unheld)), default=None)
     return Candidate(
         broker,
         copy.name,
@@ -193,10 +198,10 @@ def _candidate(
         copy.epoch_at(copy.end - 1) if copy.end > copy.start else None,
         broker in registered.isr,
         broker in registered.elr,
-        records(known),
-        records(told | committed),
-        records(committed),
-        min(with_records, default=None),
+        records(known) + unknown,
+        records(told | committed) + unknown,
+        records(committed) + unknown,
+        first_lost,
         torn_transactions(
             (known[piece.content] for piece in lost),
             open_transactions(found.held.get(copy.name, ()), lost, facts),
@@ -225,6 +230,23 @@ def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
             if piece.base >= apart or unread.meets(piece.base, piece.last):
                 seen.add(place)
                 yield piece
+
+
+def _unheld(found: PartitionCopies) -> Spans:
+    """Return the offsets below a high watermark that no copy holds as they should be.
+
+    They are behind the ends of all copies, or damaged where no other copy is sound.
+    """
+    copies = found.copies.values()
+    committed = max((copy.high_watermark or 0 for copy in copies), default=0)
+    damaged = [
+        (row.from_offset, row.until_offset)
+        for row in found.rows
+        if row.kind in DAMAGED and not row.right
+    ]
+    behind = max(copy.end for copy in copies), committed
+    spans = ((offset, min(until, committed)) for offset, until in (*damaged, behind))
+    return Spans((offset, until) for offset, until in spans if offset < until)
 
 
 def _goes_apart(leader: Copy, other: Copy, rows: Iterable[Divergence]) -> int:

@@ -36,8 +36,8 @@ def listed_logs(listed: DataFrame) -> DataFrame:
 
     Needs: rows of ``with_copy``.
     Gives: copy, topic, partition, log_dir, topic_id, leader_epochs, log_start_offset,
-        high_watermark, cleaner_offset, folders (of the log in the copy; more than 1 is a mistake),
-        copy_count (copies that hold the log), has_many_ids (topics of this name).
+        high_watermark, cleaner_offset, copy_count (copies that hold the log), has_many_ids (topics
+        of this name).
     """
     notes = listed.where(F.col("kind") == kinds.LOG_DIR).select(
         "log_dir", F.explode("offsets").alias("_noted")
@@ -51,12 +51,10 @@ def listed_logs(listed: DataFrame) -> DataFrame:
     )
     is_live = F.col("folder_state") == FolderState.LIVE
     logs = listed.where((F.col("kind") == kinds.LOG) & is_live)
-    own = Window.partitionBy("copy", *_LOG)
     every = Window.partitionBy(*_LOG)
     return (
         logs.select("copy", *_LOG, "log_dir", "topic_id", "leader_epochs")
         .join(noted, ["log_dir", *_LOG], how="left")
-        .withColumn("folders", F.count("*").over(own))
         .withColumn("copy_count", F.size(F.collect_set("copy").over(every)))
         .withColumn("has_many_ids", F.size(F.collect_set("topic_id").over(every)) > 1)
     )
@@ -83,16 +81,17 @@ def compared_logs(anchor: str | None, match: Match) -> Transform:
 def chosen_segments(logs: DataFrame) -> Transform:
     """Keep the segments of some logs.
 
-    Needs: rows of ``with_copy``; ``logs``: copy, topic and partition of these logs.
+    Needs: rows of ``with_copy``; ``logs``: copy, topic, partition and log_dir of these logs.
     Gives: copy, topic, partition, path, relative_path, base_offset, segment_base, next_base (null:
         the last one), size_bytes, mtime_ns.
     """
-    chosen = logs.select("copy", *_LOG)
+    own = ("copy", *_LOG, "log_dir")
+    chosen = logs.select(*own)
     is_live = F.col("folder_state") == FolderState.LIVE
 
     def transform(listed: DataFrame) -> DataFrame:
         segments = listed.where((F.col("kind") == kinds.SEGMENT) & is_live)
-        return segments.join(chosen, ["copy", *_LOG], how="left_semi").select(
+        return segments.join(chosen, list(own), how="left_semi").select(
             "copy",
             *_LOG,
             file_path().alias("path"),

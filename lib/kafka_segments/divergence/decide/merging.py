@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind
+from kafka_segments.divergence.decide.copies import DAMAGED, Copy, Divergence, Kind
 
 _SCATTERED = (Kind.COMPACTION, Kind.RECOMPRESSED)
-_OF_DAMAGE = (Kind.ROT, Kind.MISPLACED, Kind.UNREAD)
 
 
 def merged(found: Iterable[Divergence]) -> list[Divergence]:
@@ -30,7 +29,7 @@ def merged(found: Iterable[Divergence]) -> list[Divergence]:
 def _belong_together(last: Divergence, row: Divergence) -> bool:
     if row.kind in _SCATTERED:
         return True
-    if row.kind in _OF_DAMAGE:
+    if row.kind in DAMAGED:
         return row.detail == last.detail
     return row.from_offset <= last.until_offset
 

@@ -1,0 +1,187 @@
+"""List copies of logs, and read their segments into digests of ranges, as far as they are asked."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.divergence.decide.frames import (
+    chosen_segments,
+    compared_logs,
+    described,
+    listed_logs,
+    unequal_parts,
+    with_copy,
+)
+from kafka_segments.divergence.decide.known import known_reads
+from kafka_segments.divergence.decide.matching import matched_topics
+from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.tasks import read_segments
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.sources import kinds
+from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.few_rows import expect_many_rows
+from kafka_segments.spark.held import held
+from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
+from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.tables.catalog import OFFSET_RANGES
+from kafka_segments.tables.delta import Warehouse
+
+
+class ListedCopies(NamedTuple):
+    """The listing, with ``copy``, and the rows of ``listed_logs``."""
+
+    listed: DataFrame
+    logs: DataFrame
+
+
+class ReadCopies(NamedTuple):
+    """What is known of copies once their segments are digested; cached as far as it is read twice.
+
+    Attributes:
+        listed: the listing, with ``copy``.
+        logs: rows of ``listed_logs``.
+        segments: rows of ``chosen_segments``.
+        fresh: rows of ``read_segments``: what was read now.
+        read: the same, and what digests of earlier runs tell.
+        copies: rows of ``described``.
+        parts: rows of ``unequal_parts``.
+        bytes_there: of the segments that are compared.
+    """
+
+    listed: DataFrame
+    logs: DataFrame
+    segments: DataFrame
+    fresh: DataFrame
+    read: DataFrame
+    copies: DataFrame
+    parts: DataFrame
+    bytes_there: int
+
+
+def list_copies(spark: SparkSession, options: CopyOptions, caches: ExitStack) -> ListedCopies:
+    """List the copies.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+    """
+    sources = {source: name for name, source in options.copies}
+    listed, loads = list_sources(spark, list(sources), caches)
+    if not loads.get(kinds.SEGMENT, Load()).is_little:
+        expect_many_rows(spark)
+    if kinds.UNLISTED in loads:
+        refuse_missing(listed)
+    names = [name for name, _ in options.copies]
+    named = listed.transform(with_copy(sources)).transform(matched_topics(options.match, names))
+    return ListedCopies(named, held(named.transform(listed_logs), caches))
+
+
+def read_compared(
+    spark: SparkSession, options: CopyOptions, caches: ExitStack, tell: TellLoad = tell_nobody
+) -> ReadCopies:
+    """List the copies, and read the segments of logs that two of them or more hold.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy that holds a log twice, or a warehouse without digests.
+    """
+    there = list_copies(spark, options, caches)
+    refuse_doubles(there.logs)
+    chosen = there.logs.transform(compared_logs(options.anchor, options.match))
+    return read_copies(spark, options, there, chosen, caches, tell)
+
+
+def read_copies(
+    spark: SparkSession,
+    options: CopyOptions,
+    there: ListedCopies,
+    chosen: DataFrame,
+    caches: ExitStack,
+    tell: TellLoad = tell_nobody,
+) -> ReadCopies:
+    """Read the segments of ``chosen``, some of the logs that were listed.
+
+    Raises:
+        UsageError: a warehouse without digests.
+    """
+    named, logs = there
+    segments = held(named.transform(chosen_segments(chosen)), caches)
+    known = _known(spark, segments, options, caches)
+    unread = segments
+    if known is not None:
+        unread = held(segments.join(known.select("path"), "path", how="left_anti"), caches)
+    load = load_of(unread)
+    tasks = count_tasks(load, cores=default_parallelism(spark))
+    tell(load, tasks)
+    fresh = held(
+        unread.transform(pack_segments(load, tasks=tasks)).transform(
+            read_segments(check_crc=options.check_crc)
+        ),
+        caches,
+    )
+    read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
+    copies = read.transform(described(chosen))
+    parts = read.transform(unequal_parts(copies))
+    bytes_there = load.bytes if known is None else load_of(segments).bytes
+    return ReadCopies(named, logs, segments, fresh, read, copies, parts, bytes_there)
+
+
+def _known(
+    spark: SparkSession, segments: DataFrame, options: CopyOptions, caches: ExitStack
+) -> DataFrame | None:
+    """Return what the warehouses of ``digests`` know of segments; None: nothing was asked.
+
+    The first run of many that keep digests in their own warehouse finds none there.
+
+    Raises:
+        UsageError: another warehouse that has no digests.
+    """
+    warehouses = [Warehouse(spark, uri) for uri in options.digests]
+    tables = [
+        warehouse.read(OFFSET_RANGES)
+        for warehouse in warehouses
+        if warehouse.root != options.warehouse or warehouse.version(OFFSET_RANGES) is not None
+    ]
+    if not tables:
+        return None
+    found = segments.transform(known_reads(tables, check_crc=options.check_crc))
+    return held(found, caches)
+
+
+def load_of(segments: DataFrame) -> Load:
+    """Return how many segments there are, and their bytes."""
+    found = segments.agg(
+        F.count("*").alias("rows"), F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes")
+    )
+    row = found.collect()[0]
+    return Load(row["rows"], row["bytes"])
+
+
+def refuse_missing(listed: DataFrame) -> None:
+    """Refuse what cannot be listed: what lies there would count as lost."""
+    missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
+    if missing is not None:
+        place = "/".join(part for part in (missing["source"], missing["relative_path"]) if part)
+        raise SourceError(place, missing["reason"])
+
+
+def refuse_doubles(logs: DataFrame) -> None:
+    """Refuse a copy that holds a log twice.
+
+    Raises:
+        UsageError: it does.
+    """
+    own = ("copy", "topic", "partition")
+    folders = F.array_sort(F.collect_list("log_dir")).alias("folders")
+    doubles: Sequence[Row] = (
+        logs.groupBy(*own).agg(folders).where(F.size("folders") > 1).orderBy(*own).take(1)
+    )
+    if doubles:
+        first = doubles[0]
+        raise UsageError(
+            f"copy {first['copy']} holds {first['topic']}-{first['partition']}"
+            f" {len(first['folders'])} times, in {' and '.join(first['folders'])}: each broker's"
+            " disks are a copy of their own"
+        )
