@@ -129,7 +129,7 @@ def _read_as_large(spark: SparkSession, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[bool]:
-    """Hold a lock file while the archive is made; return whether nobody else does."""
+    """Hold a lock file while the archive is made; yield whether nobody else does."""
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -183,7 +183,7 @@ class LooksAtOnce:
 
 @contextmanager
 def _opened_for_ranges(file: Place) -> Iterator[tuple[int, Callable[[int, int], bytes]]]:
-    """Open a file; return its size, and what returns a range of it by position and length."""
+    """Open a file; yield its size, and what returns a range of it by position and length."""
     if file.store.is_local:
         with closing(LocalFile(file.path, is_plain=True)) as opened:
             yield opened.size_bytes, opened.read

@@ -176,7 +176,7 @@ def _log(
             base
             for file in files
             if file.name.endswith(TXN_INDEX_SUFFIX)
-            and _is_refused(here.child(file.name), base := _base_offset(file.name))
+            and is_txn_index_refused(here.child(file.name), base := _base_offset(file.name))
         )
     except (OSError, CorruptTextError) as error:
         return f"{name}: {first_line(error)}"
@@ -210,6 +210,10 @@ def _end_offset(file: Place, entry: FileEntry) -> int:
         ).next_offset
 
 
-def _is_refused(file: Place, base_offset: int) -> bool:
-    """Tell whether Kafka's check of a ``.txnindex`` fails."""
+def is_txn_index_refused(file: Place, base_offset: int) -> bool:
+    """Tell whether Kafka's check of a ``.txnindex`` fails.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     return ends_below(read_whole(file, most_bytes=_MOST_INDEX_BYTES), base_offset)

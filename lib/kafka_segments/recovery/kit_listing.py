@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, UsageError
 from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.index.transactions import ends_below
+from kafka_segments.recovery.folders import is_txn_index_refused
 from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.walk import walk_folders
+from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
@@ -132,7 +133,7 @@ def _has_state(folder: str, offset: int) -> bool:
 def _is_refused(folder: str, base_offset: int) -> bool:
     """Tell whether a broker refuses a segment's ``.txnindex``; one that cannot be read, too."""
     try:
-        data = Path(folder, file_name(base_offset, TXN_INDEX_SUFFIX)).read_bytes()
+        name = file_name(base_offset, TXN_INDEX_SUFFIX)
+        return is_txn_index_refused(place(folder).child(name), base_offset)
     except OSError:
         return True
-    return ends_below(data, base_offset)

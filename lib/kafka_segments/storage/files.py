@@ -321,7 +321,7 @@ def _open_remote(
 
 @contextmanager
 def _ranges(file: Place, size_bytes: int) -> Iterator[tuple[FillViews, int]]:
-    """Open a file for reads of ranges by several threads; return its size as well."""
+    """Open a file for reads of ranges by several threads; yield its size as well."""
     open_ranges = file.store.ranges
     if open_ranges is not None:
         yield open_ranges(file.filesystem, file.path, size_bytes), size_bytes

@@ -83,8 +83,8 @@ def rows_held(
     """
     names = (*columns, *_HELD)
     rows = read_small_table(join_uri(warehouse, table), names, most_bytes=_MOST_BYTES)
-    if rows is None and _is_there(warehouse, table):
-        raise NoMetadataError(f"its table {table} is too large to be read")
+    if rows is None:
+        _refuse_large(warehouse, table)
     for row in rows or ():
         at = at_offset.get(row["cluster"], -1)
         if row["from_offset"] <= at and (row["until_offset"] is None or row["until_offset"] > at):
@@ -99,13 +99,16 @@ def _files_of(warehouse: str, table: str) -> list[pa.Table]:
         most_files=_MOST_FILES,
         most_rows=_MOST_ROWS,
     )
-    if found is None and _is_there(warehouse, table):
+    if found is None:
+        _refuse_large(warehouse, table)
+        return []
+    return found.files
+
+
+def _refuse_large(warehouse: str, table: str) -> None:
+    """Refuse a table that is there, and was not read without Spark."""
+    if last_version(join_uri(warehouse, table)) is not None:
         raise NoMetadataError(f"its table {table} is too large to be read")
-    return [] if found is None else found.files
-
-
-def _is_there(warehouse: str, table: str) -> bool:
-    return last_version(join_uri(warehouse, table)) is not None
 
 
 def _least(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
