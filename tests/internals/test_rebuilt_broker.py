@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TOPIC, BURSTS, A_BURST = "tiered", 4, 5
 METADATA_PARTITIONS = 2
 EARLIEST = -2
+AHEAD_MS = 1_800_000
 PATIENCE_SECONDS = 60.0
 NO_COPIES = {
     "remote.log.copy.disable": "true",
@@ -73,14 +74,19 @@ def internals(*arguments: object, findings: bool = False) -> list[dict[str, Any]
 
 
 def fill(broker: KafkaBroker) -> list[bytes]:
-    """Write some bursts, each a segment of its own; wait until all but the last are only remote."""
+    """Write some bursts, each a segment of its own; wait until all but the last are only remote.
+
+    The last is dated ahead of the clock: a broker rolls an active segment that local retention
+    breaches, and would copy it too.
+    """
     values = [b"record %d" % number for number in range(BURSTS * A_BURST)]
     sender = producer(broker.bootstrap)
     create(broker.bootstrap, {TOPIC: 1}, **TIERED)
     for first in range(0, len(values), A_BURST):
-        now_ms = int(time.time() * 1000)
         some = values[first : first + A_BURST]
-        send(sender, [Sent(TOPIC, 0, now_ms, value) for value in some])
+        is_last = first + A_BURST == len(values)
+        written_ms = int(time.time() * 1000) + (AHEAD_MS if is_last else 0)
+        send(sender, [Sent(TOPIC, 0, written_ms, value) for value in some])
         time.sleep(0.8)
     wait_until(lambda: local_begin(broker) >= len(values) - A_BURST, "local segments deleted")
     return values
