@@ -1,7 +1,7 @@
 """Judge index files in the executors: segments and folders in, one row a file out."""
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from kafka_segments.storage.files import (
     open_segment,
     place,
 )
+from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.batches import Batches
 from kafka_segments.wire.tiered_names import tiered_log_of
 
@@ -184,9 +185,7 @@ def _is_unread(recovery: SegmentRecovery) -> bool:
     return recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
 
 
-def audit_segments(
-    scope: AuditScope, load: Load, *, tasks: int
-) -> Callable[[DataFrame], DataFrame]:
+def audit_segments(scope: AuditScope, load: Load, *, tasks: int) -> Transform:
     """Judge the index files beside every segment, in tasks of about as many bytes each.
 
     ``load`` is how many segments there are, and their bytes. Few are judged in the driver.

@@ -1,9 +1,8 @@
 """Judge what lies in partitions' folders beside the segments' own files, in the executors."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.audit.decide.consequences import Consequence, Effect
@@ -20,13 +19,14 @@ from kafka_segments.storage.files import Place, first_line, place, read_if_there
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.links import OddFile, look_at
 from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.names import parse_segment_name
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
 _DIGITS = 20
 
 
-def audit_folders(scope: AuditScope) -> Callable[[DataFrame], DataFrame]:
+def audit_folders(scope: AuditScope) -> Transform:
     """Judge what lies in partitions' folders beside the segments' own files.
 
     Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, reason (null, or

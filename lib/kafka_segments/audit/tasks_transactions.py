@@ -1,7 +1,7 @@
 """Judge ``.txnindex`` files by their whole logs, in the executors: transactions cross segments."""
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from kafka_segments.index.segment import SegmentSummary
 from kafka_segments.index.segment_fold import SegmentFold
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.spark.local_rows import frame_of_known, known_rows
+from kafka_segments.tables.keys import Transform
 
 _LOG = ("source", "relative_path")
 
@@ -61,7 +62,7 @@ def judge_log_transactions(rows: Iterable[Row], version: Version) -> Iterator[Ro
         )
 
 
-def fold_transactions(version: Version) -> Callable[[DataFrame], DataFrame]:
+def fold_transactions(version: Version) -> Transform:
     """Judge the ``.txnindex`` files of ``audit_segments``' rows with ``unfolded``.
 
     Gives: ``AUDITED``, one row for each file that is there or ought to be.

@@ -4,7 +4,7 @@ The rows come sorted, one log after another, and are taken one at a time. A log 
 segments is 10,000 small rows; its files are not read again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from kafka_segments.spark.few_rows import has_few_rows, map_few
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.index_files import IndexPublisher
 from kafka_segments.tables.catalog import SEGMENTS
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.nested import from_nested
 from kafka_segments.wire.checkpoints import EpochStart
 
@@ -40,7 +40,7 @@ SUMMARY = (
 FOLDED = (*SEGMENT_KEYS, *SUMMARY, "log_start_offset", "is_scanned")
 
 
-def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
+def fold_logs(options: FoldOptions) -> Transform:
     """Fold the segments of every log and publish the files that depend on more than one segment.
 
     Needs: ``FOLDED``, with all segments of each log. ``is_scanned`` is true if this run read the

@@ -1,16 +1,14 @@
 """Remove index files in the executors."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.tables.keys import Transform
 
 
-def remove_index_files(
-    output: IndexOutput, suffixes: Sequence[str]
-) -> Callable[[DataFrame], DataFrame]:
+def remove_index_files(output: IndexOutput, suffixes: Sequence[str]) -> Transform:
     """Remove the files of every segment that have these suffixes, into the set-aside folder.
 
     Needs: path (of the .log), base_offset.

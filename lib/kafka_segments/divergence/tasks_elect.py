@@ -1,6 +1,6 @@
 """Weigh the replicas of each partition, in the executors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.log_files import LogFiles
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of
+from kafka_segments.tables.keys import Transform
 
 _NUMBERS = ArrayType(IntegerType())
 _LONGS = (
@@ -58,7 +59,7 @@ CANDIDATES = StructType(
 )
 
 
-def weigh_replicas(parts: DataFrame) -> Callable[[DataFrame], DataFrame]:
+def weigh_replicas(parts: DataFrame) -> Transform:
     """Weigh the replicas of each partition; batches are read where digests of ranges differ.
 
     A file that cannot be read meanwhile fails the run: advice on half of the records is none.

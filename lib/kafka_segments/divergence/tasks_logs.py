@@ -1,6 +1,5 @@
 """Compare the copies of each log, in the executors."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.log_files import LogFiles
 from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
+from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
 KEYS = ("topic", "partition")
@@ -52,7 +52,7 @@ COMPARED = StructType(
 )
 
 
-def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], DataFrame]:
+def compare_logs(parts: DataFrame, *, check_crc: bool) -> Transform:
     """Compare the copies of each log; batches and records are read where digests differ.
 
     Where a log has several topic ids, copies are of several clusters, and leader epochs do not

@@ -1,10 +1,9 @@
 """Compare logs with their mirrors, in the executors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
@@ -25,6 +24,7 @@ from kafka_segments.divergence.mirrored_records import LogSegments, MirrorReader
 from kafka_segments.divergence.tasks_logs import KEYS
 from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
+from kafka_segments.tables.keys import Transform
 
 SOURCE, MIRROR = "source", "mirror"
 UNREAD, WRONG_SYNC = "unread", "wrong sync"
@@ -43,7 +43,7 @@ MIRRORED = StructType(
 )
 
 
-def compare_mirrors(syncs: Sequence[LogSegments]) -> Callable[[DataFrame], DataFrame]:
+def compare_mirrors(syncs: Sequence[LogSegments]) -> Transform:
     """Compare each log with its mirror, record by record.
 
     Needs: topic and partition of the source, mirror_topic, side (``SOURCE`` or ``MIRROR``), path,

@@ -1,6 +1,6 @@
 """Make whole logs of damaged copies, in the executors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +20,7 @@ from kafka_segments.divergence.repaired_log import NewLog, Proof, WholeSegment, 
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.storage.files import first_line
+from kafka_segments.tables.keys import Transform
 
 REPAIRED = StructType(
     [
@@ -66,7 +67,7 @@ class RepairSettings:
     now_ms: int
 
 
-def repair_logs(parts: DataFrame, settings: RepairSettings) -> Callable[[DataFrame], DataFrame]:
+def repair_logs(parts: DataFrame, settings: RepairSettings) -> Transform:
     """Make a whole log of the copies of each log that needs it.
 
     Needs: rows of ``decide.frames.described`` with topic_id and segments (array of path,

@@ -1,7 +1,7 @@
 """Take the inventory before a migration: segments, when they go, and obstacles to Kafka 4."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from kafka_segments.tables.catalog import (
     Table,
 )
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.wire.kafka_configs import GoneSetting
 
 _DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")
@@ -124,7 +124,7 @@ def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame
     return spark.createDataFrame([tuple(found) for found in settings], columns)
 
 
-def _stamped(run_id: str, options: InventoryOptions) -> Callable[[DataFrame], DataFrame]:
+def _stamped(run_id: str, options: InventoryOptions) -> Transform:
     moment = F.timestamp_millis(F.lit(options.retention.now_ms))
     return lambda rows: rows.withColumns({"run_id": F.lit(run_id), "decided_at": moment})
 

@@ -16,7 +16,7 @@ from kafka_segments.migrate.planned_rows import (
 from kafka_segments.migrate.planned_segment import MigrationRules
 from kafka_segments.migrate.segment_proof import SegmentProver
 from kafka_segments.migrate.segment_staging import SegmentStager, is_staged
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 _PROVEN = (
     StructField("migrated_size_bytes", LongType()),
@@ -75,7 +75,7 @@ def mark_staged(plan: DataFrame) -> DataFrame:
     return with_made_columns(rows, (StructField("is_staged", BooleanType()),), lambda: act)
 
 
-def finish_logs(*, now_ms: int) -> Callable[[DataFrame], DataFrame]:
+def finish_logs(*, now_ms: int) -> Transform:
     """Finish the staged folder of every log without a problem.
 
     Needs: rows of ``decide.steps.logs_of_segments``.

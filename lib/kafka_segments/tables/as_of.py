@@ -1,16 +1,17 @@
 """As-of joins: each row gets the last entry at or below it, by one sort of both together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
+from kafka_segments.tables.keys import Transform
 
 
 def last_at_or_below(
     entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str, given: Sequence[str]
-) -> Callable[[DataFrame], DataFrame]:
+) -> Transform:
     """Join each row with the last entry of its keys whose ``entry_at`` is not above ``at``.
 
     1. Values of ``entry_at`` must be unique within the keys.
@@ -31,7 +32,7 @@ def last_at_or_below(
 
 def last_of_each_at_or_below(
     entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str, kinds: Sequence[str]
-) -> Callable[[DataFrame], DataFrame]:
+) -> Transform:
     """Join each row with entries of several kinds at once: of each kind the last one.
 
     Each of ``kinds`` is a column of the entries, which is null in those of other kinds. Within a

@@ -1,6 +1,6 @@
 """The configuration of each topic, as columns added to the rows of the topic."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 from kafka_segments.settings import TopicConfig
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables import columns as F
+from kafka_segments.tables.keys import Transform
 from kafka_segments.topic_configs import TopicConfigs
 
 _TYPES: dict[type, T.DataType] = {int: T.LongType(), str: T.StringType(), bool: T.BooleanType()}
@@ -18,9 +19,7 @@ Levels = Mapping[Any, Mapping[str, Any]]
 KEYS = {key: _TYPES[type(value)] for key, value in TopicConfig().model_dump().items()}
 
 
-def with_topic_configs(
-    spark: SparkSession, configs: TopicConfigs
-) -> Callable[[DataFrame], DataFrame]:
+def with_topic_configs(spark: SparkSession, configs: TopicConfigs) -> Transform:
     """Add one column for each setting, by the row's ``cluster``, ``topic`` and ``broker_id``.
 
     Rows are joined only with settings that some topic or broker has of its own: each column of a

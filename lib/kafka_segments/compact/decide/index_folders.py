@@ -1,7 +1,7 @@
 """Find the segments that index files belong to, by the builds that wrote the files."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -9,12 +9,13 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.uris import folders_below, join_uri
+from kafka_segments.tables.keys import Transform
 
 _THINNABLE = ("kafka", "kip33")
 _TO_THE_END = 2**31 - 1
 
 
-def only_builds_into(index_dir: str) -> Callable[[DataFrame], DataFrame]:
+def only_builds_into(index_dir: str) -> Transform:
     """Return the builds that wrote to an index folder.
 
     Needs: rows of table ``runs``.
@@ -51,9 +52,7 @@ def check_builds(
         )
 
 
-def segments_by_folder(
-    builds: Sequence[Mapping[str, Any]], *, index_dir: str
-) -> Callable[[DataFrame], DataFrame]:
+def segments_by_folder(builds: Sequence[Mapping[str, Any]], *, index_dir: str) -> Transform:
     """Return the segments that exist, by the folder of their index files.
 
     Needs: rows of table ``segments``.

@@ -1,12 +1,10 @@
 """What a cluster's segments are made of, when they go, and what they mean for Kafka 4."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.decisions import Decision
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 NOW, LATER, NEVER = "now", "later", "never"
@@ -37,9 +35,7 @@ def is_counted_again(*, decompresses: bool) -> Column:
     return ~is_known & F.coalesce(F.col("valid_bytes") > 0, F.lit(False))
 
 
-def with_formats(
-    counted: DataFrame | None, *, decompresses: bool
-) -> Callable[[DataFrame], DataFrame]:
+def with_formats(counted: DataFrame | None, *, decompresses: bool) -> Transform:
     """Add what segments are made of, or why that is not known.
 
     ``counted``: path, formats and uncounted of the segments that ``is_counted_again`` names; None:

@@ -1,13 +1,12 @@
 """Find what stands between log directories and a Kafka 4 broker."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 
 from kafka_segments.migrate.decide import inventory
 from kafka_segments.tables import columns as F
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 COLUMNS = (*LOG_KEYS, "code", "count", "bytes", "example", "is_blocking", "obstacle", "action")
 
@@ -246,7 +245,7 @@ def obstacles_of_settings(settings: DataFrame) -> DataFrame:
     ).transform(_explained)
 
 
-def _found(holds: dict[str, Column], example: Column) -> Callable[[DataFrame], DataFrame]:
+def _found(holds: dict[str, Column], example: Column) -> Transform:
     codes = F.array_compact(
         F.array(*(F.when(condition, code) for code, condition in holds.items()))
     )
