@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from kafka_clients import producer  # noqa: E402
 from kafka_segments.recovery.decide.forecasts import DirForecast  # noqa: E402
 from kafka_segments.recovery.report_forecast import said_of  # noqa: E402
-from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: E402
+from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast  # noqa: E402
 from killed_broker import KilledBroker, start_copy  # noqa: E402
 
 _HOUR_MS = 3_600_000
@@ -173,7 +173,7 @@ def measure(log_dir: Path, copy: Path, threads: int) -> tuple[DirForecast, Timed
     shutil.rmtree(copy, ignore_errors=True)
     broker = start_copy(log_dir, copy, num_recovery_threads_per_data_dir=threads)
     os.sync()
-    forecast = forecast_sources(
+    forecast = run_forecast(
         ForecastOptions(threads=(threads,), sources=(str(broker.log_dir),), calibrates_in=copy)
     )
     print(said_of(forecast.costs), end="")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kafka_segments.recovery.apply_run import ApplyOptions, apply_kit, roll_back_kit
+from kafka_segments.recovery.run_apply import ApplyOptions, run_apply, run_rollback
 from killed_kit import assert_same, state_of
 from recovery_kits import made_kit
 
@@ -33,14 +33,14 @@ def main() -> None:
     expected = state_of(disk / "logs")
     options = ApplyOptions(kit, execute=True)
     while True:
-        (step,) = apply_kit(options)
+        (step,) = run_apply(options)
         print(step.status, step.message, flush=True)
         if step.status == "done":
             break
         assert_same(state_of(disk / "logs"), expected)
         kib += 40
         _mount(disk, kib, "remount,")
-    (back,) = roll_back_kit(options)
+    (back,) = run_rollback(options)
     print(back.status, flush=True)
     assert_same(state_of(disk / "logs"), expected)
 

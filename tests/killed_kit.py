@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from kafka_segments.recovery.advanced_checkpoint import points_of
-from kafka_segments.recovery.apply_run import ApplyOptions, LogStep, apply_kit, roll_back_kit
 from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_logs
+from kafka_segments.recovery.run_apply import ApplyOptions, LogStep, run_apply, run_rollback
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.wire.checkpoints import RECOVERY_POINT
 from recovery_kits import made_kit
@@ -204,7 +204,7 @@ class _Tries:
                 self._apply()
                 self._roll_back()
             else:
-                assert set(_statuses(roll_back_kit(self._options))) <= {"done", "not applied"}
+                assert set(_statuses(run_rollback(self._options))) <= {"done", "not applied"}
             for log_dir, expected in zip(self._log_dirs, self._expected, strict=True):
                 assert_same(state_of(log_dir), expected)
             if not steps % 2:
@@ -219,10 +219,10 @@ class _Tries:
         self.partly += len(set(advanced)) > 1
 
     def _apply(self) -> None:
-        assert set(_statuses(apply_kit(self._options))) == {"done"}
+        assert set(_statuses(run_apply(self._options))) == {"done"}
 
     def _roll_back(self) -> None:
-        assert set(_statuses(roll_back_kit(self._options))) == {"done"}
+        assert set(_statuses(run_rollback(self._options))) == {"done"}
 
 
 def _statuses(steps: Iterable[LogStep]) -> list[str]:

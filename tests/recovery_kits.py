@@ -9,7 +9,7 @@ from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogKit
-from kafka_segments.recovery.kit_run import KitOptions, make_kit, read_in_threads
+from kafka_segments.recovery.run_kit import KitOptions, read_in_threads, run_kit
 from kafka_segments.wire.checkpoints import LOCK, RECOVERY_POINT
 
 NOW_MS = 1_700_003_600_000
@@ -38,7 +38,7 @@ def made_kit(
     log_dirs = [log_dir] if isinstance(log_dir, Path) else log_dir
     work = plan_kit([str(path) for path in log_dirs], str(out))
     options = kit_options(out, recovery, has_digests=has_digests)
-    logs = make_kit(work, options, read_in_threads(2), made_ms=NOW_MS)
+    logs = run_kit(options, work=work, read=read_in_threads(2), made_ms=NOW_MS)
     return {log.log: log for log in logs}
 
 

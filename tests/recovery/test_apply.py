@@ -18,7 +18,7 @@ from conftest import ROOT
 from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.recovery.advanced_checkpoint import points_of
-from kafka_segments.recovery.apply_run import ApplyOptions, apply_kit, roll_back_kit
+from kafka_segments.recovery.run_apply import ApplyOptions, run_apply, run_rollback
 from kafka_segments.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 from killed_kit import state_of
 from recovery_kits import NOW_MS, crashed_log, made_kit
@@ -43,12 +43,12 @@ def kit(log_dir: Path, tmp_path: Path) -> Path:
 
 
 def _apply(kit: Path, **options: Any) -> tuple[str, str]:
-    (step,) = apply_kit(ApplyOptions(kit, **{"execute": True, **options}))
+    (step,) = run_apply(ApplyOptions(kit, **{"execute": True, **options}))
     return step.status, step.message
 
 
 def _roll_back(kit: Path, *, execute: bool = True) -> tuple[str, str]:
-    (step,) = roll_back_kit(ApplyOptions(kit, execute=execute))
+    (step,) = run_rollback(ApplyOptions(kit, execute=execute))
     return step.status, step.message
 
 

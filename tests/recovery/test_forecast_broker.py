@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.recovery.decide.forecasts import DirForecast
-from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, forecast_sources
+from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, run_forecast
 from killed_broker import Load, Start, kill_under_load, start_copy, started
 
 pytestmark = pytest.mark.slow
@@ -15,7 +15,7 @@ TORN = ("plain-0", 61)
 
 
 def _forecast(log_dir: Path, folder: Path, *, threads: int) -> Forecast:
-    return forecast_sources(
+    return run_forecast(
         ForecastOptions(threads=(threads,), sources=(str(log_dir),), calibrates_in=folder)
     )
 

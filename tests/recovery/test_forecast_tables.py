@@ -12,8 +12,8 @@ from kafka_segments.cli import cli
 from kafka_segments.recovery.decide.forecasts import forecast_dirs
 from kafka_segments.recovery.decide.tables import decide_logs
 from kafka_segments.recovery.decide.times import Costs
-from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, forecast_sources
-from kafka_segments.recovery.run_tables import dirs_of, forecast_tables
+from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, run_forecast
+from kafka_segments.recovery.run_tables import dirs_of, run_forecast_tables
 from kafka_segments.tables.keys import LOG_KEYS
 from ready_builds import ReadyBuild
 from recovery_kits import flip
@@ -43,8 +43,8 @@ def test_tables_tell_what_the_disks_tell(spark: SparkSession, broker_build: Read
     options = ForecastOptions(threads=(1,))
     disks = ForecastOptions(threads=(1,), sources=(str(broker_build.logs),), is_full=True)
 
-    by_tables = forecast_tables(spark, str(broker_build.warehouse), options)
-    by_disks = forecast_sources(disks)
+    by_tables = run_forecast_tables(spark, options, warehouse=str(broker_build.warehouse))
+    by_disks = run_forecast(disks)
 
     assert _told(by_tables) == _told(by_disks)
     assert len(_told(by_tables)) > 5

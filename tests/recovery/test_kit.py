@@ -12,10 +12,9 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
 from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
-from kafka_segments.recovery import kit_run
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogState
-from kafka_segments.recovery.kit_run import is_quicker_in_threads, make_kit, read_in_threads
+from kafka_segments.recovery.run_kit import is_quicker_in_threads, read_in_threads, run_kit
 from kafka_segments.wire.checkpoints import RECOVERY_POINT
 from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
 
@@ -106,7 +105,9 @@ def test_a_segment_that_cannot_be_read_stops_its_log_alone(
     planned = plan_kit([str(tmp_path / "logs")], str(tmp_path / "kit"))
     _segments(tmp_path / "logs" / "u-0")[1].unlink()
 
-    made = make_kit(planned, kit_options(tmp_path / "kit"), read_in_threads(2), made_ms=NOW_MS)
+    made = run_kit(
+        kit_options(tmp_path / "kit"), work=planned, read=read_in_threads(2), made_ms=NOW_MS
+    )
     logs = {log.log: log for log in made}
 
     assert logs["t-0"].state == LogState.READY
@@ -130,11 +131,14 @@ def test_ctrl_c_begins_no_other_segment(
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kit_run, "scan_segment", scan)
+    monkeypatch.setattr("kafka_segments.recovery.run_kit.scan_segment", scan)
     with pytest.raises(KeyboardInterrupt):
         list(
-            make_kit(
-                work, kit_options(tmp_path / "kit"), read_in_threads(2, interrupt), made_ms=NOW_MS
+            run_kit(
+                kit_options(tmp_path / "kit"),
+                work=work,
+                read=read_in_threads(2, interrupt),
+                made_ms=NOW_MS,
             )
         )
 

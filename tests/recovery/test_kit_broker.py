@@ -20,7 +20,7 @@ from crashed_broker import (
 from kafka_referee import RefereeError
 from kafka_segments.cli import cli
 from kafka_segments.errors import SetAsideError
-from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
+from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
 from kafka_segments.storage.folder_lock import held_lock
 from kafka_segments.wire.checkpoints import LOCK
 
@@ -112,7 +112,7 @@ def _forecast_with_kit(log_dir: Path) -> dict[str, int]:
     options = ForecastOptions(threads=(1,), sources=(str(log_dir),), is_full=True)
     return {
         log.topic: log.kit_work.recovered_segments
-        for _, log in forecast_sources(options).logs
+        for _, log in run_forecast(options).logs
         if log.kit_work.recovered_segments
     }
 

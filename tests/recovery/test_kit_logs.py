@@ -10,11 +10,11 @@ import pytest
 
 from kafka_referee import Referee, RefereeError
 from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.recovery.apply_run import ApplyOptions, apply_kit
 from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogKit, LogState
-from kafka_segments.recovery.kit_run import KitOptions, make_kit, read_in_threads
+from kafka_segments.recovery.run_apply import ApplyOptions, run_apply
+from kafka_segments.recovery.run_kit import KitOptions, read_in_threads, run_kit
 from kafka_segments.wire.checkpoints import LOG_START_OFFSET, RECOVERY_POINT
 from mutated_logs import KINDS, MutatedLog, draw
 from recovery_kits import EXPIRATION_MS
@@ -91,7 +91,7 @@ class _Drawn:
         fold = FoldSettings(recovery, settings.now_ms, EXPIRATION_MS)
         work = plan_kit([str(self.log_dir)], str(out))
         options = KitOptions(str(out), fold, False)
-        (log,) = make_kit(work, options, read_in_threads(1), made_ms=settings.now_ms)
+        (log,) = run_kit(options, work=work, read=read_in_threads(1), made_ms=settings.now_ms)
         return log
 
 
@@ -130,7 +130,7 @@ def test_kafka_loads_logs_with_a_kit_to_what_it_loads_them_to_without(
         without = folder / "without" / "t-0"
         shutil.copytree(drawn.log, without)
         options = ApplyOptions(folder / "kit", execute=True)
-        assert [step.status for step in apply_kit(options)] == ["done"]
+        assert [step.status for step in run_apply(options)] == ["done"]
         point = drawn.point
         expected = _left(without, drawn.load(without, point), point)
         found = _left(drawn.log, drawn.load(drawn.log, log.next_recovery_point), point)

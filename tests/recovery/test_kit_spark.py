@@ -8,10 +8,9 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.recovery import kit_run
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogState
-from kafka_segments.recovery.kit_run import make_kit
+from kafka_segments.recovery.run_kit import run_kit
 from kafka_segments.recovery.tasks_kit import SparkReader
 from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
 
@@ -39,7 +38,7 @@ def test_spark_and_threads_make_the_same_kit(
     threads = made_kit(log_dir, tmp_path / "threads", has_digests=True)
     work = plan_kit([str(log_dir)], str(tmp_path / "spark"))
     options = kit_options(tmp_path / "spark", has_digests=True)
-    on_spark = list(make_kit(work, options, SparkReader(spark), made_ms=NOW_MS))
+    on_spark = list(run_kit(options, work=work, read=SparkReader(spark), made_ms=NOW_MS))
 
     assert {log.log: log for log in on_spark} == threads
     assert {log.state for log in on_spark} == {LogState.READY, LogState.REFUSED}
@@ -56,7 +55,7 @@ def test_the_command_takes_the_engine_that_is_asked_for_and_says_which(
 
     threads, few = run("threads", "--engine", "threads"), run("few")
     on_spark = run("spark", "--engine", "spark")
-    monkeypatch.setattr(kit_run, "is_quicker_in_threads", lambda *_: False)
+    monkeypatch.setattr("kafka_segments.recovery.run_kit.is_quicker_in_threads", lambda *_: False)
     many = run("many")
 
     assert [done.exit_code for done in (threads, few, on_spark, many)] == [1] * 4, on_spark.output

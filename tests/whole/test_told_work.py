@@ -11,7 +11,7 @@ from kafka_segments.build.run import Build
 from kafka_segments.console.bar import Work
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.internals.tasks import read_records
-from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources
+from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
 from kafka_segments.rows.datasource import load_of
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.sources.segment_files import with_digests, with_segment_files
@@ -85,7 +85,7 @@ def test_a_forecast_reads_bytes_or_looks_at_logs(
 ) -> None:
     work = Work()
 
-    forecast_sources(ForecastOptions((1,), (str(disk),), is_full=is_full), work)
+    run_forecast(ForecastOptions((1,), (str(disk),), is_full=is_full), work=work)
 
     assert work.counted == counted
     assert (work.amount, work.done) == ((_bytes(disk) if is_full else 2),) * 2

@@ -99,7 +99,7 @@ def _forecast(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.decide.times import THREADS  # noqa: PLC0415
     from kafka_segments.recovery.report_forecast import print_forecast  # noqa: PLC0415
-    from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: PLC0415
+    from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -117,7 +117,7 @@ def _forecast(
     )
     if warehouse is None:
         with progress(None) as work:
-            found = forecast_sources(options, work)
+            found = run_forecast(options, work=work)
     else:
         found = _of_tables(absolute_uri(warehouse), options)
     return ExitStatus.FINDINGS if print_forecast(found, output, rows=rows) else ExitStatus.DONE
@@ -125,8 +125,8 @@ def _forecast(
 
 def _of_tables(warehouse: str, options: "ForecastOptions") -> "Forecast":
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.recovery.run_tables import forecast_tables  # noqa: PLC0415
+    from kafka_segments.recovery.run_tables import run_forecast_tables  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     with spark_session("kafka-segments recovery forecast", root=ROOT) as spark, progress(spark):
-        return forecast_tables(spark, warehouse, options)
+        return run_forecast_tables(spark, options, warehouse=warehouse)

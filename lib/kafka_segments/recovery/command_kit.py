@@ -1,7 +1,6 @@
 """``recovery kit``, ``apply`` and ``rollback``: take a broker's recovery away from it."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from kafka_segments.spark.java import require_java
 
 if TYPE_CHECKING:
     from kafka_segments.recovery.kit_listing import KitWork
-    from kafka_segments.recovery.kit_run import KitOptions
+    from kafka_segments.recovery.run_kit import KitOptions
     from kafka_segments.settings import Settings
 
 # A broker drops silent producers itself when it loads a kit's snapshots, by a setting of its own:
@@ -104,7 +103,7 @@ def apply(**options: Any) -> None:
     as is every file that is replaced. A crash at any moment leaves a broker that starts as it would
     have, or sooner; a second run goes on.
     """
-    run(lambda: _apply("apply_kit", **options), verbose=options["verbose"])
+    run(lambda: _apply(is_back=False, **options), verbose=options["verbose"])
 
 
 @click.command(cls=Command, may_spare_spark=("kit",))
@@ -114,7 +113,7 @@ def rollback(**options: Any) -> None:
 
     A log that its broker has written to since is refused. Run again after a crash, it goes on.
     """
-    run(lambda: _apply("roll_back_kit", **options), verbose=options["verbose"])
+    run(lambda: _apply(is_back=True, **options), verbose=options["verbose"])
 
 
 def _kit(
@@ -142,12 +141,12 @@ def _kit(
         require_java()
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.kit_listing import plan_kit  # noqa: PLC0415
-    from kafka_segments.recovery.kit_run import (  # noqa: PLC0415
-        is_quicker_in_threads,
-        make_kit,
-        read_in_threads,
-    )
     from kafka_segments.recovery.report_kit import print_kit  # noqa: PLC0415
+    from kafka_segments.recovery.run_kit import (  # noqa: PLC0415
+        is_quicker_in_threads,
+        read_in_threads,
+        run_kit,
+    )
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     folder = absolute_uri(out)
@@ -161,27 +160,29 @@ def _kit(
     with progress(None) as told:
         told.reads_here(work.read_bytes)
         read = read_in_threads(at_once, told.has_read)
-        kits = make_kit(work, options, read, made_ms=moment)
+        kits = run_kit(options, work=work, read=read, made_ms=moment)
         return print_kit(kits, work, output, by=f"{at_once} threads of this process")
 
 
 def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: str) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.recovery.kit_run import make_kit  # noqa: PLC0415
     from kafka_segments.recovery.report_kit import print_kit  # noqa: PLC0415
+    from kafka_segments.recovery.run_kit import run_kit  # noqa: PLC0415
     from kafka_segments.recovery.tasks_kit import SparkReader  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     require_java()
     with spark_session("kafka-segments recovery kit", root=ROOT) as spark, progress(spark) as told:
         read = SparkReader(spark, told.reads)
-        return print_kit(make_kit(work, options, read, made_ms=moment), work, output, by="Spark")
+        return print_kit(
+            run_kit(options, work=work, read=read, made_ms=moment), work, output, by="Spark"
+        )
 
 
 def _kit_options(out: str, settings: "Settings", moment: int, *, has_digests: bool) -> "KitOptions":
     from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.recovery.kit_fold import FoldSettings  # noqa: PLC0415
-    from kafka_segments.recovery.kit_run import KitOptions  # noqa: PLC0415
+    from kafka_segments.recovery.run_kit import KitOptions  # noqa: PLC0415
 
     recovery = RecoveryOptions(
         index_interval_bytes=settings.index_interval_bytes,
@@ -195,8 +196,8 @@ def _kit_options(out: str, settings: "Settings", moment: int, *, has_digests: bo
 
 
 def _apply(
-    step: str,
     *,
+    is_back: bool,
     kit: Path,
     log_dirs: tuple[str, ...],
     execute: bool,
@@ -204,15 +205,19 @@ def _apply(
     by_digest: bool = False,
     **_: Any,
 ) -> int:
-    from kafka_segments.recovery import apply_run  # noqa: PLC0415
     from kafka_segments.recovery.report_kit import print_steps  # noqa: PLC0415
+    from kafka_segments.recovery.run_apply import (  # noqa: PLC0415
+        ApplyOptions,
+        run_apply,
+        run_rollback,
+    )
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
-    options = apply_run.ApplyOptions(
+    options = ApplyOptions(
         kit=kit.absolute(),
         execute=execute,
         by_digest=by_digest,
         log_dirs=[absolute_uri(folder) for folder in log_dirs] or None,
     )
-    change: Callable[..., Any] = getattr(apply_run, step)
+    change = run_rollback if is_back else run_apply
     return print_steps(change(options), output)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.console.output import print_records, size_text
-from kafka_segments.recovery.apply_run import LogStep
 from kafka_segments.recovery.kit_manifest import LogKit, LogState
+from kafka_segments.recovery.run_apply import LogStep
 from kafka_segments.tables.outcomes import Outcome
 
 if TYPE_CHECKING:  # to apply a kit nothing is read by compiled code

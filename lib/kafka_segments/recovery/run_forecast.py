@@ -70,7 +70,7 @@ class Forecast:
         return [(one, log) for one in self.dirs for log in one.logs]
 
 
-def forecast_sources(options: ForecastOptions, work: "Work | None" = None) -> Forecast:
+def run_forecast(options: ForecastOptions, *, work: "Work | None" = None) -> Forecast:
     """Forecast the start of the brokers whose log directories lie below the sources.
 
     ``work``: is told how far it is: bytes where segments are read, else logs that are looked at.

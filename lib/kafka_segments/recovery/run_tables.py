@@ -17,7 +17,9 @@ from kafka_segments.tables.looked_at import refuse_looked_at
 from kafka_segments.wire.names import METADATA_TOPIC
 
 
-def forecast_tables(spark: SparkSession, warehouse: str, options: ForecastOptions) -> Forecast:
+def run_forecast_tables(
+    spark: SparkSession, options: ForecastOptions, *, warehouse: str
+) -> Forecast:
     """Forecast the start of the brokers in a warehouse; a row a log comes to the driver.
 
     Raises:

@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 from kafka_segments.recovery.kit_listing import KitWork
 from kafka_segments.recovery.kit_manifest import LogKit, folder_of, log_path, read_log
 from kafka_segments.recovery.kit_plan import LogPlan
-from kafka_segments.recovery.kit_run import KitOptions, fold_planned, new_scanner, scan_segment
+from kafka_segments.recovery.run_kit import KitOptions, fold_planned, new_scanner, scan_segment
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.row_stream import stream_rows

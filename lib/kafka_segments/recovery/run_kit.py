@@ -136,8 +136,14 @@ Reader = Callable[[KitWork, KitOptions], Iterator[LogKit]]
 """Reads and folds all logs of a kit: threads of this process, or Spark."""
 
 
-def make_kit(work: KitWork, options: KitOptions, read: Reader, *, made_ms: int) -> Iterator[LogKit]:
+def run_kit(options: KitOptions, *, work: KitWork, read: Reader, made_ms: int) -> Iterator[LogKit]:
     """Make a kit; yield what it says of each log.
+
+    Args:
+        options: where the kit goes, and how it is made.
+        work: what ``plan_kit`` listed.
+        read: reads and folds the logs.
+        made_ms: the time that the kit names as its own, in ms since 1970.
 
     Raises:
         UsageError: the folder is not empty.

@@ -78,7 +78,7 @@ _Act = Callable[[_LogDir, LogKit], str]
 """Does what is to be done with a log; returns its status."""
 
 
-def apply_kit(options: ApplyOptions) -> Iterator[LogStep]:
+def run_apply(options: ApplyOptions) -> Iterator[LogStep]:
     """Change the logs of a kit that are ready, advance their recovery points; yield each log.
 
     A log that has changed since is refused, and all of a log directory whose broker runs or has
@@ -114,14 +114,14 @@ def apply_kit(options: ApplyOptions) -> Iterator[LogStep]:
         yield from (step for _, step in steps)
 
 
-def roll_back_kit(options: ApplyOptions) -> Iterator[LogStep]:
-    """Put recovery points and files back as they were before ``apply_kit``; yield each log.
+def run_rollback(options: ApplyOptions) -> Iterator[LogStep]:
+    """Put recovery points and files back as they were before ``run_apply``; yield each log.
 
     A log that its broker has written to since is left as it is: with its first recovery point the
     broker recovers it as if nothing had been.
 
     Raises:
-        UsageError: as of ``apply_kit``.
+        UsageError: as of ``run_apply``.
     """
     manifest = read_manifest(options.kit)
 
