@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.few_rows import few_rows
@@ -35,7 +35,7 @@ def build(
         is_first_look=is_first_look,
     )
     with few_rows(spark):
-        return Build(spark, options).run()
+        return run_build(spark, options)
 
 
 def worker_peak_mib(spark: SparkSession) -> float:

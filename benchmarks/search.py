@@ -20,7 +20,7 @@ from sections import ROOT, Section
 from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import search_times
@@ -118,7 +118,7 @@ def bench_search(*, quick: bool) -> Section:
             write(broker.bootstrap, size)
             copy, warehouse = folder / "copy", str(folder / "warehouse")
             shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("__*"))
-            Build(spark, BuildOptions((str(copy),), warehouse, RecoveryOptions(), T0)).run()
+            run_build(spark, BuildOptions((str(copy),), warehouse, RecoveryOptions(), T0))
             ask_tables(spark, warehouse, size._replace(questions=1_000))[1].unpersist()
             seconds, answers = ask_tables(spark, warehouse, size)
             (one, batched), differences = ask_broker(broker.bootstrap, answers, size)

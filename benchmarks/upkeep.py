@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.compact.run import CompactOptions, run_compaction
+from kafka_segments.compact.run import CompactOptions, run_compact
 from kafka_segments.spark.session import spark_session
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.validate.run import run_validation
+from kafka_segments.validate.run import ValidateOptions, run_validate
 
 NOW_MS = 1_800_000_000_000
 SEGMENTS_A_LOG, PARTITIONS, COMMITS = 500, 100, 20
@@ -82,11 +82,11 @@ def bench_upkeep(*, quick: bool) -> Section:
             timed("one segment's entries, before", lambda: _look_up(root))
             timed(
                 "`validate`: every suite, Data Docs",
-                lambda: run_validation(spark, warehouse=folder, now_ms=NOW_MS),
+                lambda: run_validate(spark, ValidateOptions(folder, NOW_MS)),
             )
-            timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compaction(spark, options))
+            timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compact(spark, options))
             timed("one segment's entries, after", lambda: _look_up(root))
-            timed("`compact` again", lambda: run_compaction(spark, options))
+            timed("`compact` again", lambda: run_compact(spark, options))
         section.lines += ["", "From the shell's prompt back to it, over the same tables:", ""]
         section.table("verb", "s")
         for name, words in _VERBS.items():

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import Build, run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark import session
@@ -57,7 +57,7 @@ def build(
         index_dir=str(target / "indexes"),
     )
     if meet_in is None:
-        return Build(spark, options).run()
+        return run_build(spark, options)
     return _MeetingBuild(spark, options, meet_in).run()
 
 

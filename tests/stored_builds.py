@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.spark.few_rows import few_rows
@@ -21,7 +21,7 @@ OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "
 def build(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:
     """Build one source as a cluster does: whatever its size, its rows are taken for many."""
     asked = {"recovery": RecoveryOptions(), "now_ms": NOW_MS, **options}
-    return Build(spark, BuildOptions((source,), warehouse, **asked)).run()
+    return run_build(spark, BuildOptions((source,), warehouse, **asked))
 
 
 def build_few(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:

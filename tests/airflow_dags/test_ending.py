@@ -8,7 +8,7 @@ import pytest
 
 from kafka_segments.validate.checkpoint import CheckResult
 from kafka_segments.validate.decide.checks import Severity
-from kafka_segments.validate.report import summary
+from kafka_segments.validate.report import print_summary
 from kafka_segments.validate.run import Validation
 from local_airflow import ROOT
 
@@ -85,7 +85,7 @@ def test_the_gate_names_expectations_and_counts(capsys: pytest.CaptureFixture[st
             "fatal segments overlap: 3 of 24 rows; warning segments holes: 2 of 24 rows",
         ),
     ):
-        summary(validation, "/wh", fail_on=fail_on, page=None, dry_run=False)
+        print_summary(validation, "/wh", fail_on=fail_on, page=None, dry_run=False)
         said = capsys.readouterr().err.splitlines()
         assert _heard(*said).findings() == found
 

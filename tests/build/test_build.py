@@ -13,7 +13,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
@@ -56,7 +56,7 @@ def build(spark: SparkSession, warehouse: str, tmp_path: Path) -> Callable[..., 
         where = {} if options.get("in_place") else {"index_dir": str(tmp_path / "indexes")}
         merged = {"recovery": RecoveryOptions(), "now_ms": NOW_MS, **where, **options}
         given = BuildOptions(tuple(map(str, sources)), warehouse, **merged)  # type: ignore[arg-type]
-        return Build(spark, given).run()
+        return run_build(spark, given)
 
     return run
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.report import summary
+from kafka_segments.build.report import print_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery import RecoveryOptions
 
@@ -59,6 +59,6 @@ OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
 def test_findings_are_told_apart_from_what_a_broker_leaves(
     done: BuildSummary, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary(done, OPTIONS, dry_run=False)
+    print_build(done, OPTIONS, dry_run=False)
 
     assert capsys.readouterr().err.splitlines()[1:-1] == said

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.build.dry_run import plan_without_spark
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import SourceError
@@ -65,7 +65,7 @@ def _both(spark: SparkSession, options: BuildOptions, **other: Any) -> BuildSumm
     """Return what is said without Spark, which is what Spark says."""
     asked = replace(options, **other)
     told = _plain(plan_without_spark(asked))
-    assert told == _plain(Build(spark, asked).plan_only())
+    assert told == _plain(run_build(spark, asked, dry_run=True))
     return told
 
 

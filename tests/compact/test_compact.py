@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.compact import run
-from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compaction
+from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compact
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.storage.kept_files import undo
@@ -46,7 +46,7 @@ def compact(spark: SparkSession, built: ReadyBuild) -> Callable[..., CompactSumm
         where = {"warehouse": str(built.warehouse), "now_ms": NOW_MS}
         merged = {**where, "index_dir": str(built.indexes), **options}
         with few_rows(spark):
-            return run_compaction(spark, CompactOptions(**merged))  # type: ignore[arg-type]
+            return run_compact(spark, CompactOptions(**merged))  # type: ignore[arg-type]
 
     return run
 

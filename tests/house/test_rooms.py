@@ -3,24 +3,67 @@
 import ast
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
+import click
 import pytest
 
+from kafka_segments.cli import cli
 from mutants.operators import GROUPS
 
 LIB = Path(__file__).parents[2] / "lib" / "kafka_segments"
-VERBS = (
-    *("audit", "retention", "roll", "search", "lag", "latency", "failover", "forensics"),
-    *("report", "sql"),
-)
+OTHERWISE = {
+    "shell": "runs the other verbs, which report and decide",
+    "backup verify": "is all that `backup` does: it runs and prints by the verb's name",
+    "search bootstrap": "is `search offsets` with a time of its own",
+    "compact run_undo": "puts files back, without a session",
+    "recovery run_forecast": "reads disks, without a session",
+    "recovery run_kit": "takes the session, if any, inside of what reads",
+    "recovery run_apply": "changes files, without a session",
+    "recovery run_rollback": "changes files, without a session",
+}
+"""Where a verb, a subcommand or a function differs from the rules below, and why."""
 
 FURTHER = ([], ["caches"], ["grid"], ["tell"], ["caches", "tell"])
 
 
-def _public(file: Path) -> Iterator[ast.FunctionDef]:
-    for node in ast.parse(file.read_text("utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            yield node
+class Command(NamedTuple):
+    """What is typed, and where it lies.
+
+    Attributes:
+        room: The folder of its verb.
+        part: What its file is named after, behind ``command``: ``_plan`` of ``command_plan.py``.
+        name: That of its function.
+        is_own: It is what the verb does by itself.
+    """
+
+    room: str
+    part: str
+    name: str
+    is_own: bool
+
+
+def _commands(group: click.Group) -> Iterator[Command]:
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            yield from _commands(command)
+            continue
+        assert command.callback is not None
+        _, room, file = command.callback.__module__.split(".")
+        name = command.callback.__name__
+        is_own = name in (room, getattr(group, "default", None)) or f"{room} {name}" in OTHERWISE
+        yield Command(room, file.removeprefix("command"), name, is_own)
+
+
+COMMANDS = [command for command in _commands(cli) if command.room not in OTHERWISE]
+VERBS = sorted({command.room for command in COMMANDS})
+
+
+def _public(room: str, files: str) -> dict[str, ast.FunctionDef]:
+    """Return the public functions of some files of a room, by name."""
+    trees = [ast.parse(file.read_text("utf-8")) for file in (LIB / room).glob(files)]
+    functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: node for node in functions if not node.name.startswith("_")}
 
 
 def _positional(function: ast.FunctionDef) -> list[str]:
@@ -29,9 +72,49 @@ def _positional(function: ast.FunctionDef) -> list[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_has_a_command_a_run_a_report_and_decisions(verb: str) -> None:
-    names = {path.stem for path in (LIB / verb).iterdir()}
+    names = {path.stem.partition("_")[0] for path in (LIB / verb).iterdir()}
 
     assert {"command", "run", "report", "decide"} <= names
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.room}-{command.name}")
+def test_a_command_is_run_and_printed_by_functions_of_its_name(command: Command) -> None:
+    """``run_x`` runs ``x``; ``run_x.py`` and ``report_x.py`` stand beside ``command_x.py``."""
+    room, part, name, is_own = command
+
+    assert f"run_{room if is_own else name}" in _public(room, "run*.py")
+    assert (LIB / room / f"run{part}.py").is_file()
+    assert f"print{part or f'_{room}'}" in _public(room, f"report{part}.py")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
+    entries = {
+        name: function
+        for name, function in _public(verb, "run*.py").items()
+        if name.startswith("run_") and name != "run_query"
+    }
+
+    assert entries
+    for name, function in entries.items():
+        first = ["options"] if f"{verb} {name}" in OTHERWISE else ["spark", "options"]
+        assert _positional(function)[: len(first)] == first, name
+        assert _positional(function)[len(first) :] in FURTHER, name
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_prints_says_so_by_its_name(verb: str) -> None:
+    for name, function in _public(verb, "report*.py").items():
+        text = "".join(map(ast.unparse, function.body))
+        writes = any(how in text for how in ("sys.std", "console()", "print_"))
+        assert name.startswith("print_") == writes, name
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_decisions_return_what_turns_one_frame_into_another(verb: str) -> None:
+    text = "".join(file.read_text("utf-8") for file in (LIB / verb).rglob("*.py"))
+
+    assert "Callable[[DataFrame], DataFrame]" not in text  # ``Transform`` is its name
 
 
 def test_every_decision_lies_where_its_rules_and_its_mutants_are_held() -> None:
@@ -44,37 +127,9 @@ def test_every_decision_lies_where_its_rules_and_its_mutants_are_held() -> None:
         assert any(path.match(one) for patterns in GROUPS.values() for one in patterns), path
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
-    entries = [
-        function
-        for file in (LIB / verb).glob("run*.py")
-        for function in _public(file)
-        if function.name.startswith("run_") and function.name != "run_query"
-    ]
+def test_the_exceptions_are_of_what_there_is() -> None:
+    rooms = {command.room for command in _commands(cli)}
+    names = {f"{command.room} {command.name}" for command in _commands(cli)}
+    functions = {f"{room} {name}" for room in rooms for name in _public(room, "run*.py")}
 
-    assert entries
-    for function in entries:
-        assert _positional(function)[:2] == ["spark", "options"], function.name
-        assert _positional(function)[2:] in FURTHER, function.name
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_what_is_read_is_printed_by_functions_named_alike(verb: str) -> None:
-    entries = [
-        function.name
-        for file in (LIB / verb).glob("report*.py")
-        for function in _public(file)
-        if function.name.startswith("print_")
-    ]
-
-    assert entries
-    assert f"print_{verb}" in entries
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_decisions_return_what_turns_one_frame_into_another(verb: str) -> None:
-    files = [LIB / verb / "decide.py", *(LIB / verb / "decide").glob("*.py")]
-    text = "".join(file.read_text("utf-8") for file in files if file.is_file())
-
-    assert "Callable[[DataFrame], DataFrame]" not in text  # ``Transform`` is its name
+    assert OTHERWISE.keys() <= rooms | names | functions

@@ -15,7 +15,7 @@ from pyspark.sql import Row, SparkSession
 from kafka_broker import KafkaBroker
 from kafka_referee import Referee
 from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration
+from kafka_segments.migrate.run_plan import MigrationOptions, run_plan
 from kafka_segments.migrate.run_steps import Migration
 from kafka_segments.wire.checkpoints import PARTITION_METADATA, parse_partition_metadata
 from plain_decoder import PlainRecord, plain_records
@@ -174,7 +174,7 @@ def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
             (str(kafka.log_dir),), warehouse, rules, NOW_MS, plan_id="p", topic_ids=ids
         )
         with ExitStack() as caches:
-            plan_migration(spark, options, caches, dry_run=False)
+            run_plan(spark, options, caches, dry_run=False)
         migration = Migration(spark, warehouse, "p", now_ms=NOW_MS)
         assert {step.status for step in migration.stage()} == {"done"}
         assert {step.status for step in migration.verify()} == {"done"}
@@ -295,7 +295,7 @@ def _plan_of(
         plan_id=plan_id,
     )
     with ExitStack() as caches:
-        _, planned = plan_migration(spark, options, caches, dry_run=False)
+        _, planned = run_plan(spark, options, caches, dry_run=False)
         return planned.collect()
 
 

@@ -16,7 +16,7 @@ from kafka_segments.errors import NoSpaceError, UsageError
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.migrate.log_step import LogStep
 from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.run_plan import MigrationOptions, plan_migration
+from kafka_segments.migrate.run_plan import MigrationOptions, run_plan
 from kafka_segments.migrate.run_steps import Migration
 from kafka_segments.migrate.status import status_without_spark
 from kafka_segments.spark.few_rows import few_rows
@@ -73,7 +73,7 @@ def _plan(
         tuple(map(str, sources)), warehouse, rules, NOW_MS, plan_id="p", **options
     )
     with ExitStack() as caches:
-        _, planned = plan_migration(spark, asked, caches, dry_run=False)
+        _, planned = run_plan(spark, asked, caches, dry_run=False)
         return planned.orderBy("path").collect()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
@@ -124,7 +124,7 @@ def decided_to_stay(spark: SparkSession, folders: list[Path], warehouse: str) ->
     """Give what stays of each log, decided with nothing but the disks."""
     sources = tuple(map(str, folders))
     now_ms = int(time.time() * 1000)
-    Build(spark, BuildOptions(sources, warehouse, RecoveryOptions(), now_ms)).run()
+    run_build(spark, BuildOptions(sources, warehouse, RecoveryOptions(), now_ms))
     with ExitStack() as caches:
         metadata = Origin(sources[:1], topics=(METADATA_TOPIC,))  # one node's is enough
         run_internals(spark, InternalsOptions(warehouse, metadata), caches)

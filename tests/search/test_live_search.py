@@ -20,7 +20,7 @@ from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, consumer, create, list_offsets, producer, read, send
 from kafka_referee import KAFKA_JARS
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.cli import cli
 from kafka_segments.failover.run import FailoverOptions, run_failover
 from kafka_segments.index.recovery import RecoveryOptions
@@ -130,7 +130,7 @@ def _snapshot(spark: SparkSession, broker: KafkaBroker, folder: Path, cluster: s
     copy, warehouse = folder / "copy", str(folder / "warehouse")
     shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("__cluster*"))
     options = BuildOptions((str(copy),), warehouse, RecoveryOptions(), NOW_MS, cluster=cluster)
-    Build(spark, options).run()
+    run_build(spark, options)
     return Cluster(broker, copy, warehouse)
 
 

@@ -30,7 +30,7 @@ from kafka_segments.validate.decide.suites import SUITES
 from kafka_segments.validate.page import render_validation
 from kafka_segments.validate.report import row_text
 from kafka_segments.validate.results import CheckCounts, CheckResult
-from kafka_segments.validate.run import Validation, run_validation
+from kafka_segments.validate.run import ValidateOptions, Validation, run_validate
 
 NOW_MS = 1_800_000_000_000
 LATER_MS = NOW_MS + 7_200_000
@@ -487,7 +487,7 @@ def validation(root: Warehouse) -> Validation:
 def _validate(root: Warehouse) -> Validation:
     """Validate as the command does."""
     with few_rows(root.spark):
-        return run_validation(root.spark, warehouse=root.root, now_ms=NOW_MS)
+        return run_validate(root.spark, ValidateOptions(root.root, NOW_MS))
 
 
 def _clusters(validation: Validation, case: str) -> set[str]:
@@ -605,7 +605,7 @@ def test_a_validation_of_many_rows_is_few_queries_and_says_the_same(
 ) -> None:
     begun, version = _last_query(spark), root.version(tables.QUARANTINED_SEGMENTS)
 
-    again = run_validation(spark, warehouse=root.root, now_ms=NOW_MS)
+    again = run_validate(spark, ValidateOptions(root.root, NOW_MS))
 
     assert 0 < len(list(_queries_after(spark, begun))) < MOST_QUERIES
     assert list(map(_counted, again.results)) == list(map(_counted, validation.results))

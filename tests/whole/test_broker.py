@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafka_broker import KafkaBroker
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.index.recovery import RecoveryOptions
 from plain_decoder import plain_records
 
@@ -45,7 +45,7 @@ def kafka(
             1_795_000_000_000,
             in_place=True,
         )
-        Build(spark, options).run()
+        run_build(spark, options)
         kafka.log_file.write_text("")
         yield kafka
 

@@ -25,7 +25,7 @@ from kafka_segments.spark.held import held_if_few
 from kafka_segments.tables.catalog import BUILD_TABLES, OFFSET_INDEX, RUNS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
-from kafka_segments.validate.run import run_validation
+from kafka_segments.validate.run import ValidateOptions, run_validate
 from log_folders import append_batch
 from ready_builds import ReadyBuild
 from stored_builds import NOW_MS, build, files, rows
@@ -169,7 +169,7 @@ def test_a_report_an_inventory_and_a_validation_say_the_same(
         return [_sorted(taken.segments), _sorted(taken.obstacles)]
 
     def results(_: str) -> list[Any]:
-        found = run_validation(spark, warehouse=warehouse, now_ms=NOW_MS, dry_run=True)
+        found = run_validate(spark, ValidateOptions(warehouse, NOW_MS), dry_run=True)
         return [found.quarantined, *found.results]
 
     for act in (report, inventory, results):

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.audit.run import AuditOptions, run_audit
-from kafka_segments.backup.run import BACKUP, verify_backup
+from kafka_segments.backup.run import BACKUP, run_backup
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.retention.decide.rules import RetentionRules
@@ -52,7 +52,7 @@ def _answers(
     )
     found = {
         "plan": run_plan(spark, all_of_it, has_digests=True, dry_run=True)[1],
-        "backup": verify_backup(spark, verify, caches, moment_ms=_NOW_MS, dry_run=True).rows,
+        "backup": run_backup(spark, verify, caches, moment_ms=_NOW_MS, dry_run=True).rows,
         "retention": run_retention(spark, retention, dry_run=True),
         "explain": run_explain(spark, retention, topic="ct-two-partitions", partition=0),
         "roll": run_roll(spark, roll, dry_run=True),

@@ -27,7 +27,7 @@ from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
-from kafka_segments.validate.run import run_validation
+from kafka_segments.validate.run import ValidateOptions, run_validate
 from plain_decoder import plain_records, positions
 from stored_builds import NOW_MS, build_few
 
@@ -211,7 +211,7 @@ def test_rolls_are_decided_by_the_index_files_beside_the_segments(
 
 def _failed(spark: SparkSession, warehouse: Path) -> list[tuple[str, str, int]]:
     with few_rows(spark):
-        found = run_validation(spark, warehouse=str(warehouse), now_ms=NOW_MS, dry_run=True)
+        found = run_validate(spark, ValidateOptions(str(warehouse), NOW_MS), dry_run=True)
     return [
         (result.table, result.check, result.failed_rows)
         for result in found.results

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
+from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery import RecoveryOptions
@@ -32,7 +33,14 @@ def tier(broker: Path, tmp_path: Path) -> Path:
     return tmp_path / "tier"
 
 
-def _build(spark: SparkSession, source: str, warehouse: Path, *, in_place: bool = False) -> Build:
+def _build(
+    spark: SparkSession,
+    source: str,
+    warehouse: Path,
+    *,
+    in_place: bool = False,
+    dry_run: bool = False,
+) -> BuildSummary:
     options = BuildOptions(
         (source,),
         str(warehouse),
@@ -41,7 +49,7 @@ def _build(spark: SparkSession, source: str, warehouse: Path, *, in_place: bool 
         index_dir=None if in_place else str(warehouse.with_name("indexes")),
         in_place=in_place,
     )
-    return Build(spark, options)
+    return run_build(spark, options, dry_run=dry_run)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -64,8 +72,8 @@ def test_a_build_gives_the_brokers_index_files_and_rows(
     object_store.put_folder(tier, "spark-tiered/pre")
     source, warehouse = "s3://spark-tiered/pre", tmp_path / "wh"
 
-    summary = _build(spark, source, warehouse).run()
-    again = _build(spark, source, warehouse).plan_only()
+    summary = _build(spark, source, warehouse)
+    again = _build(spark, source, warehouse, dry_run=True)
 
     assert (summary.segments_scanned, summary.segments_damaged) == (9, 0)
     assert again.segments_scanned == 0
@@ -93,7 +101,7 @@ def test_index_files_are_not_put_beside_objects(
     spark: SparkSession, tier: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="is an object of tiered storage"):
-        _build(spark, str(tier), tmp_path / "wh", in_place=True).run()
+        _build(spark, str(tier), tmp_path / "wh", in_place=True)
 
 
 def test_an_audit_names_gaps_and_overlaps_between_segments(

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build
+from kafka_segments.build.run import run_build
 from kafka_segments.console.bar import Work
 from kafka_segments.index.recovery import RecoveryOptions
 from kafka_segments.internals.tasks import read_records
@@ -71,7 +71,7 @@ def test_a_build_reads_bytes_and_first_looks_count_segments(
         is_first_look=is_first_look,
     )
 
-    Build(spark, options, told.reads, told.has_read).run()
+    run_build(spark, options, told.reads, tell_read=told.has_read)
 
     count, size_bytes = len(_logs(disk)), _bytes(disk)
     assert told.loads == [(Load(count, 0 if is_first_look else size_bytes), 0)]

@@ -17,7 +17,7 @@ from kafka_segments.internals.run_groups import GroupsOptions, run_groups
 from kafka_segments.internals.run_metadata import (
     ChangesOptions,
     StateOptions,
-    run_changes,
+    run_changed,
     run_state,
 )
 from kafka_segments.internals.run_tier import TierOptions, known_gaps, run_tier
@@ -113,7 +113,7 @@ class OpenInternals:
             UsageError: the tables have no history of metadata.
         """
         options = ChangesOptions(self._tables.uri, optional_ms(since, clock()), cluster)
-        return run_changes(self._tables.spark, options)
+        return run_changed(self._tables.spark, options)
 
     def transactions(
         self,

@@ -67,7 +67,7 @@ def _verify(
     verbose: bool,
 ) -> int:
     from kafka_segments.backup.report import print_backup  # noqa: PLC0415
-    from kafka_segments.backup.run import BACKUP, verify_backup  # noqa: PLC0415
+    from kafka_segments.backup.run import BACKUP, run_backup  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
@@ -93,7 +93,7 @@ def _verify(
         ExitStack() as caches,
     ):
         with progress(spark) as work:
-            verified = verify_backup(
+            verified = run_backup(
                 spark, asked, caches, moment_ms=moment_ms, dry_run=dry_run, tell=work.reads
             )
         found = print_backup(verified, output)

@@ -57,7 +57,7 @@ class Verified:
         return sum(self.verdicts.get(name, 0) for name in (Verdict.INCOMPLETE, Verdict.MISSING))
 
 
-def verify_backup(
+def run_backup(
     spark: SparkSession,
     options: CopyOptions,
     caches: ExitStack,

@@ -143,19 +143,19 @@ def _digest_bits() -> int:
 def _planned(options: "BuildOptions") -> int | None:
     """Say without Spark what would be built; None: only Spark can tell."""
     from kafka_segments.build.dry_run import plan_without_spark  # noqa: PLC0415
-    from kafka_segments.build.report import summary  # noqa: PLC0415
+    from kafka_segments.build.report import print_build  # noqa: PLC0415
 
     planned = plan_without_spark(options)
     if planned is None:
         return None
-    summary(planned, options, dry_run=True)
+    print_build(planned, options, dry_run=True)
     return ExitStatus.FINDINGS if planned.findings else ExitStatus.DONE
 
 
 def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals: bool) -> int:
-    from kafka_segments.build.report import summary  # noqa: PLC0415
-    from kafka_segments.build.report_segments import segments_of_run  # noqa: PLC0415
-    from kafka_segments.build.run import Build  # noqa: PLC0415
+    from kafka_segments.build.report import print_build  # noqa: PLC0415
+    from kafka_segments.build.report_segments import print_segments  # noqa: PLC0415
+    from kafka_segments.build.run import run_build  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
@@ -165,11 +165,10 @@ def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals
         few_rows(spark, of=options.warehouse),
     ):
         with progress(spark) as work:
-            job = Build(spark, options, work.reads, work.has_read)
-            done = job.plan_only() if dry_run else job.run()
+            done = run_build(spark, options, work.reads, tell_read=work.has_read, dry_run=dry_run)
         if not dry_run:
-            segments_of_run(spark, options.warehouse, done, output)
-        summary(done, options, dry_run=dry_run)
+            print_segments(spark, options.warehouse, done, output)
+        print_build(done, options, dry_run=dry_run)
         found = done.findings
         if has_internals:
             from kafka_segments.build.internal_topics import read_internal_topics  # noqa: PLC0415

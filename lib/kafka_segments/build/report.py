@@ -37,7 +37,7 @@ def _would_write(options: BuildOptions) -> Iterator[str]:
     yield f"would write the tables of {options.warehouse}"
 
 
-def summary(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
+def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
     """Print on stderr, in a few lines, what a build did and where its files are."""
     verb = "would read" if dry_run else "read"
     if dry_run and options.is_first_look:

@@ -27,7 +27,7 @@ _SHOWN = (
 )
 
 
-def segments_of_run(spark: SparkSession, warehouse: str, done: BuildSummary, output: str) -> None:
+def print_segments(spark: SparkSession, warehouse: str, done: BuildSummary, output: str) -> None:
     """Print the segments that a run read."""
     if not done.segments_scanned and output != "csv":  # which has its header at least
         return
@@ -40,12 +40,12 @@ def segments_of_run(spark: SparkSession, warehouse: str, done: BuildSummary, out
         .orderBy("log_dir", "topic", "partition", "base_offset")
     )
     if output == "table":
-        _print_segments(segments)
+        _print_table(segments)
     else:
         print_rows(segments, output)
 
 
-def _print_segments(segments: DataFrame) -> None:
+def _print_table(segments: DataFrame) -> None:
     rows = segments.select(*_SHOWN).take(MOST_ROWS_SHOWN + 1)
     if not rows:
         return

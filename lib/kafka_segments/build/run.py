@@ -42,6 +42,31 @@ from kafka_segments.tables.delta import Warehouse
 _LOG = logging.getLogger(__name__)
 
 
+def run_build(
+    spark: SparkSession,
+    options: BuildOptions,
+    tell: TellLoad = tell_nobody,
+    *,
+    tell_read: TellRead | None = None,
+    dry_run: bool = False,
+) -> BuildSummary:
+    """Build the indexes and tables of all segments under the sources.
+
+    Args:
+        spark: the session.
+        options: what is built, and where it goes.
+        tell: is told how much will be read, in how many tasks.
+        tell_read: is told of the bytes that threads of the driver have read.
+        dry_run: no segment is read and nothing is written; the summary says what would be read.
+
+    Raises:
+        SourceError: a source cannot be listed.
+        UsageError: ``in_place`` where index files cannot lie beside the segments.
+    """
+    build = Build(spark, options, tell, tell_read)
+    return build.plan_only() if dry_run else build.run()
+
+
 class Build:
     """One run of ``build``: what its steps share.
 
@@ -72,12 +97,7 @@ class Build:
         self._steps: dict[str, float] = {}
 
     def run(self) -> BuildSummary:
-        """Build the indexes and tables of all segments under the sources.
-
-        Raises:
-            SourceError: a source cannot be listed.
-            UsageError: ``in_place`` where index files cannot lie beside the segments.
-        """
+        """Carry out the steps; the errors are those of ``run_build``."""
         with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
             caches.enter_context(warehouse_lock(self._options.warehouse, alone=False))
             caches.callback(remove_folder, place(self._entries_folder()))

@@ -78,7 +78,7 @@ def _compact(
     if not given["sources"] and undo is None:
         require_tables(given["warehouse"], (ANY_TABLE,))
     from kafka_segments.compact import report  # noqa: PLC0415
-    from kafka_segments.compact.run import run_compaction  # noqa: PLC0415
+    from kafka_segments.compact.run import run_compact  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
@@ -93,9 +93,9 @@ def _compact(
         few_rows(spark, of=options.warehouse) if holds_little(options.warehouse) else nullcontext(),
     ):
         with progress(spark):
-            done = run_compaction(spark, options)
-        report.print_changes(done, output)
-        report.summary(done, options.set_aside_root(), dry_run=options.dry_run)
+            done = run_compact(spark, options)
+        report.print_compact(done, output)
+        report.print_summary(done, options.set_aside_root(), dry_run=options.dry_run)
     return ExitStatus.FINDINGS if done.problems or done.waiting else ExitStatus.DONE
 
 
@@ -133,10 +133,10 @@ def _options(
 
 def _undo(options: "CompactOptions", run_id: str) -> int:
     from kafka_segments.compact import report  # noqa: PLC0415
-    from kafka_segments.compact.run import undo_compaction  # noqa: PLC0415
+    from kafka_segments.compact.run import run_undo  # noqa: PLC0415
 
     if not _RUN_ID.fullmatch(run_id):
         raise UsageError(f"--undo {run_id}: 32 hex digits expected, as compact printed them")
-    result = undo_compaction(options, run_id)
-    report.undone(result)
+    result = run_undo(options, run_id=run_id)
+    report.print_undone(result)
     return ExitStatus.FINDINGS if result.left else ExitStatus.DONE

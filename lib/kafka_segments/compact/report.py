@@ -15,7 +15,7 @@ from kafka_segments.storage.kept_files import Undone
 _COLUMNS = ("path", "action", "bytes_before", "bytes_after")
 
 
-def print_changes(summary: CompactSummary, output: str) -> None:
+def print_compact(summary: CompactSummary, output: str) -> None:
     """Print files by action, and tables; as JSON lines or CSV every file that was changed."""
     if output == "json":
         for change in summary.changes:
@@ -55,7 +55,7 @@ def _print_table(summary: CompactSummary) -> None:
         console().print(table)
 
 
-def summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> None:
+def print_summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> None:
     """Say on stderr what was done, and how to undo it."""
     saved = sum(change.bytes_before - change.bytes_after for change in done.changes)
     verb = "would change" if dry_run else "changed"
@@ -73,7 +73,7 @@ def summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> None:
     sys.stderr.write("\n".join(lines) + "\n")
 
 
-def undone(result: Undone) -> None:
+def print_undone(result: Undone) -> None:
     """Say on stderr what an undo put back."""
     lines = [f"put back {result.restored} files"]
     lines.extend(f"{path}: changed since, left as it is" for path in result.left)

@@ -107,7 +107,7 @@ class CompactSummary:
     stale_builds: list[str] = field(default_factory=list)
 
 
-def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSummary:
+def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
     """Compact index files, then tables.
 
     1. The run is alone in the warehouse while it works on index files: no build writes one between
@@ -138,7 +138,7 @@ def run_compaction(spark: SparkSession, options: CompactOptions) -> CompactSumma
     return summary
 
 
-def undo_compaction(options: CompactOptions, run_id: str) -> Undone:
+def run_undo(options: CompactOptions, *, run_id: str) -> Undone:
     """Put back the files that a run changed, wherever the place is as the run left it.
 
     Raises:

@@ -49,7 +49,7 @@ def _elect(
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
-    from kafka_segments.divergence.report_elect import print_elections  # noqa: PLC0415
+    from kafka_segments.divergence.report_elect import print_elect  # noqa: PLC0415
     from kafka_segments.divergence.run_elect import run_elect  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
@@ -64,6 +64,6 @@ def _elect(
         ExitStack() as caches,
     ):
         with progress(spark) as work:
-            found = run_elect(spark, asked, sources, caches, tell=work.reads)
-        findings = print_elections(found, output)
+            found = run_elect(spark, asked, caches, work.reads, metadata=sources)
+        findings = print_elect(found, output)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE

@@ -91,7 +91,7 @@ def _repair(
         ExitStack() as caches,
     ):
         with progress(spark) as work:
-            rows = run_repair(spark, asked, settings, caches, tell=work.reads)
+            rows = run_repair(spark, asked, caches, work.reads, settings=settings)
         found = print_repair(rows, output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 

@@ -21,7 +21,7 @@ _NAMES = (
 )
 
 
-def print_elections(found: Elections, output: str) -> int:
+def print_elect(found: Elections, output: str) -> int:
     """Print the candidates or the commands; return how many partitions someone must look at.
 
     A table leaves out partitions that lose nothing whichever replica leads.

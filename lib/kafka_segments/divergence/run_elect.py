@@ -48,9 +48,10 @@ class Elections(NamedTuple):
 def run_elect(
     spark: SparkSession,
     options: CopyOptions,
-    metadata: Sequence[str],
     caches: ExitStack,
     tell: TellLoad = tell_nobody,
+    *,
+    metadata: Sequence[str] = (),
 ) -> Elections:
     """Weigh the replicas of each partition of which there is a copy.
 

@@ -19,9 +19,10 @@ _COPY = ("copy", "topic", "partition")
 def run_repair(
     spark: SparkSession,
     options: CopyOptions,
-    settings: RepairSettings,
     caches: ExitStack,
     tell: TellLoad = tell_nobody,
+    *,
+    settings: RepairSettings,
 ) -> DataFrame:
     """Make whole logs; return the columns of ``REPAIRED``, cached until ``caches`` closes.
 

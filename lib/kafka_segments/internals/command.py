@@ -177,7 +177,7 @@ def _changed(
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report import print_changes  # noqa: PLC0415
-    from kafka_segments.internals.run_metadata import ChangesOptions, run_changes  # noqa: PLC0415
+    from kafka_segments.internals.run_metadata import ChangesOptions, run_changed  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
@@ -190,7 +190,7 @@ def _changed(
         few_rows(spark, of=root),
         progress(spark),
     ):
-        print_changes(run_changes(spark, ChangesOptions(root, since_ms, cluster)), output)
+        print_changes(run_changed(spark, ChangesOptions(root, since_ms, cluster)), output)
     return ExitStatus.DONE
 
 

@@ -114,7 +114,7 @@ def _tier(
         print_gaps,
         print_rebuilt,
         print_tier,
-        tell_unseen,
+        print_unseen,
     )
     from kafka_segments.internals.run_tier import (  # noqa: PLC0415
         TierOptions,
@@ -152,11 +152,11 @@ def _tier(
             segments = rebuildable(found.objects)
             if not dry_run:
                 write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
-            findings = print_rebuilt(found.objects, segments, output) + tell_unseen(found)
+            findings = print_rebuilt(found.objects, segments, output) + print_unseen(found)
         elif not_copied:
             findings = print_gaps(known_gaps(found), output)
         else:
-            findings = print_tier(found, output) + tell_unseen(found)
+            findings = print_tier(found, output) + print_unseen(found)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE
 
 

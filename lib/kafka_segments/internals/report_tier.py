@@ -34,7 +34,7 @@ def print_tier(tier: Tier, output: str) -> int:
     return sum(row["segments"] for row in found)
 
 
-def tell_unseen(tier: Tier) -> int:
+def print_unseen(tier: Tier) -> int:
     """Say on stderr how many folders nobody looked into; return how many."""
     if tier.unseen:
         sys.stderr.write(

@@ -76,7 +76,7 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
     return reduce(DataFrame.unionByName, states)
 
 
-def run_changes(spark: SparkSession, options: ChangesOptions) -> DataFrame:
+def run_changed(spark: SparkSession, options: ChangesOptions) -> DataFrame:
     """Return the changes of configs, leaders and replicas: the columns of ``decide_changes``.
 
     Raises:

@@ -1,19 +1,11 @@
-"""``migrate`` and ``migrate inventory``: log directories of Kafka 0.8 to 0.10 for Kafka 4."""
-
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+"""``migrate``: log directories of Kafka 0.8 to 0.10 for Kafka 4."""
 
 import click
 
-from kafka_segments.console.options import ROOT, ExitStatus, run
 from kafka_segments.console.strict_options import Group
-from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.migrate.command_inventory import inventory
 from kafka_segments.migrate.command_plan import plan
 from kafka_segments.migrate.command_steps import apply, rollback, stage, status, verify
-from kafka_segments.retention.command_options import decision_options, retention_options
-
-if TYPE_CHECKING:
-    from kafka_segments.wire.kafka_configs import GoneSetting
 
 
 @click.group(cls=Group)
@@ -21,87 +13,5 @@ def migrate() -> None:
     """Bring log directories of old clusters to what a Kafka 4 broker should find."""
 
 
-@migrate.command(reads=("segments", "logs"))
-@click.option(
-    "--by",
-    type=click.Choice(["cluster", "topic", "partition", "segment"]),
-    default="topic",
-    show_default=True,
-    help="What the tables sum up by.",
-)
-@click.option(
-    "--rows",
-    type=click.Choice(["segments", "obstacles"]),
-    default="segments",
-    show_default=True,
-    help="Which rows json and csv print.",
-)
-@click.option(
-    "--headers-only",
-    is_flag=True,
-    help="Open no compressed messages v0 and v1: their records are not counted.",
-)
-@decision_options
-def inventory(**options: Any) -> None:
-    """Say what segments are made of, when they go, and what stands in the way of Kafka 4.
-
-    Reads the tables of `build`, and again segments of mixed formats. The result goes to tables
-    migration_inventory and migration_obstacles. Exit status 1: something stands in the way.
-    """
-    run(lambda: _inventory(**options), verbose=options["verbose"])
-
-
-for command in (plan, stage, verify, apply, rollback, status):
+for command in (inventory, plan, stage, verify, apply, rollback, status):
     migrate.add_command(command)
-
-
-def _inventory(
-    *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
-) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.migrate.gone_settings import gone_in_metadata  # noqa: PLC0415
-    from kafka_segments.migrate.report_inventory import print_inventory  # noqa: PLC0415
-    from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
-    from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
-
-    retention = retention_options(**options)
-    of_files = _gone_settings(options["server_properties"], options["topic_configs"])
-    asked = InventoryOptions(
-        retention=retention,
-        gone_settings=(*of_files, *gone_in_metadata(retention.configs)),
-        decompresses=not headers_only,
-    )
-    name, is_long = "kafka-segments migrate inventory", holds_much(asked.retention.warehouse)
-    print_retention_settings(asked.retention.warehouse, asked.retention.configs)
-    with (
-        spark_session(name, root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.retention.warehouse),
-        progress(spark),
-    ):
-        found = run_inventory(spark, asked, dry_run=dry_run)
-        has_obstacles = print_inventory(found, output, by=by, rows=rows)
-    return ExitStatus.FINDINGS if has_obstacles else ExitStatus.DONE
-
-
-def _gone_settings(
-    server_properties: Path | None, topic_configs: tuple[Path, ...]
-) -> tuple["GoneSetting", ...]:
-    from kafka_segments.wire import kafka_configs  # noqa: PLC0415
-
-    found = []
-    for file, find in (
-        (server_properties, kafka_configs.find_gone_in_properties),
-        *((file, kafka_configs.find_gone_in_described) for file in topic_configs),
-    ):
-        if file is None:
-            continue
-        try:
-            found += find(str(file), file.read_text("utf-8"))
-        except CorruptTextError as error:
-            raise UsageError(str(error)) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file}: {error}") from None
-    return tuple(found)

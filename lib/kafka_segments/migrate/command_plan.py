@@ -91,13 +91,13 @@ def plan(**options: Any) -> None:
 def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_plan import print_plan  # noqa: PLC0415
-    from kafka_segments.migrate.run_plan import plan_migration  # noqa: PLC0415
+    from kafka_segments.migrate.run_plan import run_plan  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = _asked(**options)
     with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
         with progress(spark) as work:
-            made, planned = plan_migration(spark, asked, caches, dry_run=dry_run, tell=work.reads)
+            made, planned = run_plan(spark, asked, caches, work.reads, dry_run=dry_run)
         refused = print_plan(made, planned, output, dry_run=dry_run)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE
 

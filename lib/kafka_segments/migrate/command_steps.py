@@ -93,7 +93,7 @@ def apply(**options: Any) -> None:
 @_execute_option
 def rollback(**options: Any) -> None:
     """Swap the first folders back in, byte for byte and with their mtimes."""
-    run(lambda: _step("roll_back", **options), verbose=options["verbose"])
+    run(lambda: _step("rollback", **options), verbose=options["verbose"])
 
 
 @click.command(cls=Command, reads=("migration_plans",), may_spare_spark=("plan_id",))
@@ -121,14 +121,14 @@ def _step(
     moment, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
     require_plan(root, "migration_plans", plan_id)
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.migrate import run_steps  # noqa: PLC0415
     from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
-    from kafka_segments.migrate.run_steps import Migration  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
+    asked = run_steps.StepOptions(root, plan_id, moment, **options)
     with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
         with progress(spark) as work:
-            migration = Migration(spark, root, plan_id, now_ms=moment, tell=work.reads)
-            steps = getattr(migration, step)(**options)
+            steps = getattr(run_steps, f"run_{step}")(spark, asked, work.reads)
         counts = print_steps(steps, output)
     return exit_status(counts)
 

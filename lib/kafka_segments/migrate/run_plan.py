@@ -83,13 +83,13 @@ class MigrationOptions:
                 raise UsageError(f"{source}: a migration moves folders of a local file system")
 
 
-def plan_migration(
+def run_plan(
     spark: SparkSession,
     options: MigrationOptions,
     caches: ExitStack,
+    tell: TellLoad = tell_nobody,
     *,
     dry_run: bool,
-    tell: TellLoad = tell_nobody,
 ) -> tuple[str, DataFrame]:
     """Write a plan into table ``migration_plans``; return its id and rows.
 

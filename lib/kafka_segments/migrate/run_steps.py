@@ -8,6 +8,7 @@ import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -43,6 +44,90 @@ from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.tables.statements import sql_text
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Which plan a step carries out, and how.
+
+    Attributes:
+        warehouse: URI of the tables with the plan.
+        plan_id: The plan's id.
+        now_ms: The clock, in ms since 1970.
+        execute: ``apply`` and ``rollback`` swap folders; without it they change nothing.
+        by_mtime: They compare ``.log`` files by size and mtime alone.
+        discard: ``rollback`` also swaps back a log whose segments have changed since.
+    """
+
+    warehouse: str
+    plan_id: str
+    now_ms: int
+    execute: bool = False
+    by_mtime: bool = False
+    discard: bool = False
+
+
+def run_stage(
+    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+) -> list[LogStep]:
+    """Write the migrated folders of a plan beside the log directories; return a row for each log.
+
+    Raises:
+        UsageError: there is no such plan.
+        NoSpaceError: a file system has too little room; nothing is written.
+    """
+    return _migration(spark, options, tell).stage()
+
+
+def run_verify(
+    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+) -> list[LogStep]:
+    """Prove the staged segments of a plan and note the proofs; return a row for each log.
+
+    Raises:
+        UsageError: there is no such plan.
+    """
+    return _migration(spark, options, tell).verify()
+
+
+def run_apply(
+    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+) -> Iterator[LogStep]:
+    """Swap the migrated folders of a plan in; yield a row for each log.
+
+    Raises:
+        UsageError: there is no such plan.
+    """
+    migration = _migration(spark, options, tell)
+    return migration.apply(execute=options.execute, by_mtime=options.by_mtime)
+
+
+def run_rollback(
+    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+) -> Iterator[LogStep]:
+    """Swap the first folders of a plan back in; yield a row for each log that was applied.
+
+    Raises:
+        UsageError: there is no such plan.
+    """
+    return _migration(spark, options, tell).roll_back(
+        execute=options.execute, discard=options.discard, by_mtime=options.by_mtime
+    )
+
+
+def run_status(
+    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+) -> Iterator[LogStep]:
+    """Say how far a plan is; yield a row for each log.
+
+    Raises:
+        UsageError: there is no such plan.
+    """
+    return _migration(spark, options, tell).status()
+
+
+def _migration(spark: SparkSession, options: StepOptions, tell: TellLoad) -> "Migration":
+    return Migration(spark, options.warehouse, options.plan_id, now_ms=options.now_ms, tell=tell)
 
 
 class Migration:

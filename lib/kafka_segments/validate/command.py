@@ -71,9 +71,11 @@ def _validate(
     from kafka_segments.validate import report  # noqa: PLC0415
     from kafka_segments.validate.decide.checks import Severity  # noqa: PLC0415
     from kafka_segments.validate.page import PAGE, render_validation  # noqa: PLC0415
-    from kafka_segments.validate.run import run_validation  # noqa: PLC0415
+    from kafka_segments.validate.run import ValidateOptions, run_validate  # noqa: PLC0415
 
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    docs_folder = None if docs_dir is None else absolute_uri(docs_dir)
+    asked = ValidateOptions(root, moment, docs_folder)
     _import_meanwhile("kafka_segments.validate.checkpoint")
     is_long = holds_much(root)
     with (
@@ -81,19 +83,15 @@ def _validate(
         few_rows(spark, of=root),
     ):
         with progress(spark):
-            validation = run_validation(
-                spark,
-                warehouse=root,
-                now_ms=moment,
-                docs_folder=None if docs_dir is None else absolute_uri(docs_dir),
-                dry_run=dry_run,
-            )
-        report.print_results(validation, output)
+            validation = run_validate(spark, asked, dry_run=dry_run)
+        report.print_validate(validation, output)
         page = None
         if validation.docs_folder is not None:
             page = os.path.join(validation.docs_folder, PAGE)
             publish(place(page), render_validation(validation, root, moment).encode("utf-8"))
-        report.summary(validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run)
+        report.print_summary(
+            validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run
+        )
     worst = validation.worst()
     counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
     return ExitStatus.FINDINGS if counts else ExitStatus.DONE

@@ -18,7 +18,7 @@ _EXAMPLES_SHOWN = 3
 _COLUMNS = ("table", "check", "severity", "checked_rows", "failed_rows", "why", "examples")
 
 
-def print_results(validation: Validation, output: str) -> None:
+def print_validate(validation: Validation, output: str) -> None:
     """Print failed expectations as a table, or all as JSON lines or CSV."""
     rows = [result._asdict() for result in validation.results]
     if output == "json":
@@ -80,7 +80,7 @@ def _counting(results: Sequence[CheckResult], fail_on: Severity) -> list[str]:
     ]
 
 
-def summary(
+def print_summary(
     validation: Validation, warehouse: str, *, fail_on: Severity, page: str | None, dry_run: bool
 ) -> None:
     """Print on stderr, in a few lines, what was found, what of it counts, and where it is."""

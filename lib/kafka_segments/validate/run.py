@@ -54,6 +54,21 @@ _DOCS = "_data_docs"
 
 
 @dataclass(frozen=True)
+class ValidateOptions:
+    """Which tables are checked, and where their Data Docs go.
+
+    Attributes:
+        warehouse: URI of the tables.
+        now_ms: the clock, in ms since 1970.
+        docs_folder: absolute path; None: below the warehouse, where that is local.
+    """
+
+    warehouse: str
+    now_ms: int
+    docs_folder: str | None = None
+
+
+@dataclass(frozen=True)
 class Validation:
     """What a validation found; ``docs_folder`` is None if no Data Docs were written."""
 
@@ -68,15 +83,10 @@ class Validation:
         return next((severity for severity in Severity if severity in failed), None)
 
 
-def run_validation(
-    spark: SparkSession,
-    *,
-    warehouse: str,
-    now_ms: int,
-    docs_folder: str | None = None,
-    dry_run: bool = False,
+def run_validate(
+    spark: SparkSession, options: ValidateOptions, *, dry_run: bool = False
 ) -> Validation:
-    """Check every table of a warehouse.
+    """Check every table of a warehouse; ``dry_run``: no table is written, nor Data Docs by default.
 
     1. One query measures all tables and counts, for every check, the rows that fail it.
     2. Great Expectations holds the counts against every suite and writes the Data Docs.
@@ -86,10 +96,10 @@ def run_validation(
     Raises:
         UsageError: the warehouse has no segments, or ``docs_folder`` is not local.
     """
-    root = Warehouse(spark, warehouse)
-    folder = _docs_folder(warehouse, docs_folder, dry_run=dry_run)
+    root = Warehouse(spark, options.warehouse)
+    folder = _docs_folder(options, dry_run=dry_run)
     run_id = uuid.uuid4().hex
-    measured = _measured(root, now_ms)
+    measured = _measured(root, options.now_ms)
     suites = [suite for suite in SUITES if suite.table in measured]
     results = _results(measured, suites, folder)
     failed = {(result.table, result.check) for result in results if result.failed_rows}
@@ -99,7 +109,8 @@ def run_validation(
             failing = held(failing_segments(measured, suites), caches)
         quarantined = 0 if failing is None else failing.count()
         if not dry_run:
-            stamp = {"run_id": F.lit(run_id), "decided_at": F.timestamp_millis(F.lit(now_ms))}
+            decided_at = F.timestamp_millis(F.lit(options.now_ms))
+            stamp = {"run_id": F.lit(run_id), "decided_at": decided_at}
             _set_aside(root, failing, stamp)
             root.create(tables.VALIDATION_RESULTS)
             values = list(map(_result_values, results))
@@ -107,15 +118,14 @@ def run_validation(
     return Validation(run_id, tuple(results), quarantined, folder)
 
 
-def _docs_folder(warehouse: str, docs_folder: str | None, *, dry_run: bool) -> str | None:
+def _docs_folder(options: ValidateOptions, *, dry_run: bool) -> str | None:
     """Return the folder for Data Docs: the given one, else one below a local warehouse."""
-    if docs_folder is None:
-        return (
-            None if dry_run or not store_of(warehouse).is_local else os.path.join(warehouse, _DOCS)
-        )
-    if not store_of(docs_folder).is_local:
-        raise UsageError(f"--docs-dir {docs_folder}: Data Docs go to a local folder")
-    return docs_folder
+    if options.docs_folder is None:
+        has_none = dry_run or not store_of(options.warehouse).is_local
+        return None if has_none else os.path.join(options.warehouse, _DOCS)
+    if not store_of(options.docs_folder).is_local:
+        raise UsageError(f"--docs-dir {options.docs_folder}: Data Docs go to a local folder")
+    return options.docs_folder
 
 
 def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
