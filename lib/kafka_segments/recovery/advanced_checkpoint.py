@@ -10,10 +10,10 @@ Points = Mapping[tuple[str, int], int]
 
 
 def advanced(text: str | None, points: Points) -> str:
-    """Return a checkpoint with other recovery points; all other lines are as they were, in order.
+    """Return a checkpoint with other recovery points; all other lines stay as they are, in order.
 
     A log without a line gets one. ``text`` is None where there is no file. A file that a broker
-    cannot read counts as empty: it takes 0 for each log then, and so the lines added are enough.
+    cannot read counts as empty: the broker takes 0 for each log then, so added lines are enough.
 
     Source: OffsetCheckpointFile, LogManager.loadLogs.
     """

@@ -1,13 +1,13 @@
 """Measure what a recovery's parts cost on this machine and disk.
 
-What is Kafka's own code is a constant: so many times as long as what is measured here.
+Kafka's own code is not run. What it takes for 1 to 3 is a constant times what our code takes.
 
 1. A byte: our own compiled recovery, in memory.
 2. A batch: two small reads from the page cache, as Kafka makes.
 3. A file of the log's folder, looked at: its status, by its name.
 4. A segment: the changes that Kafka's recovery of one makes on the disk. Its two index files are
    enlarged to their full size, mapped, and cut to their entries again, and a snapshot is forced to
-   the disk. The snapshots of before are all removed at first.
+   the disk. All earlier snapshots are removed before that.
 
 The first three are the CPU time of one thread, which other processes disturb little.
 """
@@ -36,7 +36,7 @@ from kafka_segments.wire.crc import HAS_CPU_CRC, crc32c
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 KAFKAS_BYTE, KAFKAS_BATCH, KAFKAS_FILE = 5.3, 1.9, 1.3
-"""How many times as long as what is measured Kafka takes for a byte, a batch, and a file."""
+"""By which factor Kafka takes longer than our code for a byte, a batch, and a file."""
 _BATCH_BYTES = 16_384
 _MEASURED_BYTES = 16 * 1024 * 1024
 _READ_AT_ONCE = (17, 200)  # bytes of a header, and of a batch with it
@@ -79,7 +79,7 @@ def calibrate(folder: Path, costs: Costs) -> Costs:
 
 
 def _byte_ns() -> float:
-    """Return what a byte takes our own recovery; the first round compiles."""
+    """Return how many ns our own recovery takes for a byte; the first round compiles."""
     recoverer = SegmentRecoverer(RecoveryOptions(by_instruction=HAS_CPU_CRC))
     view = memoryview(_batches(_BATCH_BYTES, _MEASURED_BYTES // _BATCH_BYTES)).cast("B")
 
@@ -96,7 +96,7 @@ def _byte_ns() -> float:
 
 
 def _batch_ns(scratch: Path) -> float:
-    """Return what the reads of a small batch take."""
+    """Return how many ns the two reads of a small batch take."""
     header, whole = _READ_AT_ONCE
     path = scratch / "batches"
     path.write_bytes(bytes(_READS * whole))
@@ -114,7 +114,7 @@ def _batch_ns(scratch: Path) -> float:
 
 
 def _file_ns(scratch: Path) -> float:
-    """Return what it takes to look at a file of a folder."""
+    """Return how many ns it takes to look at one file of a folder."""
     folder = scratch / "files"
     folder.mkdir()
     for number in range(_FILES):
@@ -129,7 +129,7 @@ def _file_ns(scratch: Path) -> float:
 
 
 def _quickest_ns(act: Callable[[], object]) -> int:
-    """Return the least CPU time that this thread has taken for something."""
+    """Return the least CPU time, in ns, that this thread took to act; the least of many rounds."""
 
     def round_ns() -> int:
         start = time.thread_time_ns()
@@ -159,9 +159,9 @@ def _batches(size_bytes: int, count: int) -> np.ndarray:
 
 
 def _quickest_segments(scratch: Path) -> dict[int, float]:
-    """Return the least that a segment's changes take a thread, by the number of threads.
+    """Return how many ms a segment's changes take a thread at least, by the number of threads.
 
-    What fewer threads take is no more than what more of them take.
+    Fewer threads are never slower: where more of them were measured as quicker, that counts.
     """
     least = {
         threads: min(_segment_ms(scratch, threads) for _ in range(_DISK_ROUNDS))
@@ -171,7 +171,7 @@ def _quickest_segments(scratch: Path) -> dict[int, float]:
 
 
 def _segment_ms(scratch: Path, threads: int) -> float:
-    """Return what a segment's changes on the disk take a thread, where so many make them."""
+    """Return how many ms a segment's changes take each of so many threads, on the disk."""
     each = max(_LEAST_SEGMENTS, _SEGMENTS // threads)
     folders = [scratch / f"{threads}-{number}" for number in range(threads)]
     for folder in folders:
@@ -184,7 +184,7 @@ def _segment_ms(scratch: Path, threads: int) -> float:
 
 
 def _make_segments(folder: Path, count: int) -> None:
-    """Make what a broker leaves of so many segments, and force its names to the disk."""
+    """Make the files that a broker leaves of so many segments, and sync their folder."""
     folder.mkdir()
     for number in range(count):
         for suffix in (*_FULL_BYTES, ".snapshot"):
@@ -195,7 +195,7 @@ def _make_segments(folder: Path, count: int) -> None:
 def _change_segments(count: int, folder: Path) -> float:
     """Make the changes of so many segments; return the seconds that they took.
 
-    Mapped index files stay mapped meanwhile, as in a JVM.
+    Index files that were mapped stay mapped until the end, as in a JVM.
     """
     with ExitStack() as mapped:
         start = time.perf_counter()
@@ -221,9 +221,9 @@ def _rewritten(path: Path, full_bytes: int) -> mmap.mmap:
 
 
 def read_bytes_per_s(files: Iterable[Path]) -> float | None:
-    """Return what the disk reads, past the page cache; None where it cannot be read so.
+    """Return how many bytes a second the disk reads past the page cache; None: it cannot do so.
 
-    Some of the bytes of the files are read, from their beginning on.
+    The files are read from their beginning on, up to 512 MiB in all.
     """
     buffer = mmap.mmap(-1, _READ_BYTES)  # aligned, as such a read asks for
     read, start = 0, time.perf_counter()

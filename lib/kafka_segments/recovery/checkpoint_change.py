@@ -18,9 +18,10 @@ _LATIN = "latin-1"  # any bytes are text in it, and come back
 
 
 class CheckpointNote(NamedTuple):
-    """The text of a checkpoint before it was advanced, None: there was no file; and those after.
+    """The texts of a checkpoint before and after it was advanced.
 
-    There are several where a kit is applied again, to logs that were left at first.
+    ``before`` None: there was no file. ``after`` has several where a kit was applied again, to logs
+    that the first run left out.
     """
 
     before: str | None
@@ -54,7 +55,7 @@ def advance(log_dir: Path, kept: Path, points: Points) -> None:
     """Advance the recovery points of logs whose files are all on disk.
 
     Raises:
-        OSError: the file system refused a step: the checkpoint is as it was, or advanced.
+        OSError: the file system refused a step. The checkpoint is either as it was or advanced.
     """
     _remove_temporaries(log_dir)
     text = _text(log_dir)
@@ -69,7 +70,7 @@ def advance(log_dir: Path, kept: Path, points: Points) -> None:
 
 
 def set_back(log_dir: Path, kept: Path) -> bool:
-    """Put back the checkpoint as it was; return whether it was another one.
+    """Put back the checkpoint as it was; return whether it had changed.
 
     Raises:
         OSError: the file system refused a step; run it again.
@@ -87,7 +88,7 @@ def set_back(log_dir: Path, kept: Path) -> bool:
 
 
 def forget(kept: Path) -> None:
-    """Remove the note of a checkpoint that is as it was."""
+    """Remove the note of a checkpoint that was put back."""
     (kept / NOTE).unlink(missing_ok=True)
 
 
@@ -107,7 +108,7 @@ def _text(log_dir: Path) -> str | None:
 
 
 def _remove_temporaries(log_dir: Path) -> None:
-    """Remove what runs that were killed left of a checkpoint."""
+    """Remove the temporary checkpoints that killed runs have left."""
     for leftover in log_dir.glob(f".{RECOVERY_POINT}.*{TEMPORARY}"):
         leftover.unlink()
 

@@ -9,7 +9,7 @@ from kafka_segments.recovery.command_kit import apply, kit, rollback
 
 @click.group(cls=Group)
 def recovery() -> None:
-    """Say what a broker's start after a crash does, how long that takes, and take it away."""
+    """Say what a broker's start after a crash does and how long it takes; do its work before."""
 
 
 for command in (forecast, kit, apply, rollback):

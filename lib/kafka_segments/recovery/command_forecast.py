@@ -43,7 +43,11 @@ if TYPE_CHECKING:
     help="num.recovery.threads.per.data.dir; default: 1 to 32 side by side.",
 )
 @click.option(
-    "--broker-cores", "cores", type=POSITIVE_INT, metavar="N", help="Cores; default: as here."
+    "--broker-cores",
+    "cores",
+    type=POSITIVE_INT,
+    metavar="N",
+    help="Cores of the broker's machine; default: those of this one.",
 )
 @click.option(
     "--check",
@@ -59,8 +63,8 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Measure what recovery costs here, with some MiB of files in this folder of the disk.",
 )
-@click.option("--cold", "is_cold", is_flag=True, help="As with nothing in the page cache.")
-@click.option("--killed", "is_killed", is_flag=True, help="As if no stop had been clean.")
+@click.option("--cold", "is_cold", is_flag=True, help="Forecast with nothing in the page cache.")
+@click.option("--killed", "is_killed", is_flag=True, help="Forecast as if no stop had been clean.")
 @click.option(
     "--rows",
     type=click.Choice(["options", "logs", "findings"]),

@@ -1,4 +1,4 @@
-"""``recovery kit``, ``apply`` and ``rollback``: take a broker's recovery away from it."""
+"""``recovery kit``, ``apply`` and ``rollback``: do a broker's recovery before it starts."""
 
 import os
 from pathlib import Path
@@ -98,10 +98,10 @@ def kit(**options: Any) -> None:
 def apply(**options: Any) -> None:
     """Put a kit's files in place under a stopped broker, then advance its recovery points.
 
-    Without --execute it is told what would be done. A log directory whose .lock is held is refused,
+    Without --execute it only says what it would do. It refuses a log directory whose .lock is held,
     and a log that has changed since the kit was made. Torn tails are cut off and kept in the kit,
-    as is every file that is replaced. A crash at any moment leaves a broker that starts as it would
-    have, or sooner; a second run goes on.
+    as is every file that is replaced. After a crash at any moment the broker starts as it
+    would have without the kit, or sooner; a second run goes on.
     """
     run(lambda: _apply(is_back=False, **options), verbose=options["verbose"])
 

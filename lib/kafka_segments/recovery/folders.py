@@ -33,9 +33,9 @@ _Offsets = dict[tuple[str, int], dict[str, int]]
 
 @dataclass(frozen=True)
 class FoundLogDir:
-    """A log directory: which broker's it is, how it was left, its logs in a broker's order.
+    """A log directory: whose it is, how its broker stopped, its logs in the order of the load.
 
-    ``problems``: what could not be read, or what the broker would not start with.
+    ``problems``: what could not be read, or keeps the broker from starting.
     """
 
     uri: str
@@ -56,8 +56,8 @@ def find_log_dirs(
 ) -> list[FoundLogDir]:
     """Read the log directories below sources, as ``absolute_uri`` gives them.
 
-    A source that is one partition's folder is a log directory with this log alone; what its
-    broker noted of it is looked for in the folder above.
+    A source that is one partition's folder counts as a log directory with this log alone. Its
+    broker's checkpoints are looked for in the folder above.
 
     Raises:
         SourceError: a source has no log directory below, or cannot be listed.
@@ -101,7 +101,7 @@ def _below(source: str, *, follow_links: bool, level: int = 0) -> Iterator[Found
 
 
 def _is_log_dir(source: str, entries: list[FileEntry]) -> bool:
-    """Tell whether a folder is a log directory, and no folder of several named like ``node-1``."""
+    """Tell a log directory from a folder of several log directories, named like ``node-1``."""
     if is_log_dir([entry for entry in entries if not entry.is_folder]):
         return True
     named = [entry.name for entry in entries if entry.is_folder and is_log_dir([entry])]
@@ -158,7 +158,7 @@ def _offsets(row: Listed) -> _Offsets:
 def _log(
     uri: str, name: str, folder: PartitionFolder, offsets: _Offsets, *, follow_links: bool
 ) -> FoundLog | str:
-    """Read a partition's folder; return why not where that fails."""
+    """Read a partition's folder; return a text that says why if it cannot be read."""
     try:
         entries = entries_of(uri, name, follow_links=follow_links)
     except SourceError as error:

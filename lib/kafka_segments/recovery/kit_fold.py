@@ -64,7 +64,7 @@ def fold_log(
 
 
 def _why_refused(segments: Sequence[ScannedSegment]) -> str | None:
-    """Return why the segments are left to the broker: there is more than a torn tail."""
+    """Return why the segments are left to the broker; None: they have a torn tail at most."""
     for segment in segments:
         damage, base = segment.damage, segment.seen.base_offset
         if segment.summary.producers.goes_back():
@@ -142,7 +142,7 @@ class _FoldedLog:
         return offset, decode_snapshot(data)
 
     def _take(self, segment: ScannedSegment) -> str | None:
-        """Take the next segment; return why a broker would not load the log, None: it does."""
+        """Take the next segment; return why a broker would not load the log, None: it would."""
         base = segment.seen.base_offset
         verdict = self._load.take(segment.summary)
         if verdict.damage is not None:

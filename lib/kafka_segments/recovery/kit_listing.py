@@ -47,7 +47,7 @@ class KitWork(NamedTuple):
 
 
 def plan_kit(sources: Sequence[str], out: str) -> KitWork:
-    """List the sources, and plan what is read of each log.
+    """List the sources, and plan which segments of each log are read.
 
     ``sources`` and ``out`` are as of ``absolute_uri``.
 
@@ -106,7 +106,7 @@ def _listed(sources: Sequence[str]) -> tuple[dict[str, Listed], _Logs]:
 
 
 def _not_served(log_dir: str) -> list[str]:
-    """Return the folders of a log directory that are marked -delete or -stray: not walked into."""
+    """Return the folders of a log directory marked -delete or -stray: the listing lacks them."""
     found = ((entry, parse_partition_folder(entry.name)) for entry in Path(log_dir).iterdir())
     return [
         str(entry)
@@ -122,7 +122,7 @@ def _rows(sources: Sequence[str]) -> Iterator[Listed]:
 
 
 def _has_state(folder: str, offset: int) -> bool:
-    """Tell whether a snapshot can be read; else a broker deletes it, and reads an older one."""
+    """Tell whether a snapshot can be read: a broker deletes others, and reads an older one."""
     try:
         decode_snapshot(Path(folder, file_name(offset, SNAPSHOT_SUFFIX)).read_bytes())
     except (CorruptIndexError, OSError):
@@ -131,7 +131,7 @@ def _has_state(folder: str, offset: int) -> bool:
 
 
 def _is_refused(folder: str, base_offset: int) -> bool:
-    """Tell whether a broker refuses a segment's ``.txnindex``; one that cannot be read, too."""
+    """Tell whether a broker refuses a segment's ``.txnindex``, or whether it cannot be read."""
     try:
         name = file_name(base_offset, TXN_INDEX_SUFFIX)
         return is_txn_index_refused(place(folder).child(name), base_offset)

@@ -27,8 +27,8 @@ _SUFFIX = ".json"
 class LogState(StrEnum):
     """What a kit does with a log.
 
-    ``LEFT``: there is nothing that it could take away from the broker. ``REFUSED``: there is, but
-    the broker has to do it itself.
+    ``LEFT``: the broker has no work there that a kit could do. ``REFUSED``: it has, but must do it
+    itself.
     """
 
     READY = "ready"
@@ -56,7 +56,7 @@ class NewFile(NamedTuple):
 class Cut(NamedTuple):
     """The torn tail of the last segment, which recovery cuts off.
 
-    ``records`` is how many the torn batches say that they hold, as far as their headers are there.
+    ``records`` is the sum of what the headers of the torn batches claim, where there are headers.
     """
 
     base_offset: int

@@ -1,4 +1,4 @@
-"""Plan what a kit reads of each log: from which segment on a broker would read it.
+"""Plan which segments of each log a kit reads: those that a broker would read.
 
 1. After an unclean stop a broker reads the segment that holds the recovery point, and all later
    ones. A segment without ``.index``, or whose ``.txnindex`` it refuses, is read too, wherever it
@@ -93,7 +93,7 @@ def plan_log(
     has_state: AskFile,
     is_refused: AskFile,
 ) -> LogPlan | LogKit:
-    """Plan one log; a log that is not read is what the kit says of it.
+    """Plan one log; return its plan, or what the kit says of a log that is not read.
 
     Args:
         rows: the rows of the log's folder.
@@ -155,7 +155,7 @@ def _why_left(plan: LogPlan, state: FolderState | None, log_dir: Listed) -> str 
 
 
 def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed]) -> str | None:
-    """Return why a log is left to its broker: what it has is not what a crash alone leaves."""
+    """Return why a log is left to its broker; None: it is as a crash alone leaves it."""
     if state == FolderState.FUTURE:
         return "a copy on its way to another log directory, marked -future"
     if state == FolderState.STRAY:

@@ -20,7 +20,7 @@ from kafka_segments.wire.names import LOG_SUFFIX, file_name
 class ScannedSegment(NamedTuple):
     """A segment that was read; ``tail`` is what stands behind its last sound batch, if anything.
 
-    ``has_old_messages``: some of it are messages v0 or v1, whose torn tails are not told here.
+    ``has_old_messages``: it has messages v0 or v1, whose torn tails cannot be told from damage.
     """
 
     seen: SeenSegment
@@ -35,7 +35,7 @@ class KitScanner:
     """Reads segments one after another; its buffers are made once a task."""
 
     def __init__(self, options: RecoveryOptions, *, has_digests: bool) -> None:
-        """Prepare to read; with ``has_digests`` each segment is digested, too."""
+        """Prepare to read; ``has_digests``: also note the SHA-256 of each segment."""
         self._recoverer = SegmentRecoverer(options)
         self._formats = FormatFiles()
         self._has_digests = has_digests
@@ -43,7 +43,7 @@ class KitScanner:
     def scan(self, folder: Path, base_offset: int, into: Path) -> ScannedSegment | str:
         """Read a segment and write its ``.index`` and ``.timeindex`` into the kit.
 
-        Return why it cannot be read, if so.
+        Return a text that says why if it cannot be read.
 
         Raises:
             OSError: the files cannot be written.
@@ -87,7 +87,7 @@ class KitScanner:
 
 
 def _tail(segment: OpenSegment, found: SegmentRecovery) -> Tail | None:
-    """Return what stands behind the last sound batch; None where nothing torn does."""
+    """Return what stands behind the last sound batch; None: nothing torn does."""
     if found.damage is None or found.damage.kind not in TORN:
         return None
     if found.damage.kind == DamageKind.PREALLOCATED_TAIL:  # zeros, which have been looked at

@@ -4,13 +4,12 @@
    the same file system, else a copy; and a copy of the tail that is cut off.
 2. A note says which files were there. It is on disk before the first change.
 3. New files are written under temporary names, synced, and renamed. No name is ever missing: a
-   broker that finds no ``.index`` recovers the segment, and its rules for bytes that it cuts off
-   are others.
+   broker that finds no ``.index`` recovers the segment, and then cuts it by other rules.
 4. The torn tail is cut off, and every segment that was read is synced, and then the folder.
 
 Until the checkpoint is advanced (``checkpoint_change``) a broker recovers all that it would have
-recovered before, and comes to the same end: the new files hold what it would write itself. Back it
-goes the same way, once the checkpoint is as it was. Each step can be done again.
+recovered before, and comes to the same end: the new files hold what it would write itself. A
+rollback goes the same way back, once the checkpoint is as it was. Each step can be done again.
 """
 
 import errno
@@ -50,7 +49,7 @@ _COPY_BYTES = 4 * 1024 * 1024
 
 
 def change_log(folders: LogFolders, log: LogKit) -> None:
-    """Put the files of a kit into a log's folder and cut its torn tail off; all is then on disk.
+    """Put a kit's files into a log's folder, cut off its torn tail, and sync both to the disk.
 
     Raises:
         SetAsideError: a file is a link, or its owner cannot be set.
@@ -70,7 +69,7 @@ def change_log(folders: LogFolders, log: LogKit) -> None:
 
 
 def _keep(folders: LogFolders, log: LogKit) -> None:
-    """Keep what is there first, and note it; a keeping that was begun is begun anew."""
+    """Keep what is there first, and note it; start anew where an earlier run did not finish."""
     folders.kept.mkdir(parents=True, exist_ok=True)
     _remove_temporaries(folders.kept)
     found = [file.name for file in log.files if is_there(folders.log / file.name)]
@@ -98,7 +97,7 @@ def _keep_file(path: Path, kept: Path) -> None:
 
 
 def _copy_bytes(segment: Path, kept: Path, cut: Cut) -> None:
-    """Copy the bytes that are to be cut off; chunks of zeros take no room on the disk."""
+    """Copy the bytes that will be cut off; chunks of zeros become holes, which take no room."""
     kept.unlink(missing_ok=True)
     with segment.open("rb") as read, durable_file(kept, size_bytes=cut.size_bytes) as stream:
         read.seek(cut.position)
@@ -111,7 +110,7 @@ def _copy_bytes(segment: Path, kept: Path, cut: Cut) -> None:
 
 
 def _cut_off(folder: Path, log: LogKit) -> None:
-    """Cut a torn tail off; the mtime stays, which retention may go by."""
+    """Cut off a torn tail; keep the mtime, which retention may go by."""
     with _last_segment(folder, log) as (stream, cut):
         stream.truncate(cut.position)
 
@@ -125,7 +124,7 @@ def _give_back(folders: LogFolders, log: LogKit) -> None:
 
 @contextmanager
 def _last_segment(folder: Path, log: LogKit) -> Iterator[tuple[BinaryIO, Cut]]:
-    """Open the segment with the torn tail; it is on disk at the end, with the mtime it had."""
+    """Open the segment with the torn tail; sync it at the end, with the mtime it had."""
     segment, cut = log.segments[-1], log.cut
     if cut is None:
         return
@@ -208,7 +207,7 @@ def change_log_back(folders: LogFolders, log: LogKit) -> bool:
 
 
 def _forget(folders: LogFolders) -> None:
-    """Remove what was kept of a log that is as it was."""
+    """Remove what was kept of a log that was put back."""
     if folders.kept.is_dir():
         for entry in folders.kept.iterdir():
             entry.unlink()

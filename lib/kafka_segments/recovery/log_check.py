@@ -1,7 +1,7 @@
-"""Check that a log is as its kit saw it, or as a change that was begun has left it.
+"""Check that a log is as its kit saw it, or as an unfinished change has left it.
 
-A change that was begun has a note: which files were there first. No broker may have started since:
-its index files of the last segment are preallocated, so they tell.
+A change begins with a note of the files that were there first. No broker may have started since
+then: it would have preallocated the index files of the last segment, which shows.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ NOTE = "note.json"
 
 
 class LogFolders(NamedTuple):
-    """Where a log lies, where its kit has the new files, and where the first ones are kept."""
+    """The folders of a log: its own, that of the kit's new files, and that of its first files."""
 
     log: Path
     kit: Path
@@ -27,14 +27,14 @@ class LogFolders(NamedTuple):
 
     @property
     def note(self) -> Path:
-        """Return where the note lies; where it is, the log may have been changed."""
+        """Return where the note lies; if it exists, the log may have been changed."""
         return self.kept / NOTE
 
 
 class ChangeNote(NamedTuple):
     """Which files were there before the change; ``goes_back``: a rollback was begun.
 
-    Those that were as they are to be are not kept.
+    Files that already were as the kit has them are not kept.
     """
 
     found: tuple[str, ...]
@@ -42,7 +42,7 @@ class ChangeNote(NamedTuple):
 
 
 def read_note(folders: LogFolders) -> ChangeNote | None:
-    """Return the note of a change that was begun, None: none was."""
+    """Return the note of a change; None: no change was begun."""
     return backups.read_manifest(folders.note, _parsed_note) if folders.note.exists() else None
 
 
@@ -51,14 +51,14 @@ def _parsed_note(note: Any) -> ChangeNote:
 
 
 def write_note(folders: LogFolders, note: ChangeNote) -> None:
-    """Write the note of a change; it is on disk."""
+    """Write the note of a change, and sync it to the disk."""
     backups.write_manifest(folders.note, {"folder": str(folders.log), **note._asdict()})
 
 
 def check_log(folders: LogFolders, log: LogKit, *, by_digest: bool) -> None:
     """Check that a log is as its kit saw it, or as an earlier run of ours left it.
 
-    ``by_digest``: the segments' bytes are read again; else size and mtime tell.
+    ``by_digest``: compare the segments' bytes; else their size and mtime.
 
     Raises:
         SetAsideError: a segment has changed, has come or is gone; a file of the kit is spoilt; or
@@ -82,7 +82,7 @@ def check_log(folders: LogFolders, log: LogKit, *, by_digest: bool) -> None:
 def check_segments(folders: LogFolders, log: LogKit, *, is_begun: bool) -> None:
     """Check that the segments of a log are those that its kit saw, and no others have come.
 
-    ``is_begun``: the torn tail may be cut off, and the empty segment be there.
+    ``is_begun``: the torn tail may be cut off already, and the empty segment may be there.
 
     Raises:
         SetAsideError: they are not.
@@ -102,7 +102,7 @@ def check_segments(folders: LogFolders, log: LogKit, *, is_begun: bool) -> None:
 
 
 def _check_segment(path: Path, segment: SeenSegment, cut: Cut | None) -> None:
-    """Check a segment; one whose tail may be cut off by now has another size and mtime."""
+    """Check a segment; with ``cut``, its tail may be cut off by now, and its mtime another."""
     try:
         stat = path.stat()
     except FileNotFoundError:
@@ -119,10 +119,10 @@ def _check_segment(path: Path, segment: SeenSegment, cut: Cut | None) -> None:
 
 
 def check_files(folders: LogFolders, log: LogKit, note: ChangeNote) -> None:
-    """Check that no broker has started since a change was begun: it writes index files at once.
+    """Check that no broker has started since a change was begun: it would have written index files.
 
     Raises:
-        SetAsideError: a file is neither as it was first nor as it was put.
+        SetAsideError: a file is neither as it was at first nor as the kit has it.
     """
     for file in log.files:
         path, kept = folders.log / file.name, folders.kept / file.name
@@ -140,7 +140,7 @@ def _is_same(path: Path, kept: Path) -> bool:
 
 
 def is_as_said(path: Path, file: NewFile) -> bool:
-    """Tell whether a file has the bytes that a kit says."""
+    """Tell whether a file has the SHA-256 that a kit names."""
     try:
         return path.stat().st_size == file.size_bytes and sha256_of(path) == file.sha256
     except FileNotFoundError:

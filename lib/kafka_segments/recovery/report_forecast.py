@@ -180,7 +180,7 @@ def _cells(finding: Finding) -> tuple[str, ...]:
 
 
 def said_of(costs: Costs) -> str:
-    """Return in words what the seconds go by."""
+    """Return in words which costs the seconds are computed from."""
     by = "measured here" if costs.is_calibrated else "assumed, not measured: see --calibrate"
     segment = ", ".join(f"{ms:.1f} by {n}" for n, ms in sorted(costs.segment_ms.items()))
     disk = (

@@ -1,8 +1,8 @@
 """Apply a kit to stopped brokers' log directories, and take it back.
 
-Each log directory is done under its broker's own lock: first all of its logs, then its checkpoint.
-Back it goes the other way round. So at each moment the checkpoint is not ahead of what is verified
-and on disk.
+Each log directory is changed under its broker's own lock: first all of its logs, then its
+checkpoint. A rollback goes the other way round. So the checkpoint is never ahead of what is
+verified and on disk.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ class ApplyOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class LogStep:
-    """What became of a log; ``cut_records`` is what the torn batches say that they hold."""
+    """What became of a log; ``cut_records`` is how many records the torn batches claim."""
 
     log_dir: str
     log: str
@@ -75,17 +75,19 @@ class _LogDir(NamedTuple):
 
 
 _Act = Callable[[_LogDir, LogKit], str]
-"""Does what is to be done with a log; returns its status."""
+"""Acts on a log and returns its status."""
 
 
 def run_apply(options: ApplyOptions) -> Iterator[LogStep]:
     """Change the logs of a kit that are ready, advance their recovery points; yield each log.
 
-    A log that has changed since is refused, and all of a log directory whose broker runs or has
-    run. Where a file cannot be written, the log directory's checkpoint stays as it is.
+    A log that has changed since the kit was made is refused, and so are all logs of a log directory
+    whose broker runs or has run since. Where a file cannot be written, the log directory's
+    checkpoint stays as it is.
 
     Raises:
-        UsageError: it is no kit, has no digests to go by, or other paths than its own do not fit.
+        UsageError: the folder is no kit; the kit has no digests, and ``by_digest`` needs them; or
+            ``log_dirs`` are not as many as its own.
     """
     manifest = read_manifest(options.kit)
     if options.by_digest and not manifest.has_digests:
@@ -118,7 +120,7 @@ def run_rollback(options: ApplyOptions) -> Iterator[LogStep]:
     """Put recovery points and files back as they were before ``run_apply``; yield each log.
 
     A log that its broker has written to since is left as it is: with its first recovery point the
-    broker recovers it as if nothing had been.
+    broker recovers it as if no kit had been applied.
 
     Raises:
         UsageError: as of ``run_apply``.
@@ -152,9 +154,10 @@ def _log_dirs(options: ApplyOptions, own: Sequence[str]) -> Iterator[_LogDir]:
 
 
 def _held(log_dir: _LogDir, *, creates: bool) -> AbstractContextManager[str | None]:
-    """Hold the lock of a log directory, where no broker has started on it since the kit was made.
+    """Hold the lock of a log directory, unless a broker has started on it since the kit was made.
 
-    Yield why it is left alone, None: it is not. ``creates``: also of a copy without a lock file.
+    Yield why it is left alone; None: it is not. ``creates``: make the lock file where a copy has
+    none.
     """
     check = partial(checkpoint.refuse_started, log_dir.path, log_dir.kept)
     return lock_or_reason(log_dir.path, creates=creates, check=check)
@@ -174,7 +177,7 @@ def _check_recovery_point(log_dir: _LogDir, log: LogKit) -> None:
 def _tried(
     log_dir: _LogDir, act: _Act, refusal: str | None, at_once: int, *, is_back: bool = False
 ) -> Iterator[tuple[LogKit, LogStep]]:
-    """Do something with each log of a kit, several side by side; what goes wrong is a row."""
+    """Act on each log of a kit, on several at once; an error becomes the log's status."""
 
     def tried(log: LogKit) -> tuple[LogKit, LogStep]:
         if log.state != LogState.READY:

@@ -1,4 +1,4 @@
-"""Forecast what a broker's start does, and how long it takes: from its disks."""
+"""Forecast from a broker's disks what its start does, and how long it takes."""
 
 import os
 import threading
@@ -58,7 +58,7 @@ class ForecastOptions:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What was forecast: a row a log, a row an option, and the costs that it goes by."""
+    """What was forecast: log directories with their logs, the rows, and the costs behind them."""
 
     dirs: Sequence[DirFacts]
     rows: Sequence[DirForecast]
@@ -73,7 +73,7 @@ class Forecast:
 def run_forecast(options: ForecastOptions, *, work: "Work | None" = None) -> Forecast:
     """Forecast the start of the brokers whose log directories lie below the sources.
 
-    ``work``: is told how far it is: bytes where segments are read, else logs that are looked at.
+    ``work`` is told of the progress: in bytes where segments are read, else in logs.
 
     Raises:
         SourceError: a source has no log directory below, or cannot be listed.
@@ -98,7 +98,7 @@ def run_forecast(options: ForecastOptions, *, work: "Work | None" = None) -> For
 def _tells(
     work: "Work | None", starts: Sequence[Sequence[LogStart]], *, is_full: bool
 ) -> Callable[[LogStart], None]:
-    """Tell of the work that lies ahead; return what is told of each log that is done."""
+    """Announce the work; return a function to be called with each log that is done."""
     if work is None:
         return lambda log: None
     if not is_full:
@@ -111,7 +111,7 @@ def _tells(
 def _survey(
     starts: Sequence[LogStart], tell: Callable[[LogStart], None], *, is_full: bool
 ) -> list[Surveyed]:
-    """Survey the logs of a directory, some at a time."""
+    """Survey the logs of a directory, several at a time."""
     own = threading.local()
 
     def survey(log: LogStart) -> Surveyed:
@@ -140,7 +140,7 @@ def _facts(one: FoundLogDir, logs: Sequence[Surveyed]) -> DirFacts:
 
 
 def costs_of(options: ForecastOptions, starts: Sequence[LogStart]) -> Costs:
-    """Return what the forecast goes by; ``starts``: logs whose files may be read."""
+    """Return the costs, assumed or measured; ``starts``: logs whose files may be read for that."""
     costs = Costs(cores=options.cores)
     if options.calibrates_in is not None:
         costs = calibrate(options.calibrates_in, costs)

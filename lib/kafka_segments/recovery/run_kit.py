@@ -43,7 +43,7 @@ def make_folders(work: KitWork, out: Path) -> None:
     """Make the folders of a kit.
 
     Raises:
-        UsageError: there is something already.
+        UsageError: the folder is not empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out} is not empty: give a new folder for each kit")
@@ -62,7 +62,7 @@ def finish_kit(work: KitWork, options: KitOptions, *, made_ms: int) -> None:
 
 
 def scan_segment(scanner: KitScanner, plan: LogPlan, at: int, out: str) -> ScannedSegment | str:
-    """Read a segment of a plan; return why it cannot be read, if so."""
+    """Read a segment of a plan; return a text that says why if it cannot be read."""
     planned = plan.segments[at]
     into = folder_of(Path(out), plan.number) / plan.log
     scanned = scanner.scan(Path(plan.folder), planned.base_offset, into)
@@ -94,10 +94,10 @@ def fold_planned(
 
 
 def read_in_threads(threads: int, tell_read: Callable[[int], None] | None = None) -> "Reader":
-    """Return what reads and folds all logs in threads of this process.
+    """Return a reader that reads and folds all logs in threads of this process.
 
-    Segments are read side by side, also those of one log. ``tell_read``: is told of the bytes of
-    each one that was read.
+    Segments are read side by side, also those of one log. ``tell_read`` is told how many bytes each
+    segment that was read has.
     """
 
     def told(segment: PlannedSegment, scanned: ScannedSegment | str) -> ScannedSegment | str:
@@ -128,7 +128,7 @@ def read_in_threads(threads: int, tell_read: Callable[[int], None] | None = None
 
 
 def new_scanner(options: KitOptions) -> KitScanner:
-    """Return what reads segments as the options say."""
+    """Return a scanner that reads segments as the options say."""
     return KitScanner(options.settings.recovery, has_digests=options.has_digests)
 
 

@@ -1,4 +1,4 @@
-"""Forecast what a start does from the tables of a build: of last night's snapshot, say."""
+"""Forecast what a start does from the tables of a build, say one of last night's snapshot."""
 
 from itertools import groupby
 
@@ -20,11 +20,11 @@ from kafka_segments.wire.names import METADATA_TOPIC
 def run_forecast_tables(
     spark: SparkSession, options: ForecastOptions, *, warehouse: str
 ) -> Forecast:
-    """Forecast the start of the brokers in a warehouse; a row a log comes to the driver.
+    """Forecast the start of the brokers in a warehouse; the driver gets a row for each log.
 
     Raises:
         UsageError: the warehouse lacks the tables of a build, or has segments that are known by a
-            first look alone; or as ``calibrate``.
+            first look alone; or the folder to calibrate in cannot be written to.
     """
     tables = Warehouse(spark, warehouse)
     log_dirs = tables.read(LOG_DIRS)
@@ -76,7 +76,7 @@ def _folder(row: Row) -> str:
 def _findings(row: Row) -> tuple[Finding, ...]:
     """Return what a start makes of the damaged segments of a log.
 
-    Headers behind a cut are in no table: how many records they tell of is not known.
+    No table has the headers behind a cut: how many records they name is not known.
     """
     going = Lost(row["lost_bytes"], row["lost_segments"], row["lost_records"])
     return tuple(

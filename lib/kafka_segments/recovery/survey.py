@@ -27,7 +27,7 @@ _HEADER = struct.Struct(">qiib40xi")  # base offset, length, epoch, magic, ..., 
 
 
 class Surveyed(NamedTuple):
-    """A log's start, its work with and without a kit, and what it finds on the way."""
+    """A log's start, its work without and with a kit, and the damage that it finds."""
 
     start: LogStart
     work: Work
@@ -39,8 +39,8 @@ class Surveyed(NamedTuple):
 class Surveyor:
     """Surveys logs one after another; a thread has one of its own.
 
-    ``is_full``: every segment that is recovered is read, checksums and all. Else the last one is,
-    from its last index entry on, and some batches' headers of a few others are counted.
+    ``is_full``: every segment that is recovered is read, checksums and all. Without it only the
+    last one is, from its last index entry on, and of a few others some batches are counted.
     """
 
     def __init__(self, *, is_full: bool) -> None:
@@ -78,7 +78,7 @@ class Surveyor:
         return start.recovered if self._is_full else start.recovered[-1:]
 
     def _recover(self, folder: Place, start: LogStart, base: int) -> SegmentRecovery | None:
-        """Recover a segment, or its end if it is the last one and its end is sound."""
+        """Recover a segment; of the last one only its end, if that is sound."""
         with open_segment(_file(folder, start, base)) as file:
             size = file.size_bytes
             if not self._is_full:
@@ -117,7 +117,7 @@ class Surveyor:
         return DamagedSegment(damage, recovery.truncated_bytes, records)
 
     def _density(self, folder: Place, start: LogStart) -> float:
-        """Return the batches a byte in the beginning of a few segments."""
+        """Return how many batches a byte holds, counted at the beginning of a few segments."""
         read = [base for base in (*start.replayed, *start.recovered) if start.sizes[base]]
         if not read:
             return 0.0
@@ -133,10 +133,10 @@ class Surveyor:
 
 
 def records_told(read_into: ReadInto, position: int, end: int) -> int | None:
-    """Return how many records the headers from a position on tell of; None: there are none.
+    """Return how many records the headers from a position on name; None: there are no headers.
 
-    Headers are followed as long as they are of batches v2 of a possible size. Of the last one, a
-    part may be missing.
+    Headers are followed as long as they are of batches v2 of a possible size. The last batch may
+    be incomplete.
     """
     records, told = 0, False
     view = memoryview(bytearray(_HEADER.size))
@@ -152,7 +152,7 @@ def records_told(read_into: ReadInto, position: int, end: int) -> int | None:
 
 
 def _file(folder: Place, start: LogStart, base: int) -> Place:
-    """Return the place of a segment's log; a finished swap has not got its name yet."""
+    """Return where a segment's log lies; that of a finished swap still ends in ``.swap``."""
     name = file_name(base, LOG_SUFFIX)
     return folder.child(name if name in start.log.files else name + SWAP_SUFFIX)
 

@@ -41,9 +41,10 @@ class SparkReader:
         self._tell = tell
 
     def __call__(self, work: KitWork, options: KitOptions) -> Iterator[LogKit]:
-        """Yield what the kit says of each log; the rows hold its number alone.
+        """Yield what the kit says of each log.
 
-        What a segment does to producers stays in the executors: it grows with the log.
+        The rows that come to the driver hold the log's number alone. What segments do to producers
+        grows with the log, so it stays in the executors.
         """
         if not work.plans:
             return

@@ -2,7 +2,8 @@
 
 A write that a crash cut short leaves a batch without its end, or zeros, or a page of zeros inside
 the last batch. Behind damage of another kind the log goes on: there is a batch whose checksum fits
-and whose offsets go on from the last sound one. A broker cuts both off; what it then loses differs.
+and whose offsets go on from the last sound one. A broker cuts off either; it loses more by the
+second.
 """
 
 from collections.abc import Iterator
@@ -24,8 +25,8 @@ _OFFSETS_AHEAD = 2**31
 class Tail(NamedTuple):
     """What stands behind the last sound batch of a segment.
 
-    ``records``: how many the torn batches say that they hold. ``sound_at``: where a sound batch
-    begins again; None: nowhere.
+    ``records``: how many records the torn batches claim. ``sound_at``: where a sound batch begins
+    again; None: nowhere.
     """
 
     records: int
@@ -44,7 +45,7 @@ def read_tail(read_into: ReadInto, *, start: int, end: int, next_offset: int) ->
 
 
 def _claimed_records(read_into: ReadInto, start: int, end: int, next_offset: int) -> int:
-    """Return the sum of what the headers say, from one to the next as far as they lead."""
+    """Return how many records the headers claim, followed from one to the next."""
     records, position = 0, start
     while end - position >= layout.HEADER_BYTES:
         header = _read(read_into, position, layout.HEADER_BYTES, end)
@@ -61,7 +62,7 @@ _LEAST_LENGTH = layout.HEADER_BYTES - layout.LOG_OVERHEAD
 
 
 def _sound_batches(read_into: ReadInto, start: int, end: int, next_offset: int) -> Iterator[int]:
-    """Yield where batches begin that are sound and go on from the last one's offset."""
+    """Yield where sound batches begin whose offsets go on from the last sound one's."""
     for position in range(start, end, _WINDOW_BYTES):
         length = min(_WINDOW_BYTES + layout.HEADER_BYTES, end - position)
         window = _read(read_into, position, length, end)

@@ -26,7 +26,7 @@ CUTS = (*TORN, DamageKind.OFFSET_GOES_BACK, DamageKind.BAD_MARKER)
 class DamagedSegment(NamedTuple):
     """A segment that does not end where its file does.
 
-    ``cut_records``: how many the headers of what is cut off tell of; None: they tell none.
+    ``cut_records``: how many records the headers in the cut-off bytes name; None: they name none.
     """
 
     damage: Damage
@@ -37,9 +37,10 @@ class DamagedSegment(NamedTuple):
 class Finding(NamedTuple):
     """What a start makes of a damaged segment.
 
-    ``consequence``: ``cut``, ``split`` or ``refused`` (the broker does not start). What is lost
-    counts the segments that go with it, too. ``lost_records``: of what is cut off as many as its
-    headers tell of; None where these tell none, or where a segment's records were not counted.
+    ``consequence``: ``cut``, ``split`` or ``refused`` (the broker does not start). The lost bytes
+    and records include those of the later segments that go with it. ``lost_records``: of cut-off
+    bytes as many as headers there name; None: they name none, or a lost segment's records were
+    not counted.
     """
 
     topic: str
@@ -55,7 +56,7 @@ class Finding(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Segments that go with one that is cut; ``records``: None: not all are known."""
+    """The later segments that go when one is cut; ``records`` None: not all are known."""
 
     size_bytes: int
     segments: int
@@ -68,12 +69,12 @@ NOTHING = Lost(0, 0, 0)
 def decide_findings(
     start: LogStart, damaged: Mapping[int, DamagedSegment], records: Mapping[int, int | None]
 ) -> tuple[list[Finding], LogStart]:
-    """Say what a start makes of a log's damaged segments; return the start as it then goes.
+    """Return what a start makes of a log's damaged segments, and the start without those that go.
 
     Args:
-        start: as if nothing were damaged.
-        damaged: what is known to be damaged, by base offset.
-        records: of whole segments, by base offset, as far as they were counted.
+        start: what the start would do if nothing were damaged.
+        damaged: the segments that are known to be damaged, by base offset.
+        records: how many records whole segments have, by base offset; None: not counted.
     """
     findings: list[Finding] = []
     gone: set[int] = set()
@@ -94,7 +95,7 @@ def decide_findings(
 def finding_of(
     topic: str, partition: int, folder: str, base: int, found: DamagedSegment, lost: Lost
 ) -> Finding:
-    """Return what a start makes of a damaged segment; ``lost``: the segments that go with it."""
+    """Return what a start makes of a damaged segment, with which the segments ``lost`` go."""
     consequence = _consequence(found)
     cut = Lost(found.cut_bytes, 0, found.cut_records) if consequence == "cut" else NOTHING
     return Finding(
@@ -117,7 +118,7 @@ def is_cut(found: DamagedSegment) -> bool:
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of counts; None if one is not known."""
+    """Return the sum of counts; None: one of them is not known."""
     known = 0
     for count in counts:
         if count is None:

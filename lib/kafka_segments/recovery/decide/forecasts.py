@@ -15,9 +15,9 @@ class LogForecast(NamedTuple):
     """What a start does with a log.
 
     ``first_recovered_offset``: base offset of the first segment that is recovered; None: none is.
-    ``recovery_point``: None: there is none, and the log is recovered from its start on.
-    ``knows_files``: the files beside the segments were looked at; else nothing is known of index
-    files, snapshots and leftovers.
+    ``recovery_point`` None: the log has none, and is recovered from its start on.
+    ``knows_files``: the files beside the segments were looked at; without it nothing is known of
+    index files, snapshots and leftovers.
     """
 
     log_dir: str
@@ -93,7 +93,7 @@ class DirForecast:
 def log_forecast(
     start: LogStart, work: Work, kit_work: Work, findings: tuple[Finding, ...]
 ) -> LogForecast:
-    """Return what is told of a log whose folder was read."""
+    """Return the forecast of a log whose folder was read."""
     log = start.log
     return LogForecast(
         log.log_dir,
@@ -116,9 +116,9 @@ def log_forecast(
 def forecast_dirs(
     dirs: Iterable[DirFacts], costs: Costs, *, threads: Sequence[int]
 ) -> list[DirForecast]:
-    """Return a row for each log directory, number of threads, and with and without a kit.
+    """Return two rows for each log directory and number of threads: without a kit and with one.
 
-    The directories of a broker are loaded at once.
+    A broker loads all of its log directories at the same time.
     """
     brokers: dict[tuple[str, int], list[DirFacts]] = defaultdict(list)
     for one in dirs:

@@ -1,7 +1,7 @@
-"""What is left of a start's work once a kit has been applied.
+"""How much work a start has left once a kit has been applied.
 
 1. A kit leaves all files in their places, the recovery point at the log's end, and an empty segment
-   there. A broker recovers that one alone: it holds the recovery point.
+   there. A broker recovers this segment alone, because it holds the recovery point.
 2. A log that the kit leaves to the broker is recovered as ever. Which ones these are is told as far
    as the listing and the damaged segments tell it; docs/recovery-kit.md has the whole list.
 """
@@ -17,7 +17,7 @@ _UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX)
 
 
 def work_with_kit(start: LogStart, work: Work, damaged: Mapping[int, DamagedSegment]) -> Work:
-    """Return the work of a start after a kit; that of ``start`` itself is ``work``."""
+    """Return the work of a start after a kit; ``work`` is that of a start without it."""
     if not start.unflushed or is_left_alone(start, damaged):
         return work
     last = max(start.sizes)

@@ -78,9 +78,9 @@ class FoundLog:
 class LogStart(NamedTuple):
     """What a start does with a log; segments by their base offsets, in order.
 
-    ``recovered`` are read again, checksums and all: ``lacking`` in a first pass, as they lack an
-    index, ``unflushed`` in a second, as they are at or after the recovery point. Of ``replayed``
-    the batches are read for the producers' state alone. ``sizes``: bytes of every segment that
+    ``recovered`` are read again, checksums and all: in a first pass those that are ``lacking`` an
+    index, in a second pass those at or after the recovery point, ``unflushed``. The batches of
+    ``replayed`` are read for the producers' state alone. ``sizes``: bytes of every segment that
     stays, by its base offset.
     ``full_indexes``: index files at their full, preallocated size, in all but the last segment.
     """

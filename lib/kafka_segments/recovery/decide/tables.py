@@ -17,7 +17,7 @@ _OF_SEGMENTS = (
 )
 _CHANGING = (DamageKind.CHANGED, DamageKind.VANISHED)
 UNREAD = (*_CHANGING, DamageKind.TOO_LARGE, DamageKind.UNREADABLE)
-"""The kinds of damage of a segment that a build could not read: what a start finds is not known."""
+"""The kinds of damage of a segment that a build could not read: a start may find anything there."""
 _OF_OTHERS = (DamageKind.REMOVED, DamageKind.UNDECODABLE, DamageKind.NOT_INDEXABLE)
 """The kinds that another segment's cut tells of already, or that a start does not look for."""
 
@@ -25,8 +25,8 @@ _OF_OTHERS = (DamageKind.REMOVED, DamageKind.UNDECODABLE, DamageKind.NOT_INDEXAB
 def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
     """Return a row for each log: what a start recovers of it.
 
-    The rules are those of ``decide.starts``, ``decide.cuts`` and ``decide.kits``. Index files and
-    snapshots are taken to be in their places, as the tables do not tell of them.
+    The rules are those of ``decide.starts``, ``decide.cuts`` and ``decide.kits``. The tables
+    do not tell of index files and snapshots: these are taken to be in their places.
 
     Needs: rows of ``segments`` that are there; ``logs`` and ``log_dirs``: rows of these tables.
     Gives: the keys of a log, path, folder_state, recovery_point, is_clean, problem (of its log
@@ -73,7 +73,7 @@ def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
 
 
 def sum_by_dir(logs: DataFrame) -> DataFrame:
-    """Return a row a log directory: what all of its logs cost, and the one with the most bytes.
+    """Return a row for each log directory: what all of its logs cost, and what the largest does.
 
     Needs: what ``decide_logs`` gives; the metadata log is left out, which loads before.
     Gives: cluster, broker_id, log_dir, is_clean, logs, work and kit_work (sums of the fields of
@@ -167,7 +167,7 @@ _SHORT = {"size_bytes": "bytes", "batch_count": "batches"}
 
 
 def _is_unlike_live() -> Column:
-    """Tell whether a log is none that a kit takes, by its name, folder and log start offset."""
+    """Tell whether a kit leaves a log alone for its name, its folder or its log start offset."""
     start = F.first(F.coalesce("log_start_offset", F.lit(0)))
     rules = (
         F.first("topic") == METADATA_TOPIC,

@@ -1,20 +1,19 @@
 """How long a broker's start takes: a model by batches, bytes, segments and threads.
 
-1. A log is loaded by one thread, a segment after another: a large log is not shared out.
+1. One thread loads a log, segment by segment: several threads do not share a large log.
 2. Each log directory has ``num.recovery.threads.per.data.dir`` threads of its own. A thread that is
    free takes the next log, in the order in which the disk lists their folders. All directories are
    loaded at once.
 3. A segment that is recovered costs what its batches and bytes cost, and what it costs to make
-   index files anew and to force a snapshot of the producers' state to disk. The disk forces files
-   of several threads one after another, more or less: that cost is one by number of threads.
+   index files anew and to force a snapshot of the producers' state to disk. The disk syncs the
+   files of several threads more or less one after another: this cost depends on their number.
 4. For each segment that it recovers Kafka looks for snapshots among all files of the log's folder,
    one by one. So a log of twice as many segments takes up to four times as long.
 5. A segment that is only opened costs little, and so does a batch that is read for the
    producers' state alone.
-6. Threads share the cores, and are in each other's way before these are all busy: they change the
-   mappings of one process.
-7. A JVM begins by interpreting its code. What that costs comes on top, most of it in the first
-   second.
+6. Threads share the cores. They hinder each other even before all cores are busy, because they
+   change the memory mappings of one process.
+7. A new JVM interprets its code at first. This cost is added, most of it in the first second.
 
 Source: LogManager.loadLogs, LogLoader.load, LogLoader.recoverSegment,
 ProducerStateManager.listSnapshotFiles (4.3.1).
@@ -34,7 +33,7 @@ _FILES_OF_SEGMENT = 4  # .log, .index, .timeindex and, but for those to be recov
 class Work(NamedTuple):
     """What a start does with a log, as far as it costs time.
 
-    ``twice_…``: those of the recovered segments that both passes of a load recover.
+    ``twice_…`` count the segments that both passes of a load recover.
     """
 
     segments: int = 0
@@ -87,11 +86,11 @@ class Costs:
             recover at once on it; above the greatest number given it grows with the threads.
         segment_cpu_ms: What Kafka does for it around the files, whatever is in it.
         hindrance: By how much, as a share, each further thread slows the others.
-        warm_up_ms: What a long start costs more, until the JVM has compiled its code.
-        warm_up_span_ms: Of a start's work, how much that goes with, but for a share of 1 / e.
+        warm_up_ms: What a long start costs in addition, until the JVM has compiled its code.
+        warm_up_span_ms: After how much work of a start all but 1 / e of that has been spent.
         read_bytes_per_s: What the disk reads; None: the files lie in the page cache.
         cores: Of the machine.
-        error: By how much, as a share of it, a forecast may be wrong.
+        error: By which share of itself a forecast may be wrong.
         is_calibrated: Measured on the disk that is asked about.
     """
 
@@ -112,7 +111,7 @@ class Costs:
     is_calibrated: bool = False
 
     def segment_ms_at(self, threads: float) -> float:
-        """Return what a recovered segment costs where so many threads are at it."""
+        """Return how many ms a recovered segment costs on a disk with so many threads at work."""
         known = sorted(self.segment_ms)
         below = max((count for count in known if count <= threads), default=known[0])
         above = min((count for count in known if count >= threads), default=None)
@@ -122,12 +121,12 @@ class Costs:
         return self.segment_ms[below] * (1 - share) + self.segment_ms[above] * share
 
     def slower(self, threads: float) -> float:
-        """Return how many times as long a thread takes where so many are at work, in all."""
+        """Return by which factor a thread takes longer where so many work on the machine."""
         beside = max(0.0, min(threads, self.cores) - 1)
         return (1 + self.hindrance * beside) * max(1.0, threads / self.cores)
 
     def warm_up_seconds(self, seconds: float) -> float:
-        """Return what a start of so many seconds costs more, as its JVM is a new one."""
+        """Return how many seconds a new JVM adds to a start of so many seconds."""
         done = 1 - math.exp(-seconds * 1e3 / self.warm_up_span_ms) if self.warm_up_ms else 0.0
         return self.warm_up_ms / 1e3 * done
 
@@ -135,8 +134,8 @@ class Costs:
 def seconds_of_start(dirs: Sequence[DirWork], costs: Costs, *, threads: int) -> dict[str, float]:
     """Return how long each log directory of a broker takes; the broker takes the longest.
 
-    How many threads are at work at once, on a disk and on the cores, is what they would be with
-    nothing in each other's way: a few large logs keep fewer busy than there are.
+    A few large logs do not keep all threads busy. How many are busy at once, on a disk and on the
+    cores, is computed as if they did not hinder each other.
     """
     at_once = {}
     for log_dir, logs in dirs:
@@ -162,9 +161,9 @@ def makespan(seconds: Sequence[float], *, threads: int) -> float:
 
 
 def _seconds_of_log(work: Work, costs: Costs, *, at_once: float, slower: float) -> float:
-    """Return how long a thread is at a log, with so many at work on its disk.
+    """Return how many seconds a thread takes for a log where ``at_once`` threads use its disk.
 
-    ``slower``: how many times as long it takes as alone on the machine.
+    ``slower``: by which factor it takes longer than alone on the machine.
     """
     micros = (work.recovered_batches + work.twice_batches) * costs.batch_us
     micros += work.replayed_batches * costs.replayed_batch_us
