@@ -32,8 +32,8 @@ def backup() -> None:
 @click.option(
     "--moment",
     metavar="TIME",
-    help="When the backup was taken, as 2026-01-31T02:00:00Z or in ms: what follows its end and is"
-    " not younger is missed. Default: the time of its youngest record, less 5 minutes.",
+    help="When the backup was taken, as 2026-01-31T02:00:00Z or in ms: it misses what follows its"
+    " end and is no younger than that. Default: the time of its youngest record, less 5 minutes.",
 )
 @click.option(
     "--warehouse",
@@ -47,8 +47,9 @@ def backup() -> None:
 def verify(**options: Any) -> None:
     """Say of each log up to which offset a backup is complete, and what it misses.
 
-    The backup is compared with the cluster as of the backup's moment: what was written or made
-    later is not missed, nor what retention has deleted since. Exit status 1: it misses something.
+    The backup is compared with what the cluster held at the backup's moment. So it misses neither
+    what was written or made later, nor what retention has deleted since. Exit status 1: it misses
+    something.
     """
     run(lambda: _verify(**options), verbose=options["verbose"])
 

@@ -19,7 +19,7 @@ _MISSES_SHOWN = 3
 def print_backup(verified: Verified, output: str) -> int:
     """Print a row for each log; return how many the backup does not hold completely.
 
-    A table leaves out the complete ones of which there is nothing to say.
+    A table leaves out complete logs, unless the cluster has changed them since.
     """
     rows = verified.rows.orderBy("topic", "partition")
     if output == "table":

@@ -1,4 +1,4 @@
-"""Verify a backup: compare it with its cluster, and judge what it lacks by its moment."""
+"""Verify a backup: compare it with its cluster, and judge by its moment what it lacks."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -41,8 +41,9 @@ _NS_A_MS = 1_000_000
 class Verified:
     """What a backup holds of its cluster.
 
-    ``rows``: those of ``decide.judged_logs``. ``moment``: what was gone by.
-    ``verdicts``: logs by verdict. ``only_there``: logs of the backup that the cluster has no more.
+    ``rows``: those of ``decide.judged_logs``. ``moment``: the one that they were judged by.
+    ``verdicts``: number of logs by verdict. ``only_there``: number of logs that the cluster no
+    longer has.
     """
 
     rows: DataFrame
@@ -53,7 +54,7 @@ class Verified:
 
     @property
     def findings(self) -> int:
-        """How many logs the backup misses, or misses something of."""
+        """How many logs the backup lacks, or holds without something that it misses."""
         return sum(self.verdicts.get(name, 0) for name in (Verdict.INCOMPLETE, Verdict.MISSING))
 
 
@@ -66,18 +67,19 @@ def run_backup(
     dry_run: bool = False,
     tell: TellLoad = tell_nobody,
 ) -> Verified:
-    """Say of each log of the cluster whether the backup, the copy ``BACKUP``, holds it.
+    """Decide for each log of the cluster whether the backup holds it: the copy named ``BACKUP``.
 
     1. The backup is compared with the cluster's copies of the logs that it holds.
-    2. One batch is looked up of each log that it lacks, of what follows each of its ends, and of
-       each end. Without ``moment_ms`` the youngest of its own is its moment.
-    3. What is missed is judged by these.
+    2. Timestamps are looked up: of the first batch of each log that the backup lacks, of the batch
+       that follows each of its ends, and of the last batch in front of the end. Without
+       ``moment_ms`` the youngest of the backup's own timestamps is its moment.
+    3. By these timestamps it is judged what the backup misses.
 
     Args:
         spark: the session.
         options: the copies; ``anchor`` is ``BACKUP``.
         caches: unpersists at its end what is kept in memory.
-        moment_ms: when the backup was taken; None: as its records tell.
+        moment_ms: when the backup was taken, in ms since 1970; None: as its records tell.
         dry_run: nothing is kept in the warehouse.
         tell: is told how much is read.
 
@@ -110,7 +112,7 @@ def run_backup(
 
 
 def _only_there(logs: DataFrame) -> int:
-    """Count the logs of the backup that the cluster has no more."""
+    """Count the logs of the backup that the cluster no longer has."""
     is_backup = F.col("copy") == BACKUP
     others = logs.where(~is_backup)
     return logs.where(is_backup).join(others, list(LOG), how="left_anti").count()
@@ -125,8 +127,8 @@ def _with_timestamps(asked: DataFrame) -> DataFrame:
 def _moment_ms(listed: DataFrame, last: DataFrame) -> int:
     """Return the youngest timestamp at the ends of the backup's logs, in ms since 1970.
 
-    One that is younger than the newest segment lies in the future. Where no other is there, the
-    moment is when that segment was written.
+    Timestamps later than the mtime of the newest segment are left out; if no other is left, that
+    mtime is the moment.
 
     Raises:
         UsageError: the backup holds no segment.

@@ -59,16 +59,16 @@ _RULES = ("kafka", "mtime-next", "mtime-first")
     "--max-message-bytes",
     type=INT,
     metavar="BYTES",
-    help="With --convert: larger batches are named. Default: the topic's max.message.bytes in the"
-    " metadata in the warehouse, else 1048588.",
+    help="With --convert: name larger batches. Default: the topic's max.message.bytes, if the"
+    " warehouse has the metadata, else 1048588.",
 )
 @click.option(
     "--topic-ids",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="What kafka-topics --describe prints of the new cluster: logs without partition.metadata"
-    " get one with their topic's id. Default: as the metadata in the warehouse says, if `internals`"
-    " has read it; that then tells replicas and settings of topics too.",
+    " get one with their topic's id. Default: the metadata in the warehouse, if `internals` has"
+    " read it; replicas and settings of topics are then taken from there, too.",
 )
 @click.option(
     "--damaged",
@@ -83,7 +83,7 @@ _RULES = ("kafka", "mtime-next", "mtime-first")
 def plan(**options: Any) -> None:
     """Look at every segment and say what will be done and why; nothing is changed.
 
-    Exit status 1: some logs are refused. They are left alone, their replicas elsewhere go on.
+    Exit status 1: some logs are refused. These are left alone; their replicas elsewhere go on.
     """
     run(lambda: _plan(**options), verbose=options["verbose"])
 
@@ -173,7 +173,7 @@ def _rules(
 
 
 def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
-    """Return topics and configs of metadata logs at a moment; say on stderr where they are from."""
+    """Return topics and configs of metadata logs at a moment; say on stderr whose they are."""
     from kafka_segments.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
     from kafka_segments.tables.metadata_held import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415

@@ -40,8 +40,8 @@ _execute_option = click.option(
 _by_mtime_option = click.option(
     "--by-mtime",
     is_flag=True,
-    help="Tell .log files by size and mtime alone; default: their bytes are read again and have"
-    " the sha256 of the manifest, but for those that both folders share.",
+    help="Compare .log files by size and mtime alone; default: their bytes are read again and"
+    " compared by sha256, but for files that both folders share.",
 )
 
 
@@ -50,7 +50,7 @@ _by_mtime_option = click.option(
 def stage(**options: Any) -> None:
     """Write the migrated folders of a plan beside the log directories, each whole or not at all.
 
-    Run again after a crash, it goes on. Exit status 1: some logs are refused, by the plan or now;
+    A second run goes on after a crash. Exit status 1: some logs are refused, by the plan or now;
     3: there is too little room, or a file could not be written.
     """
     run(lambda: _step("stage", **options), verbose=options["verbose"])
@@ -73,8 +73,8 @@ def verify(**options: Any) -> None:
 def apply(**options: Any) -> None:
     """Swap the migrated folders in, on a copy or under a stopped broker.
 
-    A log directory whose .lock is held is refused, and a log that is not verified or has changed
-    since it was staged; exit status 1, as where the plan refuses a log. Each log swaps in one
+    It refuses a log directory whose .lock is held, and a log that is not verified or has changed
+    since it was staged. Exit status 1: a log is refused, by the plan or now. Each log swaps in one
     step: a crash leaves it as it was or migrated, `migrate status` says which, and a second run
     goes on.
     """
@@ -87,7 +87,7 @@ def apply(**options: Any) -> None:
     "--discard-appended",
     "discard",
     is_flag=True,
-    help="Also where segments have changed since; what is there then goes to the stage folder.",
+    help="Also swap back logs whose segments have changed since; these stay in the stage folder.",
 )
 @_by_mtime_option
 @_execute_option
@@ -99,7 +99,7 @@ def rollback(**options: Any) -> None:
 @click.command(cls=Command, reads=("migration_plans",), may_spare_spark=("plan_id",))
 @_step_options
 def status(**options: Any) -> None:
-    """Say of every log how far it is, and which folder is in place.
+    """Say how far each log is, and which folder is in place.
 
     Exit status 1: the plan refuses some.
     """
@@ -134,7 +134,7 @@ def _step(
 
 
 def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int:
-    """Say how far a migration is, with Spark only where nothing else can tell."""
+    """Say how far a migration is; start Spark only where nothing else can tell."""
     from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
     from kafka_segments.migrate.status import status_without_spark  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
@@ -146,7 +146,7 @@ def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int
 
 
 def exit_status(logs: Counter[str]) -> int:
-    """Return the exit status of a step by how many logs became what."""
+    """Return the exit status of a step, given how many logs have which status."""
     if logs[Outcome.FAILED]:
         return ExitStatus.FAILED
     return ExitStatus.FINDINGS if logs[Outcome.REFUSED] else ExitStatus.DONE

@@ -7,7 +7,7 @@ from kafka_segments.wire.kafka_configs import GONE_KEYS, GoneSetting
 
 
 def gone_in_metadata(configs: TopicConfigs) -> Iterator[GoneSetting]:
-    """Yield the settings of ``GONE_KEYS`` of topics and brokers of which no file tells."""
+    """Yield what the metadata sets of ``GONE_KEYS`` for topics and brokers that no file names."""
     for held in configs.held:
         for config in held.configs:
             resource = config.resource_name

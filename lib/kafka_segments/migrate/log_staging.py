@@ -1,4 +1,4 @@
-"""Finish the staged folder of a log: add what its segments did not write, and the manifest."""
+"""Finish the staged folder of a log: add the files of the whole log, and the manifest."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ _OF_PRODUCERS = (TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 class LogToStage(NamedTuple):
     """All planned segments of a log, in order, and what is known of the log.
 
-    ``topic_id``: for its ``partition.metadata``; None: none is made.
+    ``topic_id``: for a new ``partition.metadata``; None: none is made.
     """
 
     segments: Sequence[PlannedSegment]
@@ -61,9 +61,9 @@ class LogToStage(NamedTuple):
 
     @property
     def carried(self) -> list[Path]:
-        """Return the files of the first folder that are right in the staged one too.
+        """Return the files of the first folder that are still right in the staged one.
 
-        Where segments are cut, what was noted of producers and transactions is no longer right.
+        Where segments are cut, the files about producers and transactions are not.
         """
         is_cut = any(segment.cut_bytes for segment in self.segments)
         entries = sorted(self.log.folder.iterdir())
@@ -71,16 +71,16 @@ class LogToStage(NamedTuple):
 
 
 def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
-    """Complete the staged folder of a log and give it its name; a finished one is left alone.
+    """Complete the staged folder of a log and give it its name; leave a finished one alone.
 
     1. Closed logs that do not change are hard links to the same file. All other files are copies: a
        broker writes only to the active log and to the small files.
     2. ``.txnindex``, ``.snapshot``, ``leader-epoch-checkpoint`` and ``partition.metadata`` are
-       added where the log has none of the kind, as a broker's load of the log makes them. In a log
-       with segments that are cut the first two are made anew.
-    3. No staged segment has bytes that recovery would cut off. Under the mark of a clean stop a
-       broker trusts the index files, and a consumer would run into those bytes. Checksums are
-       compared where index files are made, and by ``SegmentProver``.
+       added where the log has none of the kind, as a broker's load of the log makes them. If
+       segments of the log are cut, the first two are made anew.
+    3. No staged segment has bytes that recovery would cut off: after a clean stop a broker trusts
+       the index files, and a consumer would run into those bytes. Checksums are compared where
+       index files are made, and by ``SegmentProver``.
     4. The manifest exists before the folder has its name.
 
     Raises:
@@ -201,7 +201,7 @@ def _load(log: LogToStage, rules: MigrationRules) -> Iterator[tuple[str, bytes]]
 
 
 def _folder_files(folder: Path, known: dict[str, FileState]) -> FolderFiles:
-    """Return the files of a folder; ``known`` ones of the same size and mtime are not read."""
+    """Return the files of a folder; do not read ``known`` ones of the same size and mtime."""
     files = []
     for entry in sorted(folder.iterdir()):
         stat, file = entry.stat(), known.get(entry.name)

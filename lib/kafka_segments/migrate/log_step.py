@@ -38,7 +38,7 @@ class LogStep:
 
 
 def tried(log: "Row", act: Callable[["Row"], LogStep], refusal: str | None) -> LogStep:
-    """Do a step with a log; return as its outcome also a refusal, or an error of the machine."""
+    """Do a step with a log; return its outcome, be it a refusal or an error of the machine."""
     if refusal is not None:
         return step_of(log, Outcome.REFUSED, refusal)
     try:
@@ -50,7 +50,7 @@ def tried(log: "Row", act: Callable[["Row"], LogStep], refusal: str | None) -> L
 
 
 def why_not_done(log: "Row") -> str | None:
-    """Return why staging or verifying a log was refused last; None: it was not."""
+    """Return why the last staging or verification of a log failed; None: neither did."""
     for step in (Step.STAGE, Step.VERIFY):
         found = log[step]
         if found is not None and found["status"] != Outcome.DONE:
@@ -65,7 +65,7 @@ def why_unverified(log: "Row") -> str | None:
 
 
 def reached(log: "Row") -> LogStep:
-    """Return the last step of a log that still holds, and why the next one does not."""
+    """Return how far a log is by the last step that still holds, and why the next one failed."""
     state = log_state(staged_log(log))
     refusal = why_not_done(log) if state.side is Side.BEFORE else None
     return step_of(log, _last_step(log, state), refusal)

@@ -14,8 +14,8 @@ from kafka_segments.wire.reading import ReadInto
 class MigratedIndexes:
     """Makes the ``.index`` and ``.timeindex`` of one segment after another.
 
-    They are those of Kafka's recovery, with one exception. For a closed segment in which no record
-    has a timestamp Kafka writes an empty time index; by the rules of KIP-33 it has one entry.
+    They are those of Kafka's recovery, with one exception: if no record of a closed segment has a
+    timestamp, Kafka writes an empty time index, and the rules of KIP-33 give it one entry.
     """
 
     def __init__(self, rule: WithoutTimestamps) -> None:
@@ -27,7 +27,7 @@ class MigratedIndexes:
     def make_of_log(
         self, recoverer: SegmentRecoverer, segment: PlannedSegment, log: Path
     ) -> tuple[SegmentRecovery, dict[str, bytes]]:
-        """Recover a log of a segment; return its recovery and its index files.
+        """Recover the log of a segment; return the recovery and the index files.
 
         Raises:
             FileChangedError: the file ended before its size.

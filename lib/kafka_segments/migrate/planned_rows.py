@@ -33,7 +33,7 @@ def planned_segment(row: Row) -> PlannedSegment:
 
 
 def made_by_rules(make: Callable[[MigrationRules], _Made]) -> Callable[[Row], _Made]:
-    """Return what gives the thing that works by a row's rules; it is made once for these."""
+    """Return a function that gives what works by a row's rules, made once for equal rules."""
     made: dict[str, _Made] = {}
 
     def of(row: Row) -> _Made:

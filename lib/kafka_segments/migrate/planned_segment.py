@@ -69,8 +69,8 @@ class MigrationRules:
 class PlannedSegment(NamedTuple):
     """A segment as it was planned.
 
-    ``next_base_offset`` None: it is the active one. ``cut_bytes``: bytes at its end that stay
-    behind.
+    ``next_base_offset`` None: it is the active segment. ``cut_bytes``: bytes at its end that are
+    not taken over.
     """
 
     path: Path
@@ -84,7 +84,7 @@ class PlannedSegment(NamedTuple):
 
     @property
     def valid_bytes(self) -> int:
-        """Return the number of bytes that go over, as they are or converted."""
+        """Return the number of bytes that are taken over, as they are or converted."""
         return self.size_bytes - self.cut_bytes
 
     @property

@@ -38,7 +38,7 @@ _NUMBERS = {"segments", "batches", "records", "bytes", "by mtime", "count", "mag
 def print_inventory(inventory: Inventory, output: str, *, by: str, rows: str) -> bool:
     """Print the inventory: as tables for a person, or its rows as JSON lines or CSV.
 
-    Tell whether something stands in the way of Kafka 4.
+    Return whether something stands in the way of Kafka 4.
     """
     if output != "table":
         chosen = inventory.segments if rows == SEGMENT_ROWS else inventory.obstacles

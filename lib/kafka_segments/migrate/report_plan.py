@@ -51,7 +51,7 @@ def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) 
 
 
 def _print_refused(planned: DataFrame) -> None:
-    """Name the logs that are refused, and where their replicas go on."""
+    """Name the logs that are refused, each with its broker and the reason."""
     folder = F.concat_ws("/", "log_dir", F.concat_ws("-", "topic", "partition"))
     logs = (
         planned.where(F.col("action") == SegmentAction.REFUSE)

@@ -65,7 +65,7 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
     """Take the inventory of the segments of a warehouse.
 
     The files of two kinds of segments are read again: those of several formats, and those whose
-    records only decompression counts. Of all others the table has the counts.
+    records only decompression can count. The table has the counts of all others.
 
     Raises:
         UsageError: the warehouse has no segments.

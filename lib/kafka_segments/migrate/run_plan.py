@@ -54,10 +54,14 @@ _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 class MigrationOptions:
     """Options of a plan; sources are absolute paths, ``now_ms`` is the run's clock.
 
-    ``rules`` hold but for settings that ``configs``, if given, have of a topic, and that are not
-    given for all. ``topic_ids``: ids of topics, for logs without one, whatever their cluster; None:
-    those of ``metadata``, which also has the brokers that have replicas, cluster by cluster.
-    ``stage_dir`` None: the name of each log directory with ``.migration`` behind it.
+    Attributes:
+        rules: hold for all topics. A topic's own settings in ``configs`` come first, unless the
+            user gave a setting for all.
+        topic_ids: ids of topics, for logs without one, whatever their cluster; None: those of
+            ``metadata``.
+        metadata: topic ids, and which brokers have replicas, of one cluster each.
+        stage_dir: where staged folders go; None: the name of each log directory with
+            ``.migration`` behind it.
 
     Raises:
         UsageError: a source lies on no local disk, or the plan's id cannot name a folder.
@@ -169,7 +173,7 @@ def _assigned(spark: SparkSession, options: MigrationOptions) -> DataFrame:
 
 
 def _rules(spark: SparkSession, topics: Sequence[Row], options: MigrationOptions) -> DataFrame:
-    """Return the rules of topics on a broker of which something is set, as rows of ``_RULES``."""
+    """Return the rules of topics on brokers with settings of their own, as rows of ``_RULES``."""
 
     def of_topic(cluster: str, topic: str, broker_id: int) -> MigrationRules:
         if options.configs is None:
@@ -185,7 +189,7 @@ def _rules(spark: SparkSession, topics: Sequence[Row], options: MigrationOptions
 
 
 def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> None:
-    """Warn of log directories of clusters that no metadata is of, where there is some."""
+    """Warn of log directories of clusters of which there is no metadata, if there is any at all."""
     known = sorted(held.cluster for held in options.metadata)
     for cluster in sorted({*found} - {*known} if known else ()):
         _LOG.warning(
@@ -198,7 +202,7 @@ def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> N
 
 
 def _name_unseen(listed: DataFrame) -> None:
-    """Warn of links and of folders that cannot be listed; refuse a source that cannot."""
+    """Warn of links and of folders that cannot be listed; refuse a source that cannot be listed."""
     for row in stream_rows(listed.where(F.col("kind").isin(*kinds.UNSEEN))):
         path = join_uri(row["source"], row["relative_path"], row["name"])
         if row["kind"] == kinds.NOT_FOLLOWED:

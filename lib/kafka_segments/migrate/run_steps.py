@@ -199,7 +199,7 @@ class Migration:
         """Swap the migrated folders in, log by log, under the lock of their log directory.
 
         A log is refused if it was not verified, or has changed since it was staged. ``by_mtime``:
-        changes of ``.log`` files are told by size and mtime alone.
+        ``.log`` files are compared by size and mtime alone.
         """
 
         def act(log: Row) -> LogStep:
@@ -308,7 +308,7 @@ class Migration:
         self._note(step, self._spark.createDataFrame(rows, outcome))
 
     def _note_outcomes(self, step: Step, logs: DataFrame) -> list[LogStep]:
-        """Append what became of logs; return it, behind the logs that the plan refuses."""
+        """Append what became of logs; return the logs that the plan refuses, and then these."""
         self._note(step, logs.transform(decide.with_outcomes))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)

@@ -91,7 +91,7 @@ class SegmentProver:
             _CHECKS[suffix](found, base_offset=segment.base_offset)
 
     def _compare_records(self, before: Path, after: Path, is_same: bool, proof: Proof) -> None:
-        """Compare digests; where both logs have the same bytes only one is read."""
+        """Compare the records' digests; read one log alone where both have the same bytes."""
         first = self._digest(before)
         migrated = first if is_same else self._digest(after)
         proof |= {
@@ -129,7 +129,7 @@ def _folders(log: StagedLog) -> _Folders:
 
 
 def _checked(path: Path, known: dict[str, FileState]) -> FileState:
-    """Return the state of a file, which must be that of the manifest."""
+    """Return the state of a file; refuse one that is not as in the manifest."""
     found = state_of(path)
     if found != known.get(path.name):
         raise SetAsideError(path, "it is not as the manifest says: plan again")

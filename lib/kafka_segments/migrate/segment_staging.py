@@ -89,7 +89,7 @@ class SegmentStager:
 
 
 def _cut(segment: PlannedSegment) -> Path:
-    """Write the log without the bytes that stay behind, with the mtime of the first one."""
+    """Write the log without the bytes that are not taken over, with the mtime of the first log."""
     target, size_bytes = segment.log.unfinished / segment.path.name, segment.valid_bytes
     with (
         segment.path.open("rb") as first,
@@ -108,7 +108,7 @@ def _look_like_first(path: Path, segment: PlannedSegment) -> None:
 
 
 def other_end(segment: PlannedSegment, valid_bytes: int) -> SetAsideError:
-    """Return the error of a log that cannot be read exactly as far as was planned."""
+    """Return the error for a log whose readable end is no longer where it was planned."""
     return SetAsideError(
         segment.path,
         f"it can be read up to byte {valid_bytes}, up to {segment.valid_bytes} when it was planned:"
@@ -122,7 +122,7 @@ def is_staged(segment: PlannedSegment) -> bool:
 
 
 def read_part(segment: PlannedSegment) -> tuple[Files, Files]:
-    """Return what was noted when a segment was staged: its files before, and the written ones.
+    """Return what was noted when a segment was staged: its files before, and the new ones.
 
     Raises:
         SetAsideError: the segment is not staged.

@@ -26,7 +26,7 @@ from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TX
 
 _SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _QUORUM_STATE = "quorum-state"
-# A load without index files fails at these: it is what `cut` goes by.
+# A load without index files fails at these; `--damaged cut` takes such a load as its rule.
 _NOT_LOADED = (
     DamageKind.BAD_MARKER,
     DamageKind.OFFSET_GOES_BACK,
@@ -91,7 +91,7 @@ class SegmentSurveyor:
     def _conversion(
         self, segment: PlannedSegment, opened: OpenSegment, recovery: SegmentRecovery
     ) -> Facts:
-        """Convert without writing; return nothing if that is not asked, or all is v2."""
+        """Convert without writing; return nothing if no conversion is asked for, or all is v2."""
         if not self._rules.convert or not _is_legacy(recovery):
             return {}
         made = self._converter.convert(

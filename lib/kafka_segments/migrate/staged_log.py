@@ -45,7 +45,7 @@ class Side(StrEnum):
 
 
 class LogState(NamedTuple):
-    """What is on disk of a log; ``side`` None: neither folder can be told from the other.
+    """What is on disk of a log; ``side`` None: the two folders cannot be told apart.
 
     ``is_staged``: the folder that is not in place exists and is complete.
     """
@@ -123,7 +123,7 @@ def log_state(log: StagedLog) -> LogState:
 
 
 def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
-    """Return which folder is in place by the inodes; in a copy, by the files."""
+    """Return which folder is in place: by the inodes, or in a copy of the disk by the files."""
     inodes = (log.folder.stat().st_ino if log.folder.is_dir() else -1, log.other.stat().st_ino)
     if inodes == (manifest.before.inode, manifest.after.inode):
         return Side.BEFORE
@@ -197,7 +197,7 @@ def _checked_state(log: StagedLog) -> LogState:
 
 
 def _grown(log: StagedLog, manifest: Manifest) -> str | None:
-    """Return how segments of the migrated folder have changed since; None: they have not."""
+    """Return how segments have changed since the migration; None: they have not."""
     logs = [file for file in manifest.after.files if file.name.endswith(LOG_SUFFIX)]
     return difference(log.folder, logs, only=LOG_SUFFIX)
 
@@ -205,7 +205,7 @@ def _grown(log: StagedLog, manifest: Manifest) -> str | None:
 def difference(folder: Path, files: Sequence[FileState], *, only: str = "") -> str | None:
     """Return how the files of a folder differ by name, size or mtime; None: they do not.
 
-    ``only``: the suffix of the names that are compared.
+    ``only``: compare only names with this suffix.
     """
     if not folder.is_dir():
         return "it is no folder"

@@ -1,6 +1,6 @@
 """How far a migration is, told without Spark where its tables are small.
 
-What is on disk decides; the plan and the events say the rest, as for ``Migration.status``.
+What is on disk decides; the plan and the events say the rest, as for ``run_status``.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _Log = dict[str, Any]
 
 
 def status_without_spark(warehouse: str, plan_id: str) -> Iterator[LogStep] | None:
-    """Say of every log of a plan which folder is in place; None: only Spark can tell.
+    """Say how far each log of a plan is, and which folder is in place; None: only Spark can tell.
 
     Raises:
         UsageError: no such plan.
@@ -94,7 +94,7 @@ def _refusal(segment: _Log) -> str | None:
 
 
 def _newest(events: list[_Log]) -> dict[tuple[Any, ...], _Log]:
-    """Give, by log and by step, the newest event."""
+    """Return the newest event of each log and step."""
     newest: dict[tuple[Any, ...], _Log] = {}
     for event in sorted(events, key=_order):
         newest.setdefault(_key(event), {})[event["step"]] = event

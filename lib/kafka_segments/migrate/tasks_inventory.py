@@ -19,7 +19,7 @@ _ROWS_A_BATCH = 1_000
 
 
 def count_formats(segments: DataFrame, load: Load, *, tasks: int, decompresses: bool) -> DataFrame:
-    """Count formats from the files of segments, which are as many and as large as ``load`` says.
+    """Count formats in the files of segments; ``load`` is how many and how large they are.
 
     Needs: path, valid_bytes.
     Gives: path, formats (null: the file cannot be read), uncounted (string: why not).

@@ -62,7 +62,7 @@ def stage_segments(plan: DataFrame) -> DataFrame:
 
 
 def mark_staged(plan: DataFrame) -> DataFrame:
-    """Tell which segments need not be written any more.
+    """Tell which segments an earlier run has written.
 
     Needs: rows of a plan.
     Gives: the same with is_staged (boolean).

@@ -1,4 +1,4 @@
-"""Whether a backup's log should go on where it ends: by what the cluster holds there."""
+"""Whether a backup's log ends too early, by what the cluster holds behind its end."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from kafka_segments.tables.keys import Transform
 
 LOG = ("topic", "partition")
 MARGIN_MS = 5 * 60_000
-"""How far apart clocks and copies of one moment may be.
+"""How far apart clocks, and the copies of one backup, may be.
 
 Twice what Kafka's defaults let pass: a producer sends a batch for 2 minutes
 (``delivery.timeout.ms``), and a follower in the ISR is 30 seconds behind
@@ -51,9 +51,9 @@ def log_ends(compared: DataFrame, *, backup: str) -> DataFrame:
 
 
 def next_batches(ends: DataFrame, read: DataFrame) -> Transform:
-    """Ask for the first batch of the cluster that lies behind the end of the backup's log.
+    """Return where to look up the cluster's first batch behind the end of the backup's log.
 
-    Of several copies the one counts whose segment was closed first.
+    Of several copies the one is taken whose segment was closed first.
 
     Needs: rows of ``divergence``'s ``chosen_segments``; ``ends``: rows of ``log_ends``; ``read``:
         rows of ``read_segments``.
@@ -80,7 +80,7 @@ def next_batches(ends: DataFrame, read: DataFrame) -> Transform:
 
 
 def last_batches(ends: DataFrame, read: DataFrame, *, backup: str) -> Transform:
-    """Ask for the last sound batch of each log of the backup, and of the cluster's behind its end.
+    """Return where to look up the last batch of each log of the backup, and of longer cluster logs.
 
     Needs: rows of ``divergence``'s ``chosen_segments``; ``ends``: rows of ``log_ends``; ``read``:
         rows of ``read_segments``.
@@ -113,8 +113,8 @@ def last_batches(ends: DataFrame, read: DataFrame, *, backup: str) -> Transform:
 def dated_logs(last: DataFrame, *, backup: str) -> DataFrame:
     """Keep the logs whose producers' timestamps tell when records were written.
 
-    The last batch that a producer stamped is as old as the file that it ends, in some copy of the
-    cluster. Where timestamps are those of events, or mtimes those of a copy, it is not.
+    In such a log, the last batch that a producer stamped is as old as the file that it ends, in
+    some copy of the cluster. It is not where timestamps are of events, or mtimes of a copy.
 
     Needs: rows of ``last_batches`` with producer_ms.
     Gives: topic, partition.
@@ -127,17 +127,17 @@ def dated_logs(last: DataFrame, *, backup: str) -> DataFrame:
 def judged_ends(
     high_watermarks: DataFrame, behind: DataFrame, dated: DataFrame, *, moment: Moment
 ) -> Transform:
-    """Say of each log that ends earlier in the backup whether the backup should go on.
+    """Decide for each log that ends earlier in the backup whether it misses what follows.
 
-    1. It should below the high watermark that the backup itself noted.
-    2. It should where what follows is of a segment that was last written before the moment.
-    3. It should where the batch that follows is not younger than the moment, and its timestamp
-       tells when it was written: the broker's clock gave it, or the log is one of ``dated``. Of a
-       moment that the user gave, every timestamp counts.
-    4. It is not known of another batch that is not younger, or has no timestamp.
+    1. It does below the high watermark that the backup itself noted.
+    2. It does if what follows is in a segment that was last written before the moment.
+    3. It does if the batch that follows is not younger than the moment, and its timestamp tells
+       when it was written: the broker's clock gave it, or the log is one of ``dated``. If the user
+       gave the moment, every timestamp counts.
+    4. It is not known for other batches that are not younger, or have no timestamp.
     5. Else what follows was written later.
 
-    A moment that was not given counts less ``MARGIN_MS``.
+    From a moment that the user did not give, ``MARGIN_MS`` is subtracted.
 
     Needs: rows of ``log_ends``; ``high_watermarks``: topic, partition, high_watermark of the
         backup; ``behind``: rows of ``next_batches`` with timestamp_ms and is_of_broker; ``dated``:

@@ -42,7 +42,7 @@ def absent_logs(logs: DataFrame, *, backup: str) -> DataFrame:
 
 
 def first_batches(segments: DataFrame) -> DataFrame:
-    """Ask for the first batch of each log.
+    """Return where to look up the first batch of each log.
 
     Needs: rows of ``divergence``'s ``chosen_segments``.
     Gives: topic, partition, path, size_bytes, position, offset.
@@ -65,11 +65,12 @@ def noted_logs(listed: DataFrame, *, backup: str) -> DataFrame:
 
 
 def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Transform:
-    """Tell of each absent log whether it was there at the moment.
+    """Decide for each absent log whether it was there at the moment.
 
     1. It was if the backup's own checkpoint names it, or its first batch is not younger than the
        moment, or has no timestamp.
-    2. Else nothing tells so: it was made later, is empty, or what was there has been deleted.
+    2. Else nothing says that it was: it was made later, is empty, or its records of that time have
+       been deleted.
 
     Needs: rows of ``absent_logs``; ``first``: topic, partition, timestamp_ms of the first batch;
         ``noted``: rows of ``noted_logs``.
@@ -141,14 +142,14 @@ def judged_logs(
     *,
     backup: str,
 ) -> Transform:
-    """Say of each log of the cluster whether the backup holds it, and up to where.
+    """Decide for each log of the cluster whether the backup holds it, and up to which offset.
 
     Needs: rows of ``missed_ranges``; ``logs``: rows of ``listed_logs``; ``copies``: rows of
         ``described``; ``missing``: rows of ``missing_logs``; ``ends``: rows of
         ``decide_ends.judged_ends``; ``compared``: rows of ``divergences``.
-    Gives: topic, partition, verdict, complete_until (the backup holds every offset below, null: it
-        holds none), misses (ranges, ascending), doubt (what may be missed, null: nothing), since
-        (what the cluster has done since that is no miss: it went on with other records).
+    Gives: topic, partition, verdict, complete_until (the backup holds every offset below; null: it
+        holds none), misses (ranges, ascending), doubt (what it may miss; null: nothing), since
+        (what the cluster has done since then, which the backup does not miss).
     """
     wanted = logs.where(F.col("copy") != backup).select(*LOG).distinct()
     own = copies.where(F.col("copy") == backup).select(*LOG, "end")

@@ -7,7 +7,7 @@ class SegmentAction(StrEnum):
     """What is done with a segment: values of column ``action`` of ``migration_plans``."""
 
     KEEP = "keep"
-    """Its files go over as they are."""
+    """Its files are taken over as they are."""
     INDEXES = "indexes"
     """Its index files are made anew."""
     CONVERT = "convert"

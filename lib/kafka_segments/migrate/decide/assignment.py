@@ -7,7 +7,7 @@ from kafka_segments.tables.keys import Transform
 
 
 def with_assignment(assigned: DataFrame) -> Transform:
-    """Add to ``hazards`` that the metadata has a log's replicas on other brokers.
+    """Add a hazard to logs whose replicas the metadata has on other brokers.
 
     Needs: cluster, topic, partition, broker_id (-1: not known), hazards; ``assigned``: cluster,
         topic, partition, assigned_replicas (array of broker ids).

@@ -23,8 +23,8 @@ _FIRST_V2 = 2
 def is_counted_again(*, decompresses: bool) -> Column:
     """Tell which segments' formats must be counted from their files.
 
-    The sums of a segment of one format are its counts already. Files are read for segments of
-    several formats and, where ``decompresses``, for those whose records only decompression counts.
+    A segment of one format has its counts in the table. Files are read of segments of several
+    formats and, with ``decompresses``, of those whose records only decompression can count.
 
     Needs: a row of table ``segments``.
     """
@@ -38,8 +38,8 @@ def is_counted_again(*, decompresses: bool) -> Column:
 def with_formats(counted: DataFrame | None, *, decompresses: bool) -> Transform:
     """Add what segments are made of, or why that is not known.
 
-    ``counted``: path, formats and uncounted of the segments that ``is_counted_again`` names; None:
-    it names none.
+    ``counted``: path, formats and uncounted of the segments for which ``is_counted_again`` holds;
+    None: it holds for none.
 
     Needs: rows of table ``segments``.
     Gives: the same with formats (array of struct, null: not known) and uncounted (string).
@@ -73,9 +73,9 @@ def _uniform_formats() -> Column:
 def take_inventory(segments: DataFrame) -> DataFrame:
     """Decide for every segment what it is made of, when it goes, and what it means for Kafka 4.
 
-    1. ``goes`` is now, where retention deletes it at this moment; later, where its log and settings
-       let it go by itself; never, where something else must change first.
-    2. It relies on its mtime where it has batches and none of them has a timestamp.
+    1. ``goes`` is *now* if retention deletes it at this moment, *later* if retention will delete it
+       as log and settings are, *never* if something else must change first.
+    2. It relies on its mtime if it has batches and none of them has a timestamp.
 
     Needs: a row of table ``segments`` with formats, uncounted, files, unlisted, decision,
     deletes_at_ms, reason_code, reason.

@@ -1,4 +1,4 @@
-"""Find the segments of a listing that a plan is about, and what forbids to migrate them."""
+"""Find the segments that a plan is about, and what forbids migrating them."""
 
 from pyspark.sql import Column, DataFrame
 
@@ -32,7 +32,7 @@ def with_topic_ids(given_ids: DataFrame, keys: list[str]) -> Transform:
 
     Needs: cluster, topic, own_topic_id.
     Gives: the same, given_topic_id (string: that of the topic), topic_id (string: the one that the
-    log gets, null: it has one or none is known).
+    log gets; null: the log has one, or none is known).
     """
     topic_id = F.when(F.col("own_topic_id").isNull(), F.col("given_topic_id"))
 
@@ -77,7 +77,7 @@ def _with_log_dirs(listed: DataFrame) -> DataFrame:
 
 
 def with_listing_problems(segments: DataFrame) -> DataFrame:
-    """Add to ``problem`` what forbids to migrate the log of a segment.
+    """Add to ``problem`` what forbids migrating the log of a segment.
 
     1. An object of tiered storage is not in a broker's log directory.
     2. The log's folder is being moved or deleted.

@@ -14,8 +14,8 @@ COLUMNS = (*LOG_KEYS, "code", "count", "bytes", "example", "is_blocking", "obsta
 class Obstacle(NamedTuple):
     """What an obstacle means, and what to do.
 
-    ``is_blocking``: 4.x does not start, does not serve the data, or cannot be upgraded to from
-    here.
+    ``is_blocking``: because of it 4.x does not start, does not serve the data, or cannot be reached
+    by an upgrade.
     """
 
     is_blocking: bool

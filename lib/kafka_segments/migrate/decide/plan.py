@@ -12,18 +12,19 @@ from kafka_segments.wire.names import METADATA_TOPIC
 def decide_migration(segments: DataFrame) -> DataFrame:
     """Decide what is done with each segment, why, and what to look at.
 
-    1. ``keep`` in logs with other rules than a topic's: those of KRaft itself.
+    1. ``keep`` in KRaft's own logs, which have other rules than a topic's.
     2. ``refuse`` where there is a problem: a broker would not load the segment, or would cut it.
     3. ``convert`` where a conversion was tried and not refused.
     4. ``cut`` where bytes stay behind that recovery would cut off.
-    5. ``indexes`` where the index files are not those that the segment gets; else ``keep``.
+    5. ``indexes`` where the index files are not those that the segment is to have.
+    6. ``keep`` otherwise.
 
     Needs: ``problem``, ``unmodelled``, ``damage``, ``conversion_refusal`` (string),
     ``converted_bytes`` (long, null: no conversion), ``cut_bytes`` (long, null: not known),
     ``index_findings``, ``conversion_hazards`` (array of string), size_bytes (long),
     was_clean_shutdown (boolean), ``topic_id``, ``own_topic_id`` (string).
-    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); logs of 1
-    get no topic id.
+    Gives: the same with action, reason, expected_bytes (long), hazards (array of string); topic_id
+    is null in the logs of rule 1.
     """
     is_metadata = F.col("topic") == METADATA_TOPIC
     metadata = F.when(is_metadata, "KRaft's own log, no topic: it has rules of its own")
@@ -87,7 +88,7 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
 
     1. A log is left alone as a whole if one of its segments is refused.
     2. So is a log that needs no topic id and whose segments all keep their files.
-    3. Replicas in other log directories are migrated all the same; their ``hazards`` name that log.
+    3. Replicas of such a log in other log directories are migrated; their ``hazards`` say so.
     """
     log = Window.partitionBy(*LOG_KEYS).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
@@ -110,7 +111,7 @@ def with_whole_logs(segments: DataFrame) -> DataFrame:
 
 
 def _with_replicas() -> Column:
-    """Add to ``hazards`` how replicas of a log in other log directories are treated otherwise."""
+    """Add a hazard to logs of which replicas in other log directories are treated otherwise."""
     replicas = Window.partitionBy("cluster", "topic", "partition").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )

@@ -13,7 +13,7 @@ _INDEX_BYTES = 8 + 12  # an entry of both
 
 
 def staged_bytes() -> Column:
-    """Return about how many bytes staging writes for a segment; closed logs that stay are links.
+    """Return about how many bytes staging writes for a segment; a closed log that stays is linked.
 
     Needs: action, size_bytes, expected_bytes, next_base_offset, rules.
     """
@@ -29,7 +29,7 @@ def staged_bytes() -> Column:
 
 
 def bytes_to_stage(plan: DataFrame) -> DataFrame:
-    """Return how many bytes are still to be written, by the folder that they go to.
+    """Return how many bytes are still to be written into each folder.
 
     Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
     Gives: root, needed_bytes.
@@ -39,7 +39,7 @@ def bytes_to_stage(plan: DataFrame) -> DataFrame:
 
 
 def logs_of_segments(segments: DataFrame) -> DataFrame:
-    """Return a row for each log: its planned segments in order, and a problem of one of them.
+    """Return a row for each log: its planned segments in order, and one of their problems.
 
     Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
     topic_id, rules, cut_bytes, problem (string, null: none), is_failed (boolean).
@@ -71,7 +71,7 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
 
 
 def with_replicas(proofs: DataFrame) -> DataFrame:
-    """Add a problem to segments whose replicas of the same offsets hold other records.
+    """Add a problem to segments whose replicas hold other records at the same offsets.
 
     Needs: topic, partition, base_offset, log_dir, migrated_record_count, migrated_digest, problem.
     """
@@ -110,7 +110,7 @@ def with_refusals(segments: DataFrame) -> DataFrame:
 
 
 def with_proof_problems(proofs: DataFrame) -> DataFrame:
-    """Name the segment in the problem of its proof; the machine is the cause of none of them.
+    """Name the segment in the problem of its proof; add that the machine has caused none of them.
 
     Needs: path, problem (string, null: proven).
     Gives: the same with is_failed (false).
