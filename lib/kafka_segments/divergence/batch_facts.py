@@ -1,4 +1,4 @@
-"""Read what batches of copies are to clients: records, transactions, markers."""
+"""Read what batches of copies mean to clients: records, transactions, markers."""
 
 from contextlib import ExitStack
 
@@ -17,7 +17,7 @@ from kafka_segments.wire.reading import ReadInto
 
 
 class BatchFactsReader:
-    """Reads one batch after another; the file of the last one stays open. Use it in ``with``."""
+    """Reads one batch after another, and keeps the last file open. Use it in ``with``."""
 
     def __init__(self, open_log: Open = open_file) -> None:
         self._open = open_log

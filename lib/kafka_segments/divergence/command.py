@@ -1,4 +1,4 @@
-"""``divergence``: hold copies of logs against each other."""
+"""``divergence``: compare copies of logs with each other."""
 
 from contextlib import ExitStack
 from typing import Any

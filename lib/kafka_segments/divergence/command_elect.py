@@ -1,4 +1,4 @@
-"""``divergence elect``: what is lost with each replica that could lead, and how the best does.
+"""``divergence elect``: what each replica would lose as leader, and how to elect the best.
 
 Nothing is changed: an operator runs the commands.
 """
@@ -35,11 +35,11 @@ from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 def elect(**options: Any) -> None:
     """Say what is lost with each replica that could lead a partition, and how to elect the best.
 
-    Each copy holds the log directories of one broker, all of a time at which none of them ran. The
-    ISR and the ELR are those of the metadata log. `--output commands` prints the script of Kafka's
-    tools with which the best replicas come to lead. Exit status 1: records that acks=all may have
-    been told of are lost even with the best, it does not lead by itself, its log is damaged, or of
-    a partition no replica is at hand.
+    Each copy holds the log directories of one broker; all were taken while none of the brokers ran.
+    The ISR and the ELR are those of the metadata log. `--output commands` prints a script of
+    Kafka's tools that makes the best replicas lead. Exit status 1: of some partition no replica is
+    at hand, or even the best one loses records that acks=all may have acknowledged, does not lead
+    by itself, or has a damaged log.
     """
     run(lambda: _elect(**options), verbose=options["verbose"])
 

@@ -1,4 +1,4 @@
-"""``divergence mirror``: a mirror with offsets of its own, held against its source."""
+"""``divergence mirror``: compare a mirror that has offsets of its own with its source."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -37,16 +37,17 @@ def _side(option: str, name: str, what: str) -> Callable[[Options], Options]:
     "--prefix",
     default="",
     metavar="TEXT",
-    help="What stands in front of the source's topic names in the mirror, as `east.`",
+    help="What the mirror puts in front of the source's topic names, as `east.`",
 )
 @output_option()
 @verbose_option
 def mirror(**options: Any) -> None:
-    """Hold a mirror whose offsets are its own against its source, record by record.
+    """Compare a mirror that has offsets of its own with its source, record by record.
 
-    Records are matched in their order, by key, value and headers. Each range is told with its
-    offsets in both: what is mirrored, missing, extra, duplicated or reordered. Offset syncs of a
-    mirror maker that lie on either side are checked. Exit status 1: some difference is a fault.
+    Records are matched in their order, by key, value and headers. Ranges are printed with their
+    offsets in both: what is mirrored, missing, extra, duplicated or reordered. If the offset syncs
+    of a mirror maker lie on either side, they are checked. Exit status 1: some difference is a
+    fault.
     """
     run(lambda: _mirror(**options), verbose=options["verbose"])
 

@@ -1,4 +1,4 @@
-"""``divergence repair``: one whole log of damaged copies, in a new folder."""
+"""``divergence repair``: make one whole log of damaged copies, in a new folder."""
 
 import os
 from contextlib import ExitStack
@@ -48,12 +48,12 @@ from kafka_segments.errors import UsageError
 @output_option()
 @verbose_option
 def repair(**options: Any) -> None:
-    """Make one whole log of copies of which each is damaged elsewhere; the copies stay as they are.
+    """Make one whole log of copies that are damaged in different places; leave these as they are.
 
-    Batches are taken from copies in which they are sound, and of one history of leader epochs
-    alone. Each log comes into a folder of its own below --out, with the index files, producer
-    snapshots and leader epochs that a broker's recovery writes, and beside it a manifest with the
-    SHA-256 of each range and file. Exit status 1: no copy has some range, or a log was refused.
+    Each batch is taken from a copy in which it is sound, and all are of one history of leader
+    epochs. Each log gets a folder of its own below --out, with the index files, producer snapshots
+    and leader epochs that a broker's recovery writes. A manifest beside it has the SHA-256 of each
+    range and file. Exit status 1: no copy has some range, or a log was refused.
     """
     run(lambda: _repair(**options), verbose=options["verbose"])
 

@@ -19,7 +19,7 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
-        """Part the name from the URI, and refuse a folder that cannot be listed."""
+        """Split a name from its URI, and refuse a folder that cannot be listed."""
         if isinstance(value, tuple):
             return value
         name, equals, uri = value.partition("=")
@@ -33,7 +33,7 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
 
 
 def absolute_copies(copies: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return named copies with URIs that are absolute."""
+    """Return named copies with absolute URIs."""
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     return tuple((name, absolute_uri(uri)) for name, uri in copies)

@@ -27,8 +27,8 @@ class Chosen(NamedTuple):
 def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterator[str]:
     """Yield the lines of a shell script.
 
-    Brokers that some partition must not elect are started last. Before that come the order of
-    replicas and the unclean elections, each by a file for Kafka's own tool.
+    Brokers that some partition must not elect are started last. Before that, the script sets the
+    order of replicas and has unclean elections made, each by a file for Kafka's own tool.
 
     Args:
         chosen: all partitions.
@@ -70,7 +70,7 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
 
 
 def _circles(partitions: Sequence[Chosen], first: Sequence[int]) -> Iterator[str]:
-    """Tell of partitions whose best replica lies on a broker that others must not elect."""
+    """Yield a warning for each partition whose best broker must not be elected by another one."""
     for one in partitions:
         if one.broker_id not in first and (one.way != Way.BY_ITSELF or one.elects_any):
             yield (
@@ -80,11 +80,11 @@ def _circles(partitions: Sequence[Chosen], first: Sequence[int]) -> Iterator[str
 
 
 def _order_of(partitions: Iterable[Chosen], running: Collection[int] | None = None) -> object:
-    """Return the order of the replicas; with ``running`` that of these brokers alone.
+    """Return the order of the replicas; with ``running``, of the replicas on these brokers alone.
 
-    Kafka puts the replicas that a reassignment removes behind the others, and cancelling it leaves
-    that order. It cancels none of a partition with an empty ISR, and removes them once the new
-    leader's followers are in sync.
+    Kafka puts replicas that a reassignment removes behind the others, and a cancelled reassignment
+    leaves them there. It does not cancel one of a partition with an empty ISR, but removes those
+    replicas once the new leader's followers are in sync.
 
     Source: ReassignPartitionsCommand.verifyBrokerIds, PartitionReassignmentReplicas,
     PartitionReassignmentRevert (4.3.1).
@@ -105,7 +105,7 @@ def _elections_of(partitions: Iterable[Chosen]) -> object:
 
 
 def _file(name: str, content: object) -> Iterator[str]:
-    """Yield the lines that write a JSON file; a quoted end keeps the shell's hands off it."""
+    """Yield the lines that write a JSON file; the shell does not expand it, as END is quoted."""
     yield f"cat > {name} <<'END'"
     yield json.dumps(content)
     yield "END"

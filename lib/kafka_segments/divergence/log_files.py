@@ -48,7 +48,7 @@ def open_file(path: str) -> Iterator[ReadInto]:
 
 @contextmanager
 def open_sized(path: str, listed_bytes: int) -> Iterator[tuple[ReadInto, int]]:
-    """Open a segment, with its size: as listed, in tiered storage that of the log in the object.
+    """Open a segment; yield it with its size: as listed, or of the log in an object of the tier.
 
     Raises:
         OSError: it does not exist or cannot be read.
@@ -72,7 +72,7 @@ class BatchAt(NamedTuple):
 
 
 class LogFiles:
-    """Reads what ``decide.logs`` asks for; without ``has_epochs`` batches come without theirs."""
+    """Reads what ``decide.logs`` asks for; without ``has_epochs``, batches get no leader epochs."""
 
     def __init__(
         self, *, check_crc: bool = True, has_epochs: bool = True, open_log: Open = open_file
@@ -152,7 +152,7 @@ def _batch(
 
 
 class RecordDigests:
-    """Digests the records of one chunk after another, each for itself (``wire.record_form``)."""
+    """Makes a digest of each record of one chunk after another (``wire.record_form``)."""
 
     def __init__(self) -> None:
         self._decompressor = Decompressor(_MOST_BATCH_BYTES)

@@ -1,4 +1,4 @@
-"""Read the records of a log that clients wrote, as a mirror has them."""
+"""Read those records of a log that a mirror can have: those that clients wrote."""
 
 import hashlib
 import struct
@@ -27,7 +27,7 @@ _INT16, _INT32, _SYNC = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(
 class LogSegments(NamedTuple):
     """The segments of a log as (path, size in bytes), in the order of their offsets.
 
-    ``start``: its log start offset. ``is_compacted``: a checkpoint says that the cleaner was at it.
+    ``start``: its log start offset. ``is_compacted``: a checkpoint says that it was compacted.
     """
 
     segments: Sequence[tuple[str, int]]

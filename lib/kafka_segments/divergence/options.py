@@ -9,21 +9,21 @@ from kafka_segments.errors import UsageError
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """What is compared. URIs are absolute; ``now_ms`` is the run's clock.
+    """Which copies are compared, and how. URIs are absolute.
 
     Attributes:
         copies: names and URIs; a name can have several URIs, such as a broker's log directories.
-        now_ms: the clock.
+        now_ms: the clock, in ms since 1970.
         warehouse: URI of the tables; None: the result is kept nowhere.
-        check_crc: every byte is read and checksums are verified; else headers alone are read.
-        anchor: logs that this copy lacks are not compared; None: all are that two copies hold.
-        match: which logs are one.
-        digests: URIs of warehouses: files that they know, and that have not changed, are not read.
+        check_crc: read every byte and verify checksums; without it only headers are read.
+        anchor: compare only logs that this copy holds; None: all logs that two copies hold.
+        match: which logs count as the same.
+        digests: URIs of warehouses; files that they know and that have not changed are not read.
         run_id: names the run.
         least: how many copies there must be.
 
     Raises:
-        UsageError: fewer copies, or a URI that two copies have.
+        UsageError: there are fewer copies, or two copies have the same URI.
     """
 
     copies: tuple[tuple[str, str], ...]

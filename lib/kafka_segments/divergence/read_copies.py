@@ -1,4 +1,4 @@
-"""List copies of logs, and read their segments into digests of ranges, as far as they are asked."""
+"""List copies of logs, and read the segments that are asked for into digests of ranges."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -38,17 +38,17 @@ class ListedCopies(NamedTuple):
 
 
 class ReadCopies(NamedTuple):
-    """What is known of copies once their segments are digested; cached as far as it is read twice.
+    """What is known of copies once their segments are digested; what is read twice is cached.
 
     Attributes:
         listed: the listing, with ``copy``.
         logs: rows of ``listed_logs``.
         segments: rows of ``chosen_segments``.
         fresh: rows of ``read_segments``: what was read now.
-        read: the same, and what digests of earlier runs tell.
+        read: the same, with what earlier runs have read.
         copies: rows of ``described``.
         parts: rows of ``unequal_parts``.
-        bytes_there: of the segments that are compared.
+        bytes_there: bytes of the segments that are compared.
     """
 
     listed: DataFrame
@@ -131,12 +131,12 @@ def read_copies(
 def _known(
     spark: SparkSession, segments: DataFrame, options: CopyOptions, caches: ExitStack
 ) -> DataFrame | None:
-    """Return what the warehouses of ``digests`` know of segments; None: nothing was asked.
+    """Return what the warehouses of ``digests`` know of segments; None: none was named.
 
-    The first run of many that keep digests in their own warehouse finds none there.
+    The run's own warehouse may have no digests yet, as in the first of many runs.
 
     Raises:
-        UsageError: another warehouse that has no digests.
+        UsageError: another warehouse has no digests.
     """
     warehouses = [Warehouse(spark, uri) for uri in options.digests]
     tables = [
@@ -160,7 +160,7 @@ def load_of(segments: DataFrame) -> Load:
 
 
 def refuse_missing(listed: DataFrame) -> None:
-    """Refuse what cannot be listed: what lies there would count as lost."""
+    """Refuse folders that cannot be listed: what lies there would count as lost."""
     missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
     if missing is not None:
         place = "/".join(part for part in (missing["source"], missing["relative_path"]) if part)

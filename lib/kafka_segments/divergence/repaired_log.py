@@ -1,4 +1,4 @@
-"""Write a log that is made of copies: its segments, what recovery makes of them, and the proof."""
+"""Write a log that is made of copies: its segments, the files of recovery, and the proof."""
 
 import hashlib
 import shutil
@@ -44,7 +44,7 @@ class WholeSegment(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Bytes of a copy's segment, and whether a new segment of the log begins with them."""
+    """Bytes of a copy's segment; they may begin a new segment of the log."""
 
     path: str
     position: int
@@ -54,7 +54,7 @@ class Span(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What a range of the log was when it was taken, and is in the new log."""
+    """A range of the log: its digest in the copy, and in the new log."""
 
     copy: str
     from_offset: int
@@ -68,11 +68,11 @@ class NewLog(NamedTuple):
     """A log to write.
 
     Attributes:
-        folder: its folder; there is none of that name.
+        folder: its folder, which does not exist yet.
         taken: what it is made of.
         rolls: offsets at which its segments begin.
-        topic_id: for its ``partition.metadata``; None: none is made.
-        now_ms: the clock, by which producers have expired.
+        topic_id: for a new ``partition.metadata``; None: none is made.
+        now_ms: the clock, by which producers expire, in ms since 1970.
     """
 
     folder: Path
@@ -83,14 +83,14 @@ class NewLog(NamedTuple):
 
 
 def write_log(log: NewLog) -> list[Proof]:
-    """Write a log into a folder that appears when it is whole and proven.
+    """Write a log into a folder that gets its name once the log is whole and proven.
 
-    1. Segments are copied batch by batch, as they stand in the copies.
+    1. Segments are copied batch by batch, byte for byte.
     2. Index files, transaction indexes, producer snapshots and leader epochs are those that a
        broker's recovery of these segments writes.
-    3. Proof: the new segments are read again, with all checksums. Their batches are those that were
-       planned, and each range has the SHA-256 that it had in its copy. ``<folder>.json`` says so,
-       with the SHA-256 of each file.
+    3. The new segments are read again, with all checksums: their batches must be those that were
+       planned, and each range must have the SHA-256 that it had in its copy. ``<folder>.json``
+       says so, with the SHA-256 of each file.
 
     Raises:
         SetAsideError: the new log is not what was planned, or a broker would not load it.
@@ -140,7 +140,7 @@ def _copied(log: NewLog, into: Path) -> tuple[list[Proof], list[int]]:
 
 
 def _spans(log: NewLog) -> Iterator[tuple[int, Span]]:
-    """Yield what to copy, in order, with the number of its range; neighbours are one span."""
+    """Yield the spans to copy, in order, with the number of their range; neighbours are merged."""
     rolls = [*sorted(log.rolls), UNBOUNDED]
     roll, first, size, held = 0, -1, 0, None
     for number, taken in enumerate(log.taken):

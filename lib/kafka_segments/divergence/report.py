@@ -16,7 +16,7 @@ _NAMES = ("log", "from>", "until>", "difference", "copies", "go by", "what was f
 def print_divergence(compared: Compared, output: str) -> int:
     """Print the rows; return how many findings there are.
 
-    A table leaves out what is equal; JSON and CSV have all rows.
+    A table leaves out equal ranges; JSON and CSV have all rows.
     """
     differing = compared.rows.where(F.col("kind") != Kind.EQUAL)
     found = differing.agg(

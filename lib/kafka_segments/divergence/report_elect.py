@@ -57,7 +57,7 @@ def _chosen(row: Row) -> Chosen:
 
 
 def _left_out(found: Elections) -> Iterator[str]:
-    """Name the copies that are not gone by, the first ones, and say why."""
+    """Name the first of the copies that are not used, and say why."""
     rows = found.left_out.orderBy(*_LOG, "copy").collect()
     for row in rows[:_NAMED]:
         log = f"{row['topic']}-{row['partition']}"

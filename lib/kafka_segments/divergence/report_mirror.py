@@ -18,7 +18,7 @@ _NAMES = (
 def print_mirror(found: Mirrored, output: str) -> int:
     """Print the rows; return how many findings there are.
 
-    A table leaves out what is mirrored; JSON and CSV have all rows, with the offsets of both.
+    A table leaves out mirrored ranges; JSON and CSV have all rows, with the offsets of both.
     """
     counted = found.rows.agg(
         F.count_if("is_finding").alias("findings"),

@@ -22,9 +22,10 @@ from kafka_segments.tables.keys import Transform
 
 @dataclass(frozen=True)
 class Compared:
-    """The rows of ``divergences``, and what it took.
+    """The rows of ``divergences``, and how many logs and bytes were compared.
 
-    ``bytes_read`` and ``bytes_there``: of the segments of logs that are compared.
+    ``bytes_there``: the bytes of all segments that are compared; ``bytes_read``: how many of them
+    were read.
     """
 
     rows: DataFrame
@@ -45,12 +46,12 @@ def run_divergence(
 ) -> Compared:
     """Compare the copies of each log that two of them or more hold.
 
-    1. The sources are listed. The segments of these logs, but for those of which ``digests`` tell,
-       are packed into tasks by bytes, and read into digests of ranges of offsets.
-    2. Ranges with other digests, or that a copy lacks, are compared log by log: by their batches'
-       headers where copies hold different things, by records where these differ.
-    3. The rows go to table ``divergences`` of the warehouse, what was read to ``offset_ranges``;
-       the rows are cached until ``caches`` closes.
+    1. The sources are listed. The segments of these logs, except those that ``digests`` know, are
+       packed into tasks by bytes, and read into digests of ranges of offsets.
+    2. Ranges whose digests differ, or that a copy lacks, are compared log by log: by the headers of
+       their batches where copies hold different things, by records where batches differ.
+    3. The rows go to table ``divergences`` of the warehouse, and the digests to ``offset_ranges``.
+       The rows are cached until ``caches`` closes.
 
     Raises:
         SourceError: a folder that cannot be listed.
@@ -80,14 +81,14 @@ def run_divergence(
 def _keep(
     warehouse: Warehouse, fresh: DataFrame, segments: DataFrame, options: CopyOptions
 ) -> None:
-    """Keep what was read for later runs."""
+    """Keep the digests for later runs."""
     kept = fresh.transform(kept_reads(segments, check_crc=options.check_crc))
     warehouse.create(OFFSET_RANGES)
     warehouse.merge(OFFSET_RANGES, kept.transform(_stamped(options, "read_at")))
 
 
 def _stamped(options: CopyOptions, clock: str) -> Transform:
-    """Add the run, and its clock as column ``clock``."""
+    """Add the run's id, and its clock as column ``clock``."""
     now = F.timestamp_millis(F.lit(options.now_ms))
     return lambda rows: rows.withColumn("run_id", F.lit(options.run_id)).withColumn(clock, now)
 

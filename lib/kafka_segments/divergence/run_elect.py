@@ -30,12 +30,12 @@ _TYPE, _UNCLEAN = "resource_type", "unclean.leader.election.enable"
 
 
 class Elections(NamedTuple):
-    """The columns of ``CANDIDATES``, and what is not in them.
+    """The replicas that were weighed, and those that could not be.
 
     Attributes:
-        rows: a row for each replica of which there is a copy that is used.
+        rows: a row for each replica with a copy that is used: the columns of ``CANDIDATES``.
         partitions: how many partitions they are of.
-        absent: topic and partition of those of which no such copy is at hand.
+        absent: topic and partition of those without such a copy.
         left_out: copy, topic, partition and reason of the copies that are not used.
     """
 
@@ -55,13 +55,13 @@ def run_elect(
 ) -> Elections:
     """Weigh the replicas of each partition of which there is a copy.
 
-    ``metadata``: where the metadata log lies, URIs; empty: among the copies. Rows are cached until
-    ``caches`` closes.
+    ``metadata``: URIs of where the metadata log lies; empty: among the copies. Rows are cached
+    until ``caches`` closes.
 
     Raises:
-        SourceError: a folder that cannot be listed.
-        UsageError: a copy whose broker is not known, or that holds a log twice; no metadata, or
-            that of two clusters.
+        SourceError: a folder cannot be listed.
+        UsageError: the broker of a copy is not known, a copy holds a log twice, there is no
+            metadata log, or those of two clusters.
     """
     copied = [uri for _, uri in options.copies]
     states = _partitions(spark, tuple(metadata or copied), caches)
@@ -83,7 +83,7 @@ def run_elect(
 
 
 def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack) -> DataFrame:
-    """Return topic, partition and ``STATE`` as the metadata log ends."""
+    """Return topic, partition and ``STATE`` as of the end of the metadata log."""
     files = find_files(spark, Origin(sources, topics=(METADATA_TOPIC,)), caches).files
     clusters = [row["cluster"] for row in files.select("cluster").distinct().collect()]
     if len(clusters) > 1:
@@ -124,7 +124,7 @@ def _elects_any(configs: DataFrame) -> Column:
 
 
 def _brokers(spark: SparkSession, there: ListedCopies) -> DataFrame:
-    """Return copy and broker_id: as meta.properties says, else as the copy's name does."""
+    """Return copy and broker_id, as meta.properties or else the copy's name says."""
     listed = there.listed.where(F.col("kind") == kinds.LOG_DIR)
     ids: dict[str, set[int]] = {}
     for row in there.logs.select("copy").distinct().collect():

@@ -1,4 +1,4 @@
-"""Hold a mirror against its source: list both, pair the logs by name, compare their records."""
+"""Compare a mirror with its source: list both, pair the logs by name, compare their records."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class MirrorOptions:
     """What is compared. URIs are absolute.
 
     Attributes:
-        source: where the logs lie. mirror: where the mirrored ones do.
-        prefix: what the mirror's topic names have in front of the source's.
+        source: where the source's logs lie. mirror: where the mirror's logs lie.
+        prefix: what the mirror puts in front of the source's topic names.
     """
 
     source: tuple[str, ...]
@@ -54,13 +54,13 @@ class Mirrored:
 def run_mirror(
     spark: SparkSession, options: MirrorOptions, caches: ExitStack, tell: TellLoad = tell_nobody
 ) -> Mirrored:
-    """Compare each log of the source that the mirror has, too; rows are cached in ``caches``.
+    """Compare each log that both have; the rows are cached until ``caches`` closes.
 
-    Where several brokers hold a log, the replica that goes on furthest is read.
+    If several brokers hold a log, the replica that goes on furthest is read.
 
     Raises:
-        SourceError: a folder that cannot be listed.
-        UsageError: no log that both have.
+        SourceError: a folder cannot be listed.
+        UsageError: no log is in both.
     """
     uris = [*options.source, *options.mirror]
     listed, _ = list_sources(spark, uris, caches)

@@ -1,4 +1,4 @@
-"""Repair: read the copies, and make whole logs of those that are damaged, in a new folder."""
+"""Repair: read the copies, and make whole logs of damaged ones, in a new folder."""
 
 from contextlib import ExitStack
 
@@ -27,8 +27,8 @@ def run_repair(
     """Make whole logs; return the columns of ``REPAIRED``, cached until ``caches`` closes.
 
     Raises:
-        SourceError: a folder that cannot be listed.
-        UsageError: a copy that holds a log twice, or a log that two copies have not.
+        SourceError: a folder cannot be listed.
+        UsageError: a copy holds a log twice, or no two copies hold a log that ``settings`` name.
     """
     found = read_compared(spark, options, caches, tell)
     logs = found.logs.where(F.col("topic") != METADATA_TOPIC)

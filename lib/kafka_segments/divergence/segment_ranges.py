@@ -13,7 +13,7 @@ from kafka_segments.wire.reading import ReadInto
 class SegmentRanges(NamedTuple):
     """What a segment holds: a column for each range (``index.offset_ranges``), and its damage.
 
-    Two columns can be of one range.
+    One range can have two columns.
     """
 
     columns: Ranges
@@ -28,7 +28,7 @@ class SegmentRangeReader:
         self._fold = RangeFold(range_bits)
 
     def read(self, read_into: ReadInto, stretch: Stretch) -> SegmentRanges:
-        """Read a segment, all of it.
+        """Read a whole segment.
 
         Raises:
             FileChangedError: the file ended before the stretch does.

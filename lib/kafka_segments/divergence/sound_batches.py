@@ -1,4 +1,4 @@
-"""Read the sound batches of a segment, on past what is damaged."""
+"""Read the sound batches of a segment, also those behind damage."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class Stretch(NamedTuple):
     """Bytes of a segment, from ``position`` to before ``end``.
 
     Attributes:
-        low: no batch there has an offset below.
-        limit: nor one at or above this, as the next segment begins there.
+        low: its batches have no offsets below this.
+        limit: nor at or above this, because the next segment begins there.
         is_last: no segment follows.
     """
 
@@ -41,7 +41,7 @@ class Stretch(NamedTuple):
 class Sound(NamedTuple):
     """Some sound batches (``wire.batches``), in order.
 
-    ``next_offset`` is that behind the batch before them; -1: damage lies between.
+    ``next_offset`` follows the batch in front of them; -1: damage lies between.
     """
 
     batches: wire.Batches
@@ -55,8 +55,8 @@ class SoundBatches:
        may be a header, so that a bad batch hides no other.
     2. So is a batch whose offsets do not fit its segment or the batches around it: the checksum
        does not cover its base offset.
-    3. At the end of a log's last segment, a batch of which bytes are missing is torn. Zeros are
-       what preallocation leaves there, and damage in any other segment.
+    3. At the end of a log's last segment, a batch without all of its bytes is torn, and zeros are
+       what preallocation leaves. In any other segment both are damage.
 
     ``damages`` are those of the stretch that was read last.
     """
@@ -107,8 +107,9 @@ class SoundBatches:
     def _resume_at(self, read_into: ReadInto, stretch: Stretch) -> int | None:
         """Return where to go on behind the bad batch that a stretch begins with; None: nowhere.
 
-        That is behind the batch if its size leads to a header or to the end: a compressed message
-        can hold others as they are. Else it is at the first bytes that may begin a batch.
+        It is behind the batch if the batch's size leads to a header or to the end: a compressed
+        message can contain what looks like a batch. Else it is at the first bytes that may begin
+        one.
         """
         if not len(self._window):
             self._window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
@@ -127,7 +128,7 @@ class SoundBatches:
         return None
 
     def _header_in(self, read_into: ReadInto, stretch: Stretch, position: int, length: int) -> int:
-        """Return the place among some bytes that may begin a batch, -1 for none."""
+        """Return the first place among some bytes that may begin a batch; -1: there is none."""
         piece = self._window[:length]
         read = read_into(position, memoryview(piece))
         if read < length:
@@ -162,7 +163,7 @@ class _Found:
             first = bad + 1
 
     def open(self, position: int, reason: str, kind: DamageKind) -> None:
-        """Note that what stands at ``position`` is no sound batch of this place."""
+        """Note that what stands at ``position`` is not a sound batch that belongs there."""
         if self._broken is None:
             self._broken = position, reason, kind
 
@@ -192,13 +193,13 @@ class _Found:
 
 
 def _is_cut_off(read_into: ReadInto, stretch: Stretch) -> bool:
-    """Tell whether a stretch begins with a batch that says more bytes than there are."""
+    """Tell whether a stretch begins with a batch whose size exceeds the bytes that are left."""
     left = stretch.end - stretch.position
     return left <= layout.UP_TO_MAGIC or _size_at(read_into, stretch) > left
 
 
 def _size_at(read_into: ReadInto, stretch: Stretch) -> int:
-    """Return the size that the batch at the beginning of a stretch says, which can be anything."""
+    """Return the size in the header at the beginning of a stretch, which can be any number."""
     size = bytearray(4)
     read_into(stretch.position + layout.LENGTH, memoryview(size))
     return layout.LOG_OVERHEAD + int.from_bytes(size, "big", signed=True)
@@ -207,8 +208,8 @@ def _size_at(read_into: ReadInto, stretch: Stretch) -> int:
 def fitting(batches: wire.Batches, low: int, limit: int, next_offset: int) -> npt.NDArray[np.bool_]:
     """Tell which batches fit between ``low`` and ``limit``, behind ``next_offset``, and in order.
 
-    Of two batches that are not in order the first one is wrong if it does not go on where the one
-    before it ended, and the second one fits there. Else the second one is.
+    Of two batches that are out of order, the first is wrong if it leaves a gap behind the one
+    before it and the second does not. Otherwise the second is wrong.
     """
     bases, lasts, magics = batches[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.MAGIC]]
     good: npt.NDArray[np.bool_] = (bases >= low) & (lasts >= bases) & (lasts < limit)

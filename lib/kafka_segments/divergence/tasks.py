@@ -56,8 +56,8 @@ READ = StructType(
 def read_segments(*, check_crc: bool) -> Transform:
     """Read each segment into digests of its ranges.
 
-    A file that cannot be read is damage of all its offsets. In tiered storage a segment of a newer
-    leader can begin inside of one before: what the older one holds from there on does not count.
+    If a file cannot be read, all its offsets are damaged. In tiered storage a newer leader's
+    segment can begin inside an older one: what the older one holds from there on does not count.
 
     Needs: copy, topic, partition, path, segment_base, next_base (null: it is the last), size_bytes.
     Gives: the first six, is_thinned (its batches tell of compaction), bytes_read, ranges (the

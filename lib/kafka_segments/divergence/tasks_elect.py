@@ -62,10 +62,10 @@ CANDIDATES = StructType(
 def weigh_replicas(parts: DataFrame) -> Transform:
     """Weigh the replicas of each partition; batches are read where digests of ranges differ.
 
-    A file that cannot be read meanwhile fails the run: advice on half of the records is none.
+    A file that can no longer be read fails the run: advice by a part of the records would mislead.
 
-    Needs: rows of ``decide.frames.described`` with broker_id, and as the metadata log has them isr,
-        elr, registered (the replicas) and terms (array of epoch, leader, members) and elects_any
+    Needs: rows of ``decide.frames.described`` with broker_id and what the metadata log has: isr,
+        elr, registered (the replicas), terms (array of epoch, leader, members) and elects_any
         (unclean.leader.election.enable); ``parts``: rows of ``decide.frames.unequal_parts``.
     Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
         give them first, empty where it is right.

@@ -55,8 +55,8 @@ COMPARED = StructType(
 def compare_logs(parts: DataFrame, *, check_crc: bool) -> Transform:
     """Compare the copies of each log; batches and records are read where digests differ.
 
-    Where a log has several topic ids, copies are of several clusters, and leader epochs do not
-    count. A file that cannot be read meanwhile is a row of kind ``UNREAD`` for the whole log.
+    If a log has several topic ids, its copies are of several clusters, and leader epochs do not
+    count. If a file can no longer be read, the whole log is a row of kind ``UNREAD``.
 
     Needs: rows of ``decide.frames.described`` with has_many_ids; ``parts``: rows of
         ``decide.frames.unequal_parts``.

@@ -55,10 +55,10 @@ class RepairSettings:
     """How logs are repaired; the settings cross to the executors.
 
     Attributes:
-        out: the folder for the new logs; None: they are planned only.
-        logs: these logs, as topic-partition; empty: those that are damaged in some copy.
+        out: the folder for the new logs; None: they are only planned.
+        logs: only these, as topic-partition; empty: those that are damaged in some copy.
         history: the copy whose leader epochs count; None: the latest of each log.
-        now_ms: the clock.
+        now_ms: the clock, in ms since 1970.
     """
 
     out: str | None
@@ -68,7 +68,7 @@ class RepairSettings:
 
 
 def repair_logs(parts: DataFrame, settings: RepairSettings) -> Transform:
-    """Make a whole log of the copies of each log that needs it.
+    """Make a whole log of the copies of each log that is damaged or named.
 
     Needs: rows of ``decide.frames.described`` with topic_id and segments (array of path,
         base_offset, next_base, end_position); ``parts``: rows of ``decide.frames.unequal_parts``.

@@ -10,7 +10,7 @@ _LEAST_QUORUM = 3
 
 
 class Match(StrEnum):
-    """Which logs of copies are held against each other."""
+    """Which logs of different copies are compared with each other."""
 
     BOTH = "both"
     """Those of one name; topic ids that differ are a finding."""
@@ -21,7 +21,7 @@ class Match(StrEnum):
 
 
 class DamageKind(StrEnum):
-    """What is wrong with bytes that are no sound batch of their place."""
+    """What is wrong with bytes that are not a sound batch that belongs there."""
 
     ROT = "rot"
     """A checksum or a size is wrong."""
@@ -34,9 +34,9 @@ class DamageKind(StrEnum):
 
 
 class Damage(NamedTuple):
-    """Offsets of a copy, from ``offset`` to before ``until``, of which bytes at ``position`` tell.
+    """Damage of a copy: bytes at ``position`` of file ``segment``, where ``offset`` is expected.
 
-    ``segment`` is the file.
+    It takes the offsets from ``offset`` to before ``until``.
     """
 
     kind: DamageKind
@@ -56,10 +56,10 @@ class Copy(NamedTuple):
         end: offset behind its last sound batch, or the base offset of an empty last segment.
         high_watermark: as its checkpoint says; None: not known.
         epochs: leader epochs and their first offsets, as its checkpoint says, ascending.
-        cleaner_offset: up to which its log was compacted, as its checkpoint says; None: it was not.
+        cleaner_offset: up to where its log was compacted, as its checkpoint says; None: it was not.
         is_thinned: its batches tell of compaction.
         damages: what cannot be read, in the order of the log.
-        is_tiered: segments of tiered storage, which active segments come to later.
+        is_tiered: its segments lie in tiered storage, which gets a log's last segments later.
     """
 
     name: str
@@ -73,21 +73,21 @@ class Copy(NamedTuple):
     is_tiered: bool = False
 
     def epoch_at(self, offset: int) -> int | None:
-        """Return the leader epoch of an offset as the checkpoint says; None: it does not."""
+        """Return the leader epoch of an offset by the checkpoint; None: the checkpoint has none."""
         held = [epoch for epoch, start in self.epochs if start <= offset]
         return held[-1] if held else None
 
     def leads_from(self, offset: int, epoch: int) -> bool:
-        """Tell whether its checkpoint knows a newer epoch than this that begins so early."""
+        """Tell whether its checkpoint has a newer epoch that begins at or before an offset."""
         latest, start = max(self.epochs, default=(-1, 0))
         return epoch < latest and start <= offset
 
 
 def with_quorum_end(copies: Sequence[Copy]) -> list[Copy]:
-    """Return copies of the metadata log with the high watermark that their ends tell.
+    """Return copies of the metadata log with the high watermark that follows from their ends.
 
-    It has no checkpoint of one: what most of the voters hold is committed. Of fewer than three
-    copies it cannot be told what the others hold.
+    No checkpoint has it: what most of the voters hold is committed. With fewer than three copies
+    it is not known what the other voters hold.
     """
     if len(copies) < _LEAST_QUORUM:
         return list(copies)
@@ -96,9 +96,9 @@ def with_quorum_end(copies: Sequence[Copy]) -> list[Copy]:
 
 
 def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
-    """Return copies of several clusters without what each cluster has for itself.
+    """Return copies of several clusters without their leader epochs and high watermarks.
 
-    Leader epochs differ, and what one has replicated does not have to be in another yet.
+    Each cluster has its own: what one has replicated need not be in another yet.
     """
     return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
 
@@ -109,7 +109,7 @@ class Piece(NamedTuple):
     Attributes:
         base: first offset. last: last offset.
         content: equal in copies that hold the same bytes.
-        stored: of a batch magic, size and checksum; None of more than one.
+        stored: magic, size and checksum of a single batch; None: there are several.
         where: how to read it.
     """
 
@@ -157,9 +157,9 @@ class Kind(StrEnum):
 
 
 DAMAGED = (Kind.ROT, Kind.MISPLACED, Kind.UNREAD)
-"""The kinds of bytes that are no sound batch of their place."""
+"""The kinds of bytes that are not a sound batch that belongs there."""
 UNSOUND = (*DAMAGED, Kind.LOST, Kind.CONFLICT)
-"""The kinds of which a copy is not to be gone by in their range."""
+"""The kinds at which a copy is wrong in their range: nothing is taken from it there."""
 
 
 class Divergence(NamedTuple):
@@ -169,9 +169,9 @@ class Divergence(NamedTuple):
         kind: how.
         is_finding: someone must look at it.
         from_offset: first offset. until_offset: behind the last one.
-        copies: the copies that are not as they should be.
-        right: the copies to go by; empty: it cannot be told.
-        epoch: of a fork the last epoch that all sides share; None: not known.
+        copies: the copies that are wrong.
+        right: the copies that are right; empty: not known which.
+        epoch: in a fork, the last epoch that all sides share; None: not known.
         detail: what was found, in words.
     """
 

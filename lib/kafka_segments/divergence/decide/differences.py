@@ -1,4 +1,4 @@
-"""Name the difference of one island of a log."""
+"""Name how copies differ in one island of a log."""
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Differences:
         copies: those of one side of a fork, or all.
         log: all copies of the log.
         load: reads batches and records.
-        told: is filled with the copies and numbers of damages that islands tell.
+        told: gets the damages that islands have named: copies and numbers.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Differences:
         self.batches: Held = {}
 
     def note_batches(self, batches: Held) -> None:
-        """Take the batches around the islands to come, equal ones too."""
+        """Take the batches around the next islands, equal ones too."""
         self.batches = batches
 
     def of(self, island: Island) -> Iterator[Divergence]:
@@ -72,7 +72,7 @@ class Differences:
         return len(firsts) > 1 and all(piece.first_epoch >= 0 for piece in pieces)
 
     def _damages_of(self, copy: Copy, island: Island) -> list[Damage]:
-        """Return the damages that cover an island; they count as told."""
+        """Return the damages that cover an island, and note that they were named."""
         first = bisect_right(self._untils[copy.name], island.base)
         found: list[Damage] = []
         for number in range(first, len(copy.damages)):
@@ -136,8 +136,8 @@ class Differences:
     def _is_compacted(self, offset: int) -> bool:
         """Tell whether compaction may have taken what a copy lacks at an offset.
 
-        A follower that was made anew gets a compacted log and has no checkpoint of its own, so
-        that of any copy counts. Where none has one, what the batches tell counts.
+        A follower that was made anew gets a compacted log without a checkpoint of its own, so the
+        checkpoint of any copy counts. If there is none, the batches tell.
         """
         cleaned = [c.cleaner_offset for c in self._log if c.cleaner_offset is not None]
         if cleaned:
@@ -157,7 +157,7 @@ class Differences:
             yield self._header_rot(island, wrong, "the same batch with another leader epoch")
 
     def _wrong_epochs(self, island: Island) -> tuple[str, ...]:
-        """Return the copies whose leader epoch of one batch changed; empty: it cannot be told."""
+        """Return the copies in which one batch has a wrong leader epoch; empty: not known which."""
         by_name = {name: found[0] for name, found in island.held.items()}
         wrong = (
             tuple(
@@ -248,7 +248,7 @@ class Differences:
 
 
 def untold_damages(log: Sequence[Copy], told: Told) -> Iterator[Divergence]:
-    """Yield the damage of which no island told: no copy of its side holds what was there."""
+    """Yield the damage that no island named: no copy of its side holds what was there."""
     end = max(copy.end for copy in log)
     for copy in log:
         for number, damage in enumerate(copy.damages):
@@ -280,7 +280,7 @@ def _is_moved(island: Island) -> bool:
 
 
 def _outvoted(island: Island) -> tuple[str, ...]:
-    """Return the copies that hold something else than most do; empty: there is no majority."""
+    """Return the copies that differ from the majority; empty: there is no majority."""
     most = max(island.variants.values(), key=len)
     if 2 * len(most) <= len(island.held):
         return ()

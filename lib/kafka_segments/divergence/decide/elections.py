@@ -1,8 +1,9 @@
 """What is lost with each replica that could lead a partition, and which of them is safest.
 
-A record that was acknowledged can lie on any disk. A new leader's log is the truth: the others cut
-theirs back to where both go apart, and what it lacks is lost. Producers with ``acks=1`` were told
-of a record as soon as one leader had it, those with ``acks=all`` once all of the ISR had it.
+An acknowledged record can lie on any disk. The others cut their logs back to where they part from
+the new leader's log, and what that lacks is lost. Producers with ``acks=1`` got their
+acknowledgement as soon as the leader had a record, those with ``acks=all`` once all of the ISR had
+it.
 
 Source: PartitionChangeBuilder.electLeader, ReplicationControlManager.handleUncleanBrokerShutdown,
 ReplicaManager.makeFollower (4.3.1).
@@ -44,8 +45,8 @@ class Registration(NamedTuple):
     Attributes:
         replicas: in their order. isr: in sync. elr: eligible.
         terms: those that the metadata log tells of, ascending.
-        elects_any: unclean.leader.election.enable: without ISR and ELR, the controller elects
-            whoever runs.
+        elects_any: unclean.leader.election.enable, by which the controller elects any running
+            replica if none of ISR and ELR runs.
     """
 
     replicas: tuple[int, ...]
@@ -62,15 +63,15 @@ class Candidate(NamedTuple):
         broker_id: the replica. copy: its name among the copies.
         end: where its log ends. epoch: the last leader epoch that its log knows.
         is_in_isr: as the metadata log says. is_in_elr: likewise.
-        lost_records: records at hand that its log has not; ``acks=1`` may have been told of each.
+        lost_records: records at hand that its log lacks; ``acks=1`` may have acknowledged them.
             An offset below a high watermark that no copy at hand holds counts as one, here and
             below.
-        lost_acks_all_records: of these, those that ``acks=all`` may have been told of.
+        lost_acks_all_records: of these, those that ``acks=all`` may have acknowledged.
         lost_committed_records: of these, those below a high watermark: consumers may have read
             them.
         first_lost: offset of the first of them; None: nothing is lost.
         torn_transactions: those that have lost records, or the marker that ends them.
-        damages: places in its log that cannot be read as they should.
+        damages: how many places in its log are damaged.
     """
 
     broker_id: int
@@ -88,7 +89,7 @@ class Candidate(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int, int, int]:
-        """Return what is lost, the worst first: the least is the best."""
+        """Return what is lost, the worst loss first; the candidate with the least is the best."""
         return (
             self.lost_committed_records,
             self.lost_acks_all_records,
@@ -116,9 +117,9 @@ class Advice(NamedTuple):
 
     Attributes:
         candidates: the best first.
-        hold_back: brokers that must not run before it leads: the controller prefers them.
-        replicas: the order to give the replicas first, as an unclean election takes the first one
-            that runs; empty: it is right.
+        hold_back: brokers that must not run before it leads, because the controller prefers them.
+        replicas: the order to give the replicas beforehand, because an unclean election takes the
+            first one that runs; empty: the order is right.
         absent: replicas of which no copy is given.
     """
 
@@ -148,8 +149,8 @@ def advise(
 ) -> Advice:
     """Weigh each replica of which there is a copy, and say how the best one comes to lead.
 
-    ``facts`` reads a batch; it is asked for those alone that are lost with some replica, and for
-    some in front where the end of an aborted transaction is lost.
+    ``facts`` reads a batch. It is called only for batches that some replica lacks, and for some in
+    front of them if the end of an aborted transaction is lost.
     """
     order = {broker: at for at, broker in enumerate(registered.replicas)}
     candidates = sorted(
@@ -211,7 +212,7 @@ def _candidate(
 
 
 def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
-    """Yield the batches of other copies that are lost if one leads, each once."""
+    """Yield each batch of the other copies that is lost if this one leads."""
     own = {piece.content for piece in found.held.get(leader.name, ())}
     unread = Spans(
         (row.from_offset, row.until_offset)
@@ -233,9 +234,9 @@ def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
 
 
 def _unheld(found: PartitionCopies) -> Spans:
-    """Return the offsets below a high watermark that no copy holds as they should be.
+    """Return the offsets below a high watermark that no copy holds soundly.
 
-    They are behind the ends of all copies, or damaged where no other copy is sound.
+    They lie behind the ends of all copies, or are damaged and sound in no other copy.
     """
     copies = found.copies.values()
     committed = max((copy.high_watermark or 0 for copy in copies), default=0)
@@ -252,7 +253,7 @@ def _unheld(found: PartitionCopies) -> Spans:
 def _goes_apart(leader: Copy, other: Copy, rows: Iterable[Divergence]) -> int:
     """Return the offset to which a follower cuts its log back.
 
-    That is the first one at which the leader has another epoch, or nothing.
+    It is the first offset at which the leader has another epoch, or nothing.
     """
     low = max(leader.start, other.start)
     apart = min(leader.end, other.end)
@@ -267,10 +268,10 @@ def _goes_apart(leader: Copy, other: Copy, rows: Iterable[Divergence]) -> int:
 
 
 def _told_to_all(registered: Registration, found: PartitionCopies) -> set[Hashable]:
-    """Return the batches that ``acks=all`` may have been told of.
+    """Return the batches that ``acks=all`` may have acknowledged.
 
-    Those are in the logs of all that were in ISR and ELR at the end of the batch's epoch. If an
-    election was unclean since, one that has the batch is enough: others have cut theirs back.
+    These are in the logs of all members of ISR and ELR at the end of the batch's epoch. If there
+    was an unclean election since, one such log is enough: the others may have been cut back.
     """
     held = {
         broker: {piece.content for piece in found.held.get(copy.name, ())}
@@ -296,7 +297,7 @@ def _members(registered: Registration, epoch: int) -> tuple[tuple[int, ...], boo
 
 
 def _below_marks(found: PartitionCopies) -> set[Hashable]:
-    """Return what lies below the high watermark that the same copy's checkpoint says."""
+    """Return the batches below the high watermark of their own copy's checkpoint."""
     return {
         piece.content
         for copy in found.copies.values()

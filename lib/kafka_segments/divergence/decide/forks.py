@@ -38,14 +38,14 @@ class Behind(NamedTuple):
 
 
 def fork_at(copies: Sequence[Copy], island: Island, behind: Behind) -> Fork:
-    """Say who is on which side of a fork.
+    """Return which copies are on which side of a fork.
 
     1. Copies whose batches at the fork have one leader epoch are one side. The side with the
        newest epoch is the one that Kafka keeps.
-    2. A copy that lacks its batch there and goes on behind is on the side of which it holds
-       batches, else on that which its leader epochs tell.
-    3. A copy that ends in front would follow the newest leader. If that is itself, as its
-       checkpoint says, it is on no side.
+    2. A copy that lacks its batch there, and goes on behind it, is on the side whose batches it
+       holds, else on the side that its leader epochs name.
+    3. A copy that ends before the fork would follow the newest leader, and is on that side. If it
+       is itself the newest leader, as its checkpoint says, it is on no side.
     """
     epochs = _first_epochs(island)
     newest = max(epochs.values())
@@ -78,7 +78,7 @@ def fork_at(copies: Sequence[Copy], island: Island, behind: Behind) -> Fork:
 def not_truncated(
     leader: Copy, epoch: int, base: int, until: int, holders: tuple[str, ...]
 ) -> Divergence:
-    """Say that copies go on in an epoch that had ended when ``leader`` began the next one."""
+    """Return the row of copies that go on in an epoch after ``leader`` has begun the next one."""
     latest, start = leader.epochs[-1]
     detail = f"of epoch {epoch}, {leader.name} has epoch {latest} from {start} on"
     shared = leader.epoch_at(leader.end - 1)
@@ -86,7 +86,7 @@ def not_truncated(
 
 
 def forked_at(rows: Iterable[Divergence], one: str, other: str) -> int | None:
-    """Return the offset from which on two copies are on two sides; None: they are on one."""
+    """Return the offset from which on two copies are on different sides; None: they never are."""
     forks = (
         row.from_offset
         for row in rows
@@ -98,7 +98,7 @@ def forked_at(rows: Iterable[Divergence], one: str, other: str) -> int | None:
 def _first_epochs(island: Island) -> dict[str, int]:
     """Return the epochs that a fork begins with, by the copies that hold its first batches.
 
-    Where these are all of one side, the others have lost theirs: what they hold next counts.
+    If these are all on one side, the other copies have lost theirs: their next batches count.
     """
     first = {name: found[0] for name, found in island.held.items()}
     at_base = {
@@ -114,7 +114,7 @@ def _from(copy: Copy, offset: int) -> Copy:
 
 
 def _likely(copy: Copy, island: Island, epochs: Mapping[str, int], behind: Behind) -> int:
-    """Return the epoch of the side that a copy is on, which lacks its batch at the fork."""
+    """Return the epoch of the side of a copy that lacks its batch at the fork."""
     own = behind.of(copy.name, island.base)
     held = {piece.content for piece in own}
     common: dict[int, int] = {}
@@ -128,7 +128,7 @@ def _likely(copy: Copy, island: Island, epochs: Mapping[str, int], behind: Behin
 
 
 def _told_epoch(copy: Copy, offset: int, behind: Sequence[Piece]) -> int:
-    """Return the epoch at an offset: of the checkpoint, or of what follows, if that is newer."""
+    """Return the epoch at an offset: the checkpoint's, or that of the next batches if newer."""
     following = min(behind, key=lambda piece: piece.base, default=None)
     least = -1 if following is None else following.first_epoch
     noted = copy.epoch_at(offset)

@@ -30,9 +30,9 @@ def with_copy(copies: Mapping[str, str]) -> Transform:
 
 
 def listed_logs(listed: DataFrame) -> DataFrame:
-    """Say of each copy of a log what the files beside its segments say.
+    """Return for each copy of a log what the files beside its segments say.
 
-    Copies that are moved to another directory (-future) are left out.
+    Logs on their way to another log directory (-future) are left out.
 
     Needs: rows of ``with_copy``.
     Gives: copy, topic, partition, log_dir, topic_id, leader_epochs, log_start_offset,
@@ -142,7 +142,7 @@ def described(logs: DataFrame) -> Transform:
 
 
 def unequal_parts(copies: DataFrame) -> Transform:
-    """Keep the parts of the ranges that not every copy of a log holds alike.
+    """Keep the parts of those ranges in which the copies of a log differ.
 
     Needs: rows of ``tasks.read_segments``; ``copies``: rows of ``described``.
     Gives: topic, partition and the fields of ``decide.parts.Part``.

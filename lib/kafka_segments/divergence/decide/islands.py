@@ -10,7 +10,7 @@ Held = dict[str, list[Piece]]
 
 
 class Island(NamedTuple):
-    """Offsets ``base`` to ``last`` that no piece of another island holds, and who holds what."""
+    """Offsets ``base`` to ``last``, and what each copy holds there; no piece reaches further."""
 
     base: int
     last: int
@@ -50,7 +50,7 @@ def _in_order(here: Held, held: Mapping[str, object]) -> Held:
 
 
 def unequal(held: Mapping[str, Sequence[Piece]], copies: Sequence[Copy]) -> Held:
-    """Leave out the pieces that every copy holds whose log has not started behind them."""
+    """Leave out the pieces that every copy holds, unless its log starts behind them."""
     holders: dict[object, int] = {}
     for found in held.values():
         for piece in found:

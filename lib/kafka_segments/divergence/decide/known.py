@@ -1,4 +1,4 @@
-"""What earlier runs have read of segments that are still as they were: table ``offset_ranges``."""
+"""What earlier runs have read of segments that have not changed since: ``offset_ranges``."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -16,14 +16,14 @@ _LOG = ("topic", "partition")
 
 
 def known_reads(tables: Sequence[DataFrame], *, check_crc: bool) -> Transform:
-    """Take what earlier runs read of the segments that have not changed since.
+    """Return what earlier runs read of the segments that have not changed since.
 
     1. A file is the same if its path, size and mtime are. Of several reads the last one counts.
-    2. With ``check_crc`` only those count that verified checksums.
-    3. Offsets must end below the next segment, which may have come since.
+    2. With ``check_crc`` only reads count that verified checksums.
+    3. The offsets must end below the next segment, which may be newer than the read.
 
     Needs: rows of ``frames.chosen_segments``; ``tables``: rows of ``offset_ranges``, at least one.
-    Gives: the columns of ``tasks.read_segments`` but for bytes_read and damages: there is none.
+    Gives: the columns of ``tasks.read_segments`` without bytes_read and damages, which are none.
     """
     columns = (*_FILE, "checked", "ranges", "read_at")
     held = reduce(DataFrame.unionByName, (table.select(*columns) for table in tables))
@@ -48,7 +48,7 @@ def known_reads(tables: Sequence[DataFrame], *, check_crc: bool) -> Transform:
 
 
 def kept_reads(segments: DataFrame, *, check_crc: bool) -> Transform:
-    """Shape what was read for table ``offset_ranges``: ranges of what is sound, null of the rest.
+    """Return what was read as table ``offset_ranges`` has it: ranges of sound segments, else null.
 
     Needs: rows of ``tasks.read_segments``; ``segments``: rows of ``frames.chosen_segments``.
     Gives: the columns of the table but for the run's.

@@ -1,4 +1,4 @@
-"""Compare the copies of one log: from digests of ranges down to records, where they differ."""
+"""Compare the copies of one log: digests of ranges first, records only where these differ."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -26,17 +26,16 @@ class Load(Protocol):
 def compare_log(
     copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], load: Load
 ) -> list[Divergence]:
-    """Tell where the copies of a log agree, and how they differ elsewhere.
+    """Return where the copies of a log agree, and how they differ elsewhere.
 
     1. What lies in front of a copy's log start is no part of it.
-    2. Ranges that one copy holds and others lack are told by the ranges alone. Only where copies
-       hold different things are batches read, and only where batches of one epoch differ, their
-       records.
+    2. For ranges that one copy holds and others lack, digests are enough. Batches are read only
+       where copies hold different things, and records only where batches of one epoch differ.
     3. Behind a fork the copies of each side are compared with each other; a side can fork again.
 
     Args:
         copies: all copies of the log.
-        ranges: the ranges that differ, ascending: for each copy that holds some of it, what.
+        ranges: the ranges that differ, ascending, each as the pieces of the copies that hold some.
         load: reads batches and records.
 
     Returns:
@@ -49,7 +48,7 @@ def compare_log(
 
 
 class _Log(NamedTuple):
-    """What holds of a log on all sides of its forks."""
+    """What is the same on all sides of a log's forks."""
 
     copies: Sequence[Copy]
     load: Load
@@ -97,7 +96,7 @@ def _batch_islands(
     load: Load,
     differences: "Differences",
 ) -> Iterator[Island]:
-    """Yield islands of ranges where one is enough, else those of their batches."""
+    """Yield islands of ranges where digests are enough, else islands of their batches."""
     starts = {copy.name: copy.start for copy in copies}
     cuts = {offset for copy in copies for offset in _cuts(copy)}
     held: Held = {copy.name: [] for copy in copies}
@@ -121,7 +120,7 @@ def _batch_islands(
 
 
 def _cuts(copy: Copy) -> Iterator[int]:
-    """Yield the offsets at which another thing holds of a copy than in front of them."""
+    """Yield the offsets at which something changes for a copy."""
     yield copy.start
     yield copy.end
     if copy.high_watermark is not None:

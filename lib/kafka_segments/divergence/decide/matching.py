@@ -15,11 +15,13 @@ _PAIRS = "array<struct<own:string,name:string>>"
 
 
 def matched_topics(match: Match, copies: Sequence[str]) -> Transform:
-    """Return topics that are one the same name, as logs are compared by name.
+    """Return topics with one name for all that count as one: logs are compared by name.
 
-    1. By name alone or by id alone, internal topics are left out: each cluster has its own.
-    2. By id, a topic is called as in the first of the copies that has it. Where two ids come to one
-       name, the later one has its id behind it. Topics without an id keep their name.
+    1. If topics are matched by name alone or by id alone, internal topics are left out: each
+       cluster has its own.
+    2. If topics are matched by id, a topic gets its name in the first of the copies that has it.
+       If two ids come to one name, the later one gets its id appended. Topics without an id keep
+       their name.
 
     Needs: rows of ``frames.with_copy``; ``copies``: their names, as the user gave them.
     Gives: the same columns.

@@ -1,4 +1,4 @@
-"""Make few rows of many: neighbours in one, and what is alike between them."""
+"""Merge neighbouring rows, and add rows for the ranges between them that are alike."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,10 +8,10 @@ _SCATTERED = (Kind.COMPACTION, Kind.RECOMPRESSED)
 
 
 def merged(found: Iterable[Divergence]) -> list[Divergence]:
-    """Return the rows with one for those that tell of one thing, ascending.
+    """Return the rows, ascending, with those merged that are about the same thing.
 
-    Compaction leaves its traces all over a log: it is one row for the copies that it concerns.
-    Bytes that are damaged at one place are one row.
+    Compaction leaves its traces all over a log: it becomes one row for the copies concerned. So
+    does damage at one place.
     """
     rows: dict[object, list[Divergence]] = {}
     for row in sorted(found, key=lambda one: one.from_offset):

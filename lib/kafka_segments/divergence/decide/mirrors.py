@@ -1,7 +1,7 @@
 """Match the records of a log with those of its mirror, whose offsets are its own.
 
-A mirror is written by clients: without the source's transaction markers, with markers of its own,
-and from the offset on at which it began. What is alike are the records, in their order.
+Clients write a mirror: without the source's transaction markers, with markers of its own, and from
+the offset on at which the mirroring began. The records are the same, in the same order.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class MirrorKind(StrEnum):
-    """What is so of records of a log, or of its mirror."""
+    """How records of a log and of its mirror match."""
 
     MIRRORED = "mirrored"
     """The same records in the same order."""
@@ -55,7 +55,7 @@ class MirroredLog(NamedTuple):
         keys: a digest of its key; 0: it has none.
         tombstones: whether it has a key and no value.
         aborted: whether its transaction was aborted.
-        is_compacted: compaction was at it.
+        is_compacted: it has been compacted.
     """
 
     start: int
@@ -69,10 +69,10 @@ class MirroredLog(NamedTuple):
 
 
 class MirrorRange(NamedTuple):
-    """Records that follow one another, and of which the same is so.
+    """Records that follow one another and match, or fail to match, in the same way.
 
     Attributes:
-        kind: what is so.
+        kind: how.
         is_finding: someone must look at it.
         from_offset: first offset in the source. until_offset: behind the last one; equal to the
             first where the source has none of these records.
@@ -97,11 +97,11 @@ class OffsetSync(NamedTuple):
 
 
 def compare_mirror(source: MirroredLog, mirror: MirroredLog) -> list[MirrorRange]:
-    """Tell which records of a log its mirror holds, and how the rest differs.
+    """Return which records of a log its mirror holds, and how the rest differs.
 
     1. As many records as possible are matched with equal ones in the same order.
-    2. Of the others, one that the other log holds unmatched is reordered, one that it holds matched
-       is duplicated.
+    2. Of the others, a record is reordered if the other log has an equal one without a match, and
+       duplicated if all equal ones there have a match.
     3. The rest is missing or extra, unless a log start, a transaction or compaction explains it.
 
     Returns:
@@ -118,7 +118,7 @@ def wrong_syncs(
 ) -> list[OffsetSync]:
     """Return the syncs whose two offsets hold different records.
 
-    One of which an offset is not there any more is not judged.
+    A sync is not judged if one of its offsets is no longer there.
     """
     found = []
     for sync in syncs:
@@ -138,9 +138,9 @@ def _digest_at(log: MirroredLog, offset: int) -> int | None:
 
 
 def matched(source: Digests, mirror: Digests) -> tuple[Int64s, Int64s]:
-    """Return the places of equal digests in both, ascending in both, as many as can be.
+    """Return pairs of places of equal digests, ascending in both logs, as many as possible.
 
-    Of equal digests, the first of one pairs with the first of the other, and so on.
+    Among equal digests, the first of one log pairs with the first of the other, and so on.
     """
     few = min(len(source), len(mirror))
     differs = source[:few] != mirror[:few]
@@ -155,7 +155,7 @@ def matched(source: Digests, mirror: Digests) -> tuple[Int64s, Int64s]:
 
 
 def _paired(source: Digests, mirror: Digests) -> tuple[Int64s, Int64s]:
-    """Return the places of equal digests, the k-th one with the k-th one, by that in the source."""
+    """Pair the k-th place of a digest in one log with the k-th in the other; by source place."""
     _, ids = np.unique(np.concatenate((source, mirror)), return_inverse=True)
     found = []
     for part in (ids[: len(source)], ids[len(source) :]):
@@ -236,14 +236,14 @@ def _kinds_of_mirror(
 
 
 def _places_in(own: Int64s, others: Int64s, count: int) -> Int64s:
-    """Return for each of ``count`` records the place in the other log from which it goes on."""
+    """Return for each of ``count`` records the place in the other log that follows it."""
     at = np.searchsorted(own, np.arange(count))
     behind = np.append(others, others[-1] + 1 if len(others) else 0)
     return behind[at].astype(np.int64)
 
 
 def _has_later(keys: Digests, others: Digests, places: Int64s) -> Flags:
-    """Tell of each record whether the other log has its key from a place on."""
+    """Return for each record whether the other log has its key from a place on."""
     values, first_from_end = np.unique(others[::-1], return_index=True)
     if not len(values):
         return np.zeros(len(keys), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Ranges of offsets of each copy, put together from the parts that its segments hold."""
+"""Put the ranges of each copy together from the parts that its segments hold."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

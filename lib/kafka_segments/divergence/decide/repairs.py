@@ -1,4 +1,4 @@
-"""Which ranges to take from which copy, to make one whole log of damaged ones."""
+"""Choose which ranges to take from which copy, to make one whole log of damaged ones."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,8 +41,8 @@ class Repair(NamedTuple):
     Attributes:
         history: the copy whose leader epochs count.
         taken: what is taken, ascending.
-        missing: ranges of offsets that no copy holds as they should be; from, until.
-        refused: why no log can be made; empty: it can.
+        missing: ranges of offsets that no copy holds soundly, as from and until.
+        refused: why no log can be made; empty: one can.
     """
 
     history: str
@@ -59,15 +59,15 @@ def plan_repair(
 ) -> Repair:
     """Choose for each offset the copy to take its batch from.
 
-    1. One copy's leader epochs are the log's history: that of the latest epoch and then the
-       greatest end, or ``history``. A batch of another epoch than the history has at its offset is
-       not taken. So no two sides of a fork are mixed, and what is wrong on another side is no
-       matter.
+    1. The leader epochs of one copy are the log's history: of ``history``, or of the copy with the
+       latest epoch and then the greatest end. Only batches are taken whose epoch is that of the
+       history at their offset. So sides of a fork are not mixed, and damage on another side does
+       not matter.
     2. A batch is not taken from a copy that is wrong there (``UNSOUND``).
-    3. Batches come from one copy as long as it has them, the history's first. Where its next batch
-       does not go on at once, another copy's does.
-    4. What the cleaner may have been at comes from one copy as a whole: in one copy a tombstone can
-       be gone that still hides a value in another.
+    3. Batches come from one copy as long as it has them, at first from that of the history. If its
+       next batch leaves a gap, a copy is taken whose next batch does not.
+    4. What may have been compacted comes from one copy as a whole: one copy may have lost a
+       tombstone that still hides a value in another.
 
     Args:
         copies: all copies of the log.
@@ -118,7 +118,7 @@ def plan_repair(
 def _trusted(
     name: str, pieces: Iterable[Piece], start: int, rows: Iterable[Divergence]
 ) -> list[Piece]:
-    """Return the batches of a copy from an offset on that no row calls wrong."""
+    """Return the batches of a copy, from an offset on, that no row calls wrong."""
     wrong = Spans(
         (row.from_offset, row.until_offset)
         for row in rows
@@ -138,8 +138,8 @@ def _is_of(history: str, row: Divergence, forks: Sequence[Divergence]) -> bool:
 def _outside(row: Divergence, start: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the offsets of a row between ``start`` and ``begin``, and all if it is behind ``end``.
 
-    A gap between two batches that are taken is told without it. Outside of them, what no copy
-    holds looks like retention, or like the end of the log, if no row says that it was there.
+    A gap between two taken batches shows by itself. In front of the first and behind the last,
+    what no copy holds would look like retention or like the end of the log: only rows show it.
     """
     if row.from_offset >= end:
         yield row.from_offset, row.until_offset
@@ -171,7 +171,7 @@ def _fits(piece: Piece, lineage: Epochs) -> bool:
 
 
 def _cleaned_end(copies: Sequence[Copy]) -> int:
-    """Return the offset up to which the cleaner may have been at some copy; -1: at none."""
+    """Return the offset up to which some copy may have been compacted; -1: none was."""
     known = [copy.cleaner_offset for copy in copies if copy.cleaner_offset is not None]
     if known:
         return max(known)
@@ -181,7 +181,7 @@ def _cleaned_end(copies: Sequence[Copy]) -> int:
 def _whole_copy(
     copies: Sequence[Copy], order: Sequence[str], rows: Sequence[Divergence], cleaned: int
 ) -> str | None:
-    """Return the copy to take everything below an offset from; None: none is sound to there."""
+    """Return the copy to take all below an offset from; None: no copy is sound up to there."""
     for name in order:
         copy = next(one for one in copies if one.name == name)
         is_hurt = any(
@@ -198,7 +198,7 @@ def _whole_copy(
 def _swept(
     usable: Mapping[str, Sequence[Piece]], order: Sequence[str], whole: str | None, cleaned: int
 ) -> tuple[list[Taken], list[tuple[int, int]]]:
-    """Go through the log once; ``whole`` alone counts below ``cleaned``."""
+    """Choose batches in one pass over the log; below ``cleaned`` take those of ``whole`` alone."""
     bases = {name: [piece.base for piece in pieces] for name, pieces in usable.items()}
     runs: list[tuple[str, list[Piece]]] = []
     missing: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Ranges of offsets, to ask many batches whether they lie in one."""
+"""Ranges of offsets, for the question whether a batch lies in one of many."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What batches are to clients, and which transactions are torn where some are lost."""
+"""What batches mean to clients, and which transactions are torn if some are lost."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -7,12 +7,13 @@ from kafka_segments.divergence.decide.copies import Piece
 
 
 class BatchFacts(NamedTuple):
-    """What a batch is to clients.
+    """What a batch means to clients.
 
     Attributes:
         records: those that clients wrote; 0 of a control batch.
         producer_id: of the transaction that it belongs to; None: of none.
-        is_commit: of a marker that ends a transaction whether it commits; None: it is no marker.
+        is_commit: whether it is a marker that commits a transaction; False: one that aborts it;
+            None: it is no marker.
     """
 
     records: int
@@ -21,10 +22,10 @@ class BatchFacts(NamedTuple):
 
 
 def torn_transactions(lost: Iterable[BatchFacts], is_open: Callable[[int], bool]) -> int:
-    """Count the transactions that are torn with lost batches, in the order of their offsets.
+    """Count the transactions that are torn if batches are lost; ``lost`` has them by offset.
 
-    One that was aborted, and is lost as a whole, is none. ``is_open`` tells of a producer whether
-    its transaction begins in what is kept in front of its first lost batch.
+    An aborted transaction that is lost as a whole is not torn. ``is_open`` tells whether a
+    producer's transaction begins in kept batches, in front of its first lost one.
     """
     torn = 0
     ended: set[int] = set()
@@ -46,10 +47,10 @@ def torn_transactions(lost: Iterable[BatchFacts], is_open: Callable[[int], bool]
 def open_transactions(
     own: Sequence[Piece], lost: Sequence[Piece], facts: Callable[[Piece], BatchFacts]
 ) -> Callable[[int], bool]:
-    """Return what tells whether a producer has a transaction open where it loses batches.
+    """Return what tells whether a producer has an open transaction where it loses batches.
 
-    ``own``: the batches of the leader's log in all ranges in which copies differ; those in front
-    of them are not read.
+    ``own``: the batches of the leader's log in all ranges in which copies differ. Batches in front
+    of these ranges are not read.
     """
     kept = sorted(own, key=lambda piece: piece.base, reverse=True)
 

@@ -1,4 +1,4 @@
-"""Which copies advice on elections goes by, and why it leaves the others out, as columns."""
+"""Which copies are used for advice on elections, and why others are left out, as columns."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -12,10 +12,10 @@ STATE = ("topic_id", "isr", "elr", "registered", "terms", "elects_any")
 
 
 def with_use(states: DataFrame, brokers: DataFrame) -> Transform:
-    """Say of each copy of a log what the metadata log says, and why it is of no use.
+    """Add to each copy of a log what the metadata log says, and why the copy is not used.
 
-    1. The partition must be one of the metadata log.
-    2. A copy with another topic id is of another topic of that name, as one that was deleted.
+    1. The metadata log must have the partition.
+    2. A copy with another topic id is of another topic of that name, such as a deleted one.
     3. The broker must be one of the partition's replicas.
 
     Needs: rows of ``listed_logs``; ``states``: topic, partition and ``STATE``; ``brokers``: copy,
