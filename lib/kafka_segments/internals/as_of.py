@@ -9,7 +9,7 @@ _MAX_INT64 = 2**63 - 1
 
 @dataclass(frozen=True)
 class AsOf:
-    """An offset of the metadata log or a moment in ms; one of the two is None."""
+    """An offset of the metadata log, or a moment in ms since 1970; the other one is None."""
 
     offset: int | None = None
     ms: int | None = None

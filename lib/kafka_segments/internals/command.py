@@ -39,7 +39,7 @@ _shared_options = with_options(
         required=True,
         metavar="URI",
         shell_complete=complete_folder,
-        help="Root of the Delta tables; made where it is not there.",
+        help="Root of the Delta tables; made if it is not there.",
     ),
     click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties."),
     now_ms_option,
@@ -80,16 +80,16 @@ internals.add_command(tier)
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Read, and say what the tables would have; write none, and tell no history.",
+    help="Read, and say what the tables would have; write none, and make no history.",
 )
 @_shared_options
 def read(**options: Any) -> None:
     """Read the cluster's own topics into tables, the metadata log with its snapshots.
 
     These are __cluster_metadata, __consumer_offsets, __transaction_state, __share_group_state and
-    __remote_log_metadata. What the tables have of unchanged files is not read again. With --at the
-    result is the metadata that held then; without --source the tables alone tell it. Exit status
-    1: records, a snapshot or the rest of a segment cannot be read, or no history can be told.
+    __remote_log_metadata. Files that have not changed are not read again. With --at it prints the
+    metadata that held then; without --source it takes that from the tables alone. Exit status 1:
+    records, a snapshot or the rest of a segment cannot be read, or no history can be made.
     """
     run(lambda: _read(**options), verbose=options["verbose"])
 
@@ -199,10 +199,10 @@ def _changed(
 def transactions(**options: Any) -> None:
     """Say which transactions are open, since when, and whether anything will end them.
 
-    What `build` found open in the logs is held against the transaction coordinator's own log. An
+    It compares what `build` found open in the logs with the transaction coordinator's own log. An
     open transaction holds back the last stable offset: consumers that read committed records wait
-    there, and compaction too. Exit status 1: one hangs, as the coordinator does not know of it, or
-    its timeout has passed.
+    there, and so does compaction. Exit status 1: the coordinator does not know of a transaction, so
+    that it hangs, or the timeout of one has passed.
     """
     run(lambda: _transactions(**options), verbose=options["verbose"])
 

@@ -1,4 +1,4 @@
-"""``internals groups``: whether ``__consumer_offsets`` loads, and what its groups take."""
+"""``internals groups``: whether ``__consumer_offsets`` loads, and what room its groups take."""
 
 from typing import Any
 
@@ -45,11 +45,11 @@ from kafka_segments.console.strict_options import INT, Command, complete_folder
     verbose_option,
 )
 def groups(**options: Any) -> None:
-    """Say whether each partition of __consumer_offsets loads, and what its groups take.
+    """Say whether each partition of __consumer_offsets loads, and what room its groups take.
 
-    A row for each partition on each broker, and one for each group in it: records and bytes, what
-    of them is live, and what compaction could take. Exit status 1: a partition does not load, or
-    not all of its records.
+    It prints a row for each partition on each broker, and one for each group in it: records and
+    bytes, how many of them are live, and how many compaction could remove. Exit status 1: a
+    partition does not load, or not all of its records.
     """
     run(lambda: _groups(**options), verbose=options["verbose"])
 

@@ -1,4 +1,4 @@
-"""``internals tier``: what the cluster announced of tiered storage, against its objects."""
+"""``internals tier``: compare what the cluster announced of tiered storage with its objects."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -58,14 +58,14 @@ CHECKS = ("names", "manifests", "headers")
     help="A copy or deletion that began less than this ago may still be under way.",
 )
 @click.option(
-    "--not-copied", is_flag=True, help="Print which local offsets no copy has that a broker serves."
+    "--not-copied", is_flag=True, help="Print the local offsets that no copy has that is served."
 )
 @click.option(
     "--rebuild",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the records that announce segments which no record claims, as lines of JSON. FILE"
-    " must not exist; nothing is produced.",
+    help="Write records, as lines of JSON, that announce the segments that no record claims. FILE"
+    " must not exist; nothing is sent to Kafka.",
 )
 @click.option(
     "--metadata-partitions",
@@ -79,11 +79,11 @@ CHECKS = ("names", "manifests", "headers")
 @output_option()
 @verbose_option
 def tier(**options: Any) -> None:
-    """Hold what the cluster announced of remote segments against the objects of the tier.
+    """Compare what the cluster announced of remote segments with the objects of the tier.
 
-    Each segment has its state by the last update in __remote_log_metadata. Findings are orphans,
-    copies and deletions that never finished, segments that are announced and missing, objects that
-    say otherwise, and copies by leaders that were deposed. The rows go to table remote_segments.
+    The last update in __remote_log_metadata gives a segment its state. Findings are orphans, copies
+    and deletions that never finished, segments that are announced and missing, objects that
+    contradict the records, and copies by deposed leaders. The rows go to table remote_segments.
     Exit status 1: there are findings.
     """
     run(lambda: _tier(**options), verbose=options["verbose"])

@@ -25,7 +25,7 @@ from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
 
 INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
-# Of the offset that the snapshot ends before, and the epoch of its last record.
+# The first offset behind the snapshot, and the epoch of its last record.
 # Source: Snapshots.filenameFromSnapshotId.
 _SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _OF_FILES = ("file", "path", "is_snapshot", "is_active", "base_offset", "size_bytes", "mtime_ns")
@@ -41,7 +41,7 @@ class Origin:
         sources: log directories, folders of several, or folders of partitions; absolute URIs.
         topics: only these internal topics.
         cluster: name of the cluster; None: as meta.properties says.
-        broker_id: None: as meta.properties says.
+        broker_id: id of the broker; None: as meta.properties says.
         follow_links: symbolic links below the sources are followed.
     """
 
@@ -53,7 +53,7 @@ class Origin:
 
 
 class InternalFiles(NamedTuple):
-    """Rows of ``FILE_COLUMNS``, and how many folders or links nobody looked into."""
+    """Rows of ``FILE_COLUMNS``, and how many folders or links were not looked into."""
 
     files: DataFrame
     unseen: int
@@ -63,7 +63,7 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
     """List the sources for the files of internal topics.
 
     Folders marked -delete, -stray and -future are left out: a broker does not serve them. Large
-    files have many records, so the session works on many rows from here.
+    files have many records: if there are any, the session works on many rows from here on.
     """
     listed, loads = list_sources(spark, origin.sources, caches, follow_links=origin.follow_links)
     logs = (
@@ -100,13 +100,13 @@ def _size_of(files: DataFrame) -> int:
 
 
 def parse_snapshot_name(name: str) -> int | None:
-    """Return the offset that a snapshot ends before, by its file name; None: it is none."""
+    """Return the first offset behind a snapshot, by its file name; None: it is no snapshot."""
     match = _SNAPSHOT.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def _list_snapshots(columns: StructType) -> Transform:
-    """List the snapshots in folders of the metadata log; a folder that has gone has none."""
+    """List the snapshots in folders of the metadata log; a folder that is gone has none."""
     schema = to_arrow_schema(columns)
 
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

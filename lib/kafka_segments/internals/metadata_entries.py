@@ -1,7 +1,7 @@
-"""What else the metadata log holds by a name: ACLs, quotas, SCRAM credentials, controllers, tokens.
+"""Other named entries of the metadata log: ACLs, quotas, SCRAM credentials, controllers, tokens.
 
-Each is a kind, a name and a value, which one record puts and another removes. Salts and keys of
-SCRAM credentials are left out.
+An entry is a kind, a name and values, which one record puts and another removes. Salts and keys
+of SCRAM credentials are left out.
 
 Source: AclsDelta, ClientQuotaDelta, ScramDelta, ClusterDelta, DelegationTokenDelta (4.3.1), and
 the codes of AclOperation, AclPermissionType, ResourceType, PatternType and ScramMechanism.
@@ -28,7 +28,7 @@ _MECHANISMS = ("unknown", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class Entry(NamedTuple):
-    """What a record says: from now on an entry has these values; None: it is removed."""
+    """The values that an entry has from a record on; None: the record removes it."""
 
     kind: str
     name: str
@@ -109,7 +109,7 @@ def _token(record: Values) -> Entry:
 
 
 def _name(names: tuple[str, ...], code: int) -> str:
-    """Return the name of a code, which Kafka's own tables know as unknown beyond their end."""
+    """Return the name of a code; one beyond Kafka's own table is unknown, as in Kafka."""
     return names[code] if 0 <= code < len(names) else names[0]
 
 

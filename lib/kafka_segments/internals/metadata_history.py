@@ -1,6 +1,6 @@
-"""The history of a cluster's metadata: rows that held from an offset until another.
+"""The history of a cluster's metadata: rows that held from one offset until another.
 
-A row holds at an offset if it does once all records up to that offset, and this one, are applied.
+A row holds at an offset if it holds once all records up to and including that offset are applied.
 Records of a transaction are applied by its EndTransactionRecord, and never if it is aborted.
 Source: MetadataBatchLoader.
 """
@@ -23,8 +23,8 @@ _BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortT
 class Point(NamedTuple):
     """A place in the metadata log: the last offset applied, and its timestamp in ms.
 
-    ``is_snapshot``: what holds there is known of a snapshot that ends there, and may have held
-    before.
+    ``is_snapshot``: what holds there is known from a snapshot that ends there, and may have held
+    earlier.
     """
 
     offset: int
@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 
 class HistoryRow(NamedTuple):
-    """The values of a table's row, and from where until where they held; ``until`` None: still."""
+    """The values of a table's row, and from where to where they held; ``until`` None: they hold."""
 
     table: str
     values: Values
@@ -50,10 +50,10 @@ class MetadataHistory:
         self._transaction: list[tuple[str, Values, Point]] | None = None
 
     def replay(self, kind: str, value: Values, point: Point) -> Iterator[HistoryRow]:
-        """Apply a record at its point; of a snapshot's records all have the snapshot's.
+        """Apply a record at its point; all records of a snapshot have the snapshot's.
 
-        A record that does not fit the state before it is a row of ``PROBLEMS``, and changes
-        nothing.
+        A record that does not fit the state before it changes nothing, and becomes a row of
+        ``PROBLEMS``.
         """
         if kind == _BEGIN:
             self._transaction = []

@@ -1,7 +1,7 @@
 """The state of a cluster as records of ``__cluster_metadata`` make it, one record after another.
 
 Records are given by kind and value, named as in Kafka's message JSON; fields that Kafka's converter
-leaves out have their default. Of a broker's secrets it is told only that they are set. Source:
+leaves out have their default. Secrets of brokers are not shown, only that they are set. Source:
 MetadataDelta, TopicsDelta, TopicDelta, ConfigurationDelta, ClusterDelta, FeaturesDelta,
 PartitionRegistration.merge, BrokerRegistration.cloneWith (4.3.1).
 """
@@ -38,7 +38,7 @@ Values = dict[str, Any]
 class Change(NamedTuple):
     """What a record does to one row of a table: ``values`` hold from now on; None: the row ends.
 
-    ``is_new``: they are others than before, though they may look the same, a secret being hidden.
+    ``is_new``: the values have changed, even if they look the same because a secret is hidden.
     """
 
     table: str
@@ -79,7 +79,7 @@ class MetadataImage:
         """Apply a record; yield what it changes. Records of other kinds change nothing here.
 
         Raises:
-            MetadataReplayError: it names a topic, partition, broker or ACL that there is none of.
+            MetadataReplayError: it names a topic, partition, broker or ACL that does not exist.
         """
         rule = self._rules.get(kind)
         if rule is not None:
@@ -234,7 +234,7 @@ class MetadataImage:
 
 
 def _merged(before: Values, record: Values) -> Values:
-    """Return a partition after a PartitionChangeRecord: fields that it has not stay.
+    """Return a partition after a PartitionChangeRecord; fields that the record lacks stay.
 
     Source: PartitionRegistration.merge.
     """

@@ -1,4 +1,4 @@
-"""Records of ``__remote_log_metadata`` made of what the objects of a tier say of themselves."""
+"""Make records of ``__remote_log_metadata`` from what the objects of a tier say of themselves."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ _NO_BROKER = -1
 
 
 def rebuilt_lines(segments: Iterable[Mapping[str, Any]], *, partitions: int) -> Iterator[str]:
-    """Yield a line of JSON for each record that announces a segment: its copy begins, and ends.
+    """Yield two lines of JSON for each segment: records that its copy began and that it ended.
 
     Args:
         segments: topic, topic_id, partition, segment_id, last_modified_ms, and found, as

@@ -46,7 +46,7 @@ _KINDS = (
 def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> int:
     """Print a row for each log; return the number of findings, which stderr sums up.
 
-    ``is_shown``: without it only stderr is written to.
+    Without ``is_shown`` only stderr is written to.
     """
     sums = reading.sums.persist()
     try:
@@ -100,7 +100,7 @@ def _state(row: Row) -> tuple[str, ...]:
 
 
 def _shown(kind: str, values: dict[str, Any]) -> str:
-    """Write values, without what is empty or usual, or told by the name."""
+    """Return values as text, without those that are empty, usual, or part of the name."""
     return " ".join(
         f"{name}={_short(value)}"
         for name, value in values.items()
@@ -133,7 +133,7 @@ def _change(row: Row) -> tuple[str, ...]:
 
 
 def print_transactions(opened: DataFrame, output: str) -> int:
-    """Print open transactions, and the commands that end hanging ones; return the findings."""
+    """Print open transactions, and commands that end hanging ones; return how many are findings."""
     opened = opened.persist()
     try:
         ordered = opened.orderBy("since_ms", "topic", "partition", "producer_id")
@@ -166,7 +166,7 @@ def _open(row: Row) -> tuple[str, ...]:
 
 
 def _uncleaned(row: Row) -> str:
-    """Write what compaction waits for; a dash where there is no compaction."""
+    """Return how many bytes compaction cannot reach; a dash where there is no compaction."""
     if row["cleanup_policy"] is None:
         return "not known"
     return "-" if row["uncleaned_bytes"] is None else size_text(row["uncleaned_bytes"])

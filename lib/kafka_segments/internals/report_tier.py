@@ -35,7 +35,7 @@ def print_tier(tier: Tier, output: str) -> int:
 
 
 def print_unseen(tier: Tier) -> int:
-    """Say on stderr how many folders nobody looked into; return how many."""
+    """Say on stderr how many folders or links were not looked into; return how many."""
     if tier.unseen:
         sys.stderr.write(
             f"{tier.unseen} folders or links not looked into: segments there count as missing\n"
@@ -69,7 +69,7 @@ def _gap(row: Row) -> tuple[str, ...]:
 
 
 def print_rebuilt(unclaimed: DataFrame, segments: DataFrame, output: str) -> int:
-    """Print the segments that the rebuilt records announce; return how many lack what it takes."""
+    """Print the segments that the rebuilt records announce; return how many are left out."""
     announced = segments.select(
         *("topic", "partition", "topic_id", "segment_id", "found.start_offset"),
         *("found.end_offset", "found.size_bytes", F.col("found.source").alias("by"), "path"),

@@ -1,4 +1,4 @@
-"""Internals: read the internal topics into tables, and the metadata log's history out of them."""
+"""Internals: read the internal topics into tables, and make the metadata's history of them."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,9 +40,9 @@ _CHANGED = StructType(
 
 @dataclass(frozen=True)
 class InternalsOptions:
-    """What is read, and the tables that it goes into, an absolute URI.
+    """What is read, and the absolute URI of the tables that it goes into.
 
-    ``is_dry``: the tables stay as they are, and no history is told.
+    ``is_dry``: write no tables, and make no history.
     """
 
     warehouse: str
@@ -55,8 +55,8 @@ class Reading(NamedTuple):
 
     Attributes:
         sums: the columns of ``sum_by_log``, of all logs below the sources.
-        changed: of how many logs files were read, or are gone; others are as the tables have them.
-        unseen: how many folders or links nobody looked into.
+        changed: of how many logs files were read or are gone; the tables have the others already.
+        unseen: how many folders or links were not looked into.
         problems: what the history of the metadata lacks.
     """
 
@@ -74,8 +74,9 @@ def run_internals(
 ) -> Reading:
     """Read the files that changed; replace their rows, and the history of their clusters.
 
-    ``internal_records`` is written last: its rows say what is done. Runs come one after another.
-    ``tell``: is told how much is read, first of the metadata log, then of the other topics.
+    ``internal_records`` is written last, because its rows say what is done. A run waits until
+    others have ended. ``tell`` is told how much is read: first of the metadata log, then of the
+    other topics.
     """
     if options.is_dry:
         return _look(spark, options, caches)
@@ -84,7 +85,7 @@ def run_internals(
 
 
 def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
-    """Read the files that changed, and sum up what the tables would have."""
+    """Read the files that changed, and return the sums that the tables would have."""
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     if tables.version(INTERNAL_RECORDS) is None:
         known = local_rows(spark, [], INTERNAL_RECORDS.schema)
@@ -138,7 +139,7 @@ def _metadata_records(files: DataFrame, caches: ExitStack, tell: TellLoad) -> tu
 
 
 def condition_of(changed: Sequence[Row]) -> str:
-    """Return the SQL condition that a row is of the files that changed.
+    """Return the SQL condition for rows of files that changed.
 
     ``changed``: rows of ``changed_files``.
     """

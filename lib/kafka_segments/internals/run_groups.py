@@ -1,4 +1,4 @@
-"""Groups: whether ``__consumer_offsets`` loads on a release, and what takes its bytes."""
+"""Groups: whether ``__consumer_offsets`` loads on a release, and what room its groups take."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,12 @@ from kafka_segments.wire.names import OFFSETS_TOPIC
 
 @dataclass(frozen=True)
 class GroupsOptions:
-    """Whose groups are told: of the tables at an absolute URI, as a coordinator reads them.
+    """Which groups of a warehouse are asked for, and which coordinator reads them.
 
-    ``cluster`` and ``broker_id``: only these logs; ``groups``: only these groups, beside the
-    partitions as a whole; None and empty: all.
+    ``warehouse`` is an absolute URI.
+
+    ``cluster`` and ``broker_id``: only logs of these; None: all. ``groups``: rows of these groups
+    beside the rows of whole partitions; empty: of all groups.
     """
 
     warehouse: str

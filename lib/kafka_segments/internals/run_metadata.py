@@ -1,4 +1,4 @@
-"""The metadata of clusters as of an offset or a moment, and what changed, out of the tables."""
+"""Read from the tables what metadata clusters had at an offset or a moment, and what changed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _AT = StructType([StructField("cluster", StringType()), StructField("at_offset",
 
 @dataclass(frozen=True)
 class StateOptions:
-    """Which metadata is told: of the tables at an absolute URI, of one cluster or (None) of all."""
+    """Which metadata is asked for, in a warehouse, an absolute URI; ``cluster`` None: of all."""
 
     warehouse: str
     as_of: AsOf
@@ -37,7 +37,7 @@ class StateOptions:
 
 @dataclass(frozen=True)
 class ChangesOptions:
-    """Which changes are told: from a moment in ms on, or (None) all; see ``StateOptions``."""
+    """Which changes are asked for: since a moment in ms, or (None) all; see ``StateOptions``."""
 
     warehouse: str
     since_ms: int | None = None
@@ -88,7 +88,7 @@ def run_changed(spark: SparkSession, options: ChangesOptions) -> DataFrame:
 
 
 def _reader(tables: Warehouse, cluster: str | None) -> Callable[[Table], DataFrame]:
-    """Return what reads the rows of a table, of one cluster or of all."""
+    """Return a function that reads the rows of a table, of one cluster or of all."""
 
     def read(table: Table) -> DataFrame:
         if tables.version(table) is None:

@@ -1,4 +1,4 @@
-"""Tiered storage: hold what the cluster announced against the objects, and the local logs."""
+"""Tiered storage: compare what the cluster announced with the objects and the local logs."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ _PLAIN_LOG = "(^|/)[0-9]{20}[.]log$"  # a name with an id is of the tier
 
 @dataclass(frozen=True)
 class TierOptions:
-    """What is held against what.
+    """What is compared, and how.
 
     Attributes:
         warehouse: the tables, an absolute URI.
         sources: folders of the tier, absolute URIs; empty: its objects are not looked at.
         check: how far objects are read: NAMES, MANIFESTS or HEADERS.
-        now_ms: the run's clock.
-        grace_ms: a copy or deletion that began later may still be under way.
+        now_ms: the run's clock, in ms since 1970.
+        grace_ms: a copy or deletion that began less than so long ago may still be under way.
         topics: only these; empty: all.
         cluster: only this cluster's; None: the only one.
         follow_links: symbolic links below the sources are followed.
@@ -76,7 +76,7 @@ class Tier(NamedTuple):
         segments: the columns of ``remote_segments``.
         not_copied: the columns of ``not_copied``; None: the tables have no local logs.
         objects: the columns of ``list_objects``, of segments that no record claims.
-        unseen: how many folders or links nobody looked into.
+        unseen: how many folders or links were not looked into.
     """
 
     segments: DataFrame
@@ -88,11 +88,11 @@ class Tier(NamedTuple):
 def run_tier(
     spark: SparkSession, options: TierOptions, caches: ExitStack, *, needs_records: bool = True
 ) -> Tier:
-    """Decide of each remote segment what is wrong; write ``remote_segments``.
+    """Decide for each remote segment what is wrong with it; write ``remote_segments``.
 
     Raises:
-        UsageError: there are no records of remote segments and ``needs_records``, or records of
-            several clusters and none is chosen.
+        UsageError: there are no records of remote segments though ``needs_records``, or there are
+            records of several clusters and none is chosen.
     """
     tables = Warehouse(spark, options.warehouse)
     records = _records(tables, options, needs_records=needs_records)
@@ -143,10 +143,10 @@ def known_gaps(tier: Tier) -> DataFrame:
 
 
 def rebuildable(objects: DataFrame) -> DataFrame:
-    """Keep the segments that are whole, and whose objects say all that is announced.
+    """Keep the segments that are whole, and whose objects say all that must be announced.
 
-    In the order in which they are to be announced: of two that begin at the same offset in the
-    same epoch, a broker takes the last.
+    The rows are in the order of the announcements: of two segments that begin at the same offset in
+    the same epoch, a broker takes the last.
     """
     says_enough = (
         F.col("topic_id").isNotNull()
@@ -210,7 +210,7 @@ def _claimed(records: DataFrame, options: TierOptions) -> DataFrame:
 
 
 def _cluster(records: DataFrame, options: TierOptions) -> str:
-    """Return the cluster whose segments are told; empty: no records name one."""
+    """Return the cluster whose segments are meant; empty: no records name one."""
     if options.cluster is not None:
         return options.cluster
     clusters = [row["cluster"] for row in records.select("cluster").distinct().take(2)]
@@ -233,7 +233,7 @@ def _objects(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tu
 
 
 def _with_topic_ids(objects: DataFrame, tables: Warehouse) -> DataFrame:
-    """Fill in the topic ids that no folder says, by the metadata as it holds."""
+    """Fill in topic ids that no folder names, from the newest metadata."""
     if tables.version(catalog.METADATA_TOPICS) is None:
         return objects
     held = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")
@@ -245,7 +245,7 @@ def _with_topic_ids(objects: DataFrame, tables: Warehouse) -> DataFrame:
 
 
 def _local_logs(tables: Warehouse) -> DataFrame | None:
-    """Describe the replica of each partition on brokers' disks that its leader has."""
+    """Return the local log of each partition: its leader's, as ``choose_lineage`` finds it."""
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         return None
     segments = tables.read(catalog.SEGMENTS).where(F.col("vanished_at").isNull())

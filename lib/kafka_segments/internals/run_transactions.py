@@ -1,4 +1,4 @@
-"""Open transactions: hold what the logs have open against the transaction coordinator's log."""
+"""Open transactions: compare what the logs have open with the transaction coordinator's log."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from kafka_segments.tables.looked_at import refuse_looked_at
 
 @dataclass(frozen=True)
 class TransactionsOptions:
-    """Which open transactions are told: of the chosen logs of a warehouse, an absolute URI.
+    """Of which logs of a warehouse, an absolute URI, open transactions are asked for.
 
     ``now_ms`` is the run's clock.
     """
@@ -70,7 +70,7 @@ def run_transactions(
 def _with_first_times(segments: DataFrame) -> Transform:
     """Add ``first_ms``, the timestamp of a transaction's first record, read from its segment.
 
-    It is null where the segment is gone, or no longer has the record.
+    It is null if the segment is gone or no longer has the record.
 
     Gives: the same, first_ms, and the columns of ``find_first_records``.
     """

@@ -43,9 +43,9 @@ class Decoded(NamedTuple):
 
 
 def read_records(files: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame:
-    """Read files of internal topics; what cannot be read is a row with ``problem``.
+    """Read files of internal topics; what cannot be read becomes a row with ``problem``.
 
-    ``tell``: is told how much tasks read; what is read on few rows has been read before it is told.
+    ``tell`` is told how much tasks will read; it is not called where few rows are read at once.
 
     Needs: the columns of ``FILE_COLUMNS``.
     Gives: the columns of ``internal_records``.
@@ -78,8 +78,8 @@ class InternalReader:
     def file(self, file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a segment or a snapshot, given by ``FILE_COLUMNS``.
 
-        A file without any, in which the cleaner has left an empty batch alone, has one row that
-        says only that it was read: without offset, kind and problem.
+        A file without records, in which the cleaner has left only an empty batch, has one row
+        without offset, kind and problem: it says only that the file was read.
         """
         folder, _, name = file["path"].rpartition("/")
         segment = SegmentFile(
@@ -126,7 +126,7 @@ class InternalReader:
 def decode_row(
     topic: str, key: bytes | None, value: bytes | None, is_control: bool | None, error: str | None
 ) -> Decoded:
-    """Decode a record of an internal topic, be its bytes what they may."""
+    """Decode a record of an internal topic, whatever its bytes are."""
     if error is not None:
         return Decoded(problem=error)
     record = decode_internal(topic, key, value, is_control=bool(is_control))

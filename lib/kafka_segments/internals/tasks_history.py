@@ -30,12 +30,12 @@ _Row = tuple[str | int | bool | None, ...]
 
 
 def fold_history(records: DataFrame) -> DataFrame:
-    """Fold records of ``__cluster_metadata``: of each cluster a snapshot's, then the log's.
+    """Fold records of ``__cluster_metadata``: for each cluster a snapshot's, then the log's.
 
-    One task folds a cluster, and holds its state, not its records.
+    One task folds a cluster. It holds the cluster's state, but not the records.
 
-    Needs: cluster, is_snapshot, point_offset, point_ms (where a record is applied: of a snapshot's
-        records the last that it contains), row, kind, value_json.
+    Needs: cluster, is_snapshot, point_offset, point_ms (where a record is applied; for all
+        records of a snapshot, at its last one), row, kind, value_json.
     Gives: cluster, table, values (JSON), from_offset, from_ms, until_offset, until_ms (null: it
         holds still), is_from_snapshot.
     """

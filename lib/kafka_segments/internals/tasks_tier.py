@@ -67,8 +67,8 @@ _Row = dict[str, Any]
 def list_objects(folders: DataFrame, *, check: str, follow_links: bool = False) -> DataFrame:
     """List the objects of segments in partitions' folders of a tier; read what they say.
 
-    With ``check`` NAMES only names and sizes count, with MANIFESTS also the manifests that Aiven's
-    plugin writes, with HEADERS the headers of all batches besides.
+    ``check`` NAMES reads only names and sizes, MANIFESTS also the manifests that Aiven's plugin
+    writes, and HEADERS the headers of all batches besides.
 
     Needs: source, relative_path, topic, partition, topic_id.
     Gives: topic, topic_id, partition, segment_id, base_offset, objects, stored_bytes, log_bytes

@@ -34,8 +34,8 @@ def write_history(
 ) -> list[str]:
     """Fold the metadata logs of some clusters, and replace their rows of the metadata tables.
 
-    ``records``: the rows of ``internal_records`` of all metadata logs. Return what the history
-    lacks, in words.
+    ``records``: the rows of ``internal_records`` of all metadata logs. Return in words what the
+    history lacks.
     """
     of_clusters = records.where(F.col("cluster").isin(*clusters))
     history, problems = fold_best_replicas(of_clusters, clusters, caches)
@@ -56,8 +56,8 @@ def fold_best_replicas(
     """Fold the best replica of each cluster's metadata log (``choose_start``).
 
     ``records``: rows of ``internal_records``, of these clusters alone. Return the columns of
-    ``fold_history``, cached until ``caches`` closes, and what the history lacks, in words. None: no
-    replica tells any.
+    ``fold_history``, cached until ``caches`` closes, or None if no replica gives any; and in words
+    what the history lacks.
     """
     problems, starts = [], []
     logs = [_metadata_log(row) for row in records.transform(sum_metadata_logs).collect()]
@@ -92,7 +92,7 @@ def _metadata_log(row: Row) -> MetadataLog:
 
 
 def _applied(start: HistoryStart) -> Transform:
-    """Keep the records that tell a history, with the point at which each is applied."""
+    """Keep the records that make the history, with the point at which each is applied."""
     snapshot = start.snapshot
     is_of_log = ~F.col("is_snapshot") & (F.col("offset") >= start.from_offset)
     is_of_log = is_of_log & _is_of(start.log.keys)

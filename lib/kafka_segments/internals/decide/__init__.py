@@ -1,1 +1,1 @@
-"""Decide over rows of internal topics: their state, what changed, groups, tier, transactions."""
+"""Decisions over rows of internal topics: state, changes, groups, tier, transactions."""

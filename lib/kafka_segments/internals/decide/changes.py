@@ -1,4 +1,4 @@
-"""Tell what changed in a cluster over time, by the rows of the metadata tables."""
+"""Find what changed in a cluster over time, by the rows of the metadata tables."""
 
 from functools import reduce
 
@@ -14,9 +14,9 @@ _NO_LEADER = -1
 
 
 def decide_changes(*, since_ms: int | None) -> Transform:
-    """Tell which configs, leaders and replicas changed.
+    """Return the changes of configs, leaders and replicas.
 
-    The replicas with which a partition begins or ends are no change.
+    The replicas that a partition has when it is made or removed are no change.
 
     Needs: rows of ``steps_of``.
     Gives: cluster, offset, ms, kind (config, leader, replicas), name, before, after (null: none),
@@ -54,7 +54,7 @@ def decide_changes(*, since_ms: int | None) -> Transform:
 def _changed_at(
     end: str, rows: DataFrame, before: Column, after: Column, detail: Column
 ) -> DataFrame:
-    """Return the changes with which rows begin (``from``) or end (``until``)."""
+    """Return the changes at which rows begin (``from``) or end (``until``)."""
     return rows.select(
         "cluster",
         F.col(f"{end}_offset").alias("offset"),
@@ -70,8 +70,8 @@ def _changed_at(
 def steps_of(configs: DataFrame, partitions: DataFrame) -> DataFrame:
     """Put rows of ``metadata_configs`` and ``metadata_partitions`` into one form.
 
-    Gives: cluster, kind, name, id (tells topics of one name apart), value, detail (what else is
-        told; null: nothing), from_offset, from_ms, until_offset, until_ms, is_from_snapshot.
+    Gives: cluster, kind, name, id (tells topics of one name apart), value, detail (null: there
+        is none), from_offset, from_ms, until_offset, until_ms, is_from_snapshot.
     """
     parts = (_config_steps(configs), _leader_steps(partitions), _replica_steps(partitions))
     return reduce(DataFrame.unionByName, parts)
@@ -103,7 +103,7 @@ def _leader_steps(partitions: DataFrame) -> DataFrame:
 
 
 def _replica_steps(partitions: DataFrame) -> DataFrame:
-    """Tell a partition's replicas, and as detail those that a reassignment adds and removes."""
+    """Return partitions' replicas, and as detail those that a reassignment adds and removes."""
     moves = (
         F.when(F.size(f"{verb}_replicas") > 0, F.concat(F.lit(f"{verb} "), nodes))
         for verb in ("adding", "removing")

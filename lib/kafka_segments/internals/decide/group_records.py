@@ -1,4 +1,4 @@
-"""Decide about single records of ``__consumer_offsets``: their bytes, what the cleaner keeps.
+"""Decisions about single records of ``__consumer_offsets``: their bytes, what the cleaner keeps.
 
 Rows are of one replica: each broker's cleaner has worked on its own.
 """
@@ -16,9 +16,10 @@ _FILE = (*LOG_KEYS, "file")
 
 
 def with_sizes(records: DataFrame) -> DataFrame:
-    """Add the bytes that each record takes on the disk: its batch's, shared equally.
+    """Add the bytes that each record takes on the disk: an equal share of its batch's.
 
-    An empty batch, which the cleaner may leave, has no row: its bytes count to the one before.
+    An empty batch, which the cleaner may leave, has no row: its bytes are added to the batch before
+    it.
 
     Needs: rows of ``internal_records``.
     Gives: the same, and record_bytes (double).
@@ -35,15 +36,15 @@ def with_sizes(records: DataFrame) -> DataFrame:
 
 
 def with_fates(records: DataFrame) -> DataFrame:
-    """Say of each record what the cleaner thinks of it, and which group it is of.
+    """Add to each record what the cleaner does with it, and its group.
 
     1. A record of a transaction that was aborted is *superseded*: the cleaner removes it, and it
        supersedes nothing.
     2. Of the others the last of a key is *live*, or a *tombstone*; those before are *superseded*.
 
     Needs: rows of ``internal_records``.
-    Gives: the same, and fate (null: a control record, or what cannot be read), group_id (null:
-        the key names none).
+    Gives: the same, and fate (null: it is a control record or cannot be read), group_id (null: the
+        key names none).
     Source: Cleaner.buildOffsetMap, Cleaner.shouldRetainRecord, CleanedTransactionMetadata.
     """
     is_record = F.coalesce(F.col("kind").isNotNull() & ~is_control(), F.lit(False))

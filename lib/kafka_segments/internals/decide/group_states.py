@@ -1,4 +1,4 @@
-"""Decide what groups there are, of which type and in which state, by their live records."""
+"""Decide which groups there are, with their type and state, by their live records."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,9 +14,9 @@ _NO_EPOCH = -1
 
 
 def live_values() -> list[Column]:
-    """Return what the live records of a group say, as aggregates, for ``with_group_states``.
+    """Return the aggregates over a group's live records that ``with_group_states`` needs.
 
-    Need: fate, and the columns of ``internal_records``.
+    Needs: fate, and the columns of ``internal_records``.
     """
     classic = F.json_array_length(F.get_json_object("value_json", "$.members"))
     return [
@@ -47,10 +47,10 @@ def live_values() -> list[Column]:
 def with_group_states(groups: DataFrame) -> DataFrame:
     """Add type, state and number of members of each group.
 
-    1. A record of group metadata that is live makes a group, of its type. Commits alone make a
+    1. A live record of group metadata makes a group of the record's type. Commits alone make a
        classic group without members.
-    2. A classic group that is written down with members is *Stable*, else *Empty*: the states
-       between are never written.
+    2. A classic group whose record has members is *Stable*, else *Empty*: the states between are
+       never written.
     3. A group of another type is *Empty* without members, else *Assigning* while its assignment is
        of an earlier epoch than the group, and *Reconciling* until each member has taken it.
        A share group is only *Empty* or *Stable*, a streams group *NotReady* until its topology
@@ -103,7 +103,7 @@ def _of_type(group: str, record: str, value: Column) -> Column:
 
 
 def _of_any(record: str, value: Column) -> Column:
-    """Return a value of records that groups of each newer type have by this name."""
+    """Return a value from whichever newer group type's record has it by this name."""
     return F.coalesce(*(_of_type(group, record, value) for group in _MODERN))
 
 

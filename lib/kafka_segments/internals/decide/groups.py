@@ -1,6 +1,6 @@
-"""Decide whether ``__consumer_offsets`` loads on a release, and what its groups take on the disk.
+"""Decide whether ``__consumer_offsets`` loads on a release, and what room its groups take.
 
-Each replica is decided about for itself: each may become the coordinator's.
+Each replica is judged by itself, because each may become the coordinator's.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -27,16 +27,16 @@ _STATE = {"group_type": "string", "group_state": "string", "members": "long"}
 
 
 def decide_groups(rules: GroupRecordRules) -> Transform:
-    """Say of each partition of ``__consumer_offsets`` whether it loads, and what its groups take.
+    """Decide for each partition of ``__consumer_offsets`` if it loads, and sum up what is in it.
 
     Needs: rows of ``internal_records``.
     Gives: the log's keys, group_id (null: the row is of the whole partition), group_type (null:
         there is no such group, though records are left), group_state, members; load (the worst of
-        its records), refused_records (that the release does not read), first_refused_offset,
+        its records), refused_records (which the release does not read), first_refused_offset,
         reason (of that one); records, live_records, superseded_records, tombstones; bytes,
         live_bytes, superseded_bytes, tombstone_bytes, cleanable_bytes (of superseded records and
-        tombstones outside the active segment). Of a partition bytes has control records too, and
-        what cannot be read.
+        tombstones outside the active segment). The bytes of a partition include control
+        records and what cannot be read.
     """
 
     def transform(records: DataFrame) -> DataFrame:
@@ -62,14 +62,15 @@ def decide_groups(rules: GroupRecordRules) -> Transform:
 
 
 def judge_records(rules: GroupRecordRules) -> Transform:
-    """Say of each row what the group coordinator of a release does with it.
+    """Add to each row what the group coordinator of a release does with it.
 
-    1. What cannot be read of a file is *damaged*: whether a broker truncates it, fails at it or
-       takes it as it is, depends on more. A last batch that is being written is none.
-    2. A record of a type that the release does not know is left out (*skips*), or *fails*.
-    3. A record whose value has a version that it does not know *fails*, and so does one whose
-       bytes do not fit. Tombstones have no value; control records are passed over.
-    4. All others it *loads*.
+    1. What cannot be read of a file is *damaged*: it depends on more whether a broker truncates
+       it, fails at it or takes it as it is. A last batch that is still being written is no damage.
+    2. The coordinator *skips* a record of a type that the release does not know, or *fails* at it,
+       as the release does.
+    3. It *fails* at a record whose value has a version that it does not know, or whose bytes do
+       not fit. Tombstones have no value; control records are passed over.
+    4. It *loads* all others.
 
     Needs: rows of ``internal_records`` of ``__consumer_offsets``.
     Gives: the same, and load, reason (null: it loads).

@@ -25,12 +25,12 @@ def epochs_with_records(epochs: str) -> Column:
 
 
 def is_within_lineage() -> Column:
-    """Tell whether a broker takes a remote segment for one of its leader's log.
+    """Tell whether a broker takes a remote segment for one of the leader's log: if all rules hold.
 
     1. Its last epoch lies between the first and the last of the lineage.
     2. Its epochs before the lineage's first are passed over: retention cut the lineage there.
-    3. Of the rest the first is in the lineage, and does not begin before it does there, unless it
-       is the lineage's first. The others follow in the lineage one by one, with equal offsets.
+    3. The first of its other epochs is in the lineage, and does not begin earlier than there,
+       unless it is the lineage's first. The next ones follow as in the lineage, with equal offsets.
     4. It ends before the next epoch of the lineage begins, and before the log's end.
 
     Needs: leader_epochs, end_offset (of the segment), lineage (array of epoch, start_offset),
@@ -62,13 +62,13 @@ def is_within_lineage() -> Column:
 
 
 def goes_beyond_log() -> Column:
-    """Tell whether a remote segment goes on where the local log that was read ends.
+    """Tell whether a remote segment goes beyond the end of the local log that was read.
 
-    A leader copies nothing behind the end of its log: the disk is of an earlier moment than the
-    segment, or of a follower that lags. Whether the segment is in the lineage is not known then.
+    A leader copies nothing behind the end of its log. So the disk is older than the segment, or a
+    lagging follower's, and it is not known whether the segment is in the lineage.
 
     1. It ends behind the log, in the last epoch of the lineage.
-    2. Or it has a later epoch, and the first of those begins at the log's end or behind it.
+    2. Or it has later epochs, the first of which begins at the log's end or behind it.
 
     Needs: as ``is_within_lineage``.
     """
@@ -83,12 +83,12 @@ def goes_beyond_log() -> Column:
 
 
 def choose_lineage(leaders: DataFrame) -> Transform:
-    """Keep the replica of each partition by whose leader epochs remote segments are judged.
+    """Keep of each partition the replica whose leader epochs judge remote segments.
 
-    1. The leader's, as the metadata has it last: a broker judges by its own epochs, as leader.
-    2. Where that is not known, or its log is not there, the one that would be elected: of the last
-       leader epoch, then of the greatest end. A longer log of an earlier epoch is that of a leader
-       that was deposed.
+    1. It is the leader's, as the metadata has it last: a leader judges by its own epochs.
+    2. If the leader is not known, or its log is not there, it is the replica that would be elected:
+       that of the last leader epoch, then that with the greatest end. A longer log of an earlier
+       epoch is a deposed leader's.
 
     Needs: the key of a log, leader_epochs, log_end_offset; ``leaders``: cluster, topic, partition,
         leader.

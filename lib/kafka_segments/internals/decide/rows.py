@@ -1,4 +1,4 @@
-"""Decide over rows of internal topics: what changed on disk, sums by log, state."""
+"""Decisions over rows of internal topics: what changed on disk, sums by log, state."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -10,7 +10,7 @@ from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
-# What ``describe_end`` of ``wire.ends`` says of a batch that its file does not hold to its end.
+# What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
 TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
 _FILE = ("file", "base_offset", "size_bytes", "mtime_ns", "is_active")
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
@@ -19,22 +19,22 @@ HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot"
 def is_finding() -> Column:
     """Tell whether a row of ``internal_records`` is damage that someone must look at.
 
-    A batch that is not there to its end is none in the last segment: a broker was writing it.
+    An incomplete batch is no damage in the last segment: a broker was writing it.
     """
     is_torn = F.col("is_active") & F.col("offset").isNull() & F.col("problem").rlike(TORN)
     return F.col("problem").isNotNull() & ~is_torn
 
 
 def changed_files(known: DataFrame) -> Transform:
-    """Tell which files on disk are others than those that the table has rows of.
+    """Return which files on disk have changed since the table got their rows.
 
-    A file is the same if its base offset, size, modification time and whether it is the last
-    segment of its log are the same. All others are read anew as a whole: the segment that a broker
-    writes to, what the cleaner rewrote, what was truncated. So are their rows replaced, and those
-    of files that have gone removed.
+    A file is the same if its base offset, size and modification time are, and if it still is, or is
+    not, the last segment of its log. Files that have changed are read as a whole, and their rows
+    are replaced: the segment that a broker writes to, what the cleaner rewrote, what was truncated.
+    The rows of files that are gone are removed.
 
     Needs: rows of files; ``known``: rows of ``internal_records`` of the logs that count.
-    Gives: the log's keys, files (array of the changed; null: all that is there or was).
+    Gives: the log's keys, files (array of those that changed; null: all files, there or gone).
     """
     before = known.select(*LOG_KEYS, *_FILE).distinct()
     before = before.groupBy(*LOG_KEYS, "file").agg(F.collect_list(_told()).alias("_before"))
@@ -90,7 +90,7 @@ def sum_by_log(records: DataFrame) -> DataFrame:
 
     Needs: rows of ``internal_records``.
     Gives: the log's keys, records, tombstones, unknown (of kinds that are not known), unreadable
-        (rows with a problem), findings (of these, without a batch that is being written),
+        (rows with a problem), findings (of these, all but batches that are being written),
         snapshots (files), from_offset, to_offset, from_ms, to_ms (of the segments' records).
     """
     has_record = F.col("kind").isNotNull() & ~F.col("is_snapshot")
@@ -111,12 +111,12 @@ def sum_by_log(records: DataFrame) -> DataFrame:
 
 
 def sum_metadata_logs(records: DataFrame) -> DataFrame:
-    """Say of each log of ``__cluster_metadata`` what its history can be told from.
+    """Return for each log of ``__cluster_metadata`` what a history can be made from.
 
     Needs: rows of ``internal_records``.
-    Gives: the log's keys, first_offset (of the records that end the log without a gap; null: it
-        has none), last_offset, leader_epoch (the last), snapshots (array of end_offset, file, ms;
-        those that were read from header to footer).
+    Gives: the log's keys, first_offset (of the records up to the log's end without a gap; null:
+        it has none), last_offset, leader_epoch (the last), snapshots (array of end_offset, file,
+        ms: those that were read from header to footer).
     """
     metadata = records.where(F.col("topic") == METADATA_TOPIC)
     of_log = Window.partitionBy(*LOG_KEYS).orderBy("offset")
@@ -162,9 +162,9 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
 
 
 def begins_and_ends(rows: DataFrame, *, at_ms: int | None) -> DataFrame:
-    """Tell where each cluster's history begins, and which offset a moment stands for.
+    """Return where each cluster's history begins, and the offset that a moment stands for.
 
-    It is the last one before the first later change; None: no moment.
+    That is the last offset before the first change after the moment; ``at_ms`` None: no moment.
 
     Needs: rows of metadata tables (cluster and columns of ``HELD``).
     Gives: cluster, first_offset, first_ms, at_offset.
@@ -199,7 +199,7 @@ def state_at(at: DataFrame) -> Transform:
 
 
 def described(name: str) -> Transform:
-    """Describe the rows of a metadata table in one form, for all of them.
+    """Describe the rows of a metadata table in the form that all these tables share.
 
     Gives: cluster, kind (topic, partition, config, broker, feature, or an entry's own), name,
         state (JSON of the other columns), from_offset, from_ms, is_from_snapshot.
@@ -243,7 +243,7 @@ def partition_name() -> Column:
 
 
 def config_name() -> Column:
-    """Return a config's name: of what it is, and its own."""
+    """Return a config's name: whose it is, and its own."""
     is_default = (F.col("resource_type") != TOPIC) & (F.col("resource_name") == "")
     resource = F.when(is_default, F.lit("default")).otherwise(F.col("resource_name"))
     return F.concat_ws(" ", F.regexp_replace("resource_type", "_", "-"), resource, "name")

@@ -1,4 +1,4 @@
-"""Decide over tiered storage: the states of remote segments, held against their objects."""
+"""Decisions about tiered storage: states of remote segments, compared with their objects."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -41,9 +41,9 @@ _NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said
 
 
 def records_that_count(records: DataFrame) -> DataFrame:
-    """Return the records of remote segments that stand, of the replica that reaches furthest.
+    """Return the valid records of remote segments, of the replica that reaches furthest.
 
-    A record whose key has a later tombstone does not stand.
+    A record is not valid if its key has a later tombstone.
 
     Needs: rows of ``internal_records``.
     Gives: cluster, offset, kind, topic, topic_id, partition, segment_id (null: of a partition),
@@ -81,9 +81,9 @@ def records_that_count(records: DataFrame) -> DataFrame:
 def fold_states(records: DataFrame) -> DataFrame:
     """Fold the records of each remote segment into its state, as Kafka's cache does.
 
-    1. A segment begins with a record in state COPY_SEGMENT_STARTED; the same once more takes its
-       place. Another state at the beginning is refused.
-    2. An update is taken where it repeats the state, or leads from COPY_SEGMENT_STARTED to
+    1. A segment begins with a record in state COPY_SEGMENT_STARTED; a second one replaces it.
+       Another state at the beginning is refused.
+    2. An update is taken if it repeats the state, or leads from COPY_SEGMENT_STARTED to
        COPY_SEGMENT_FINISHED or DELETE_SEGMENT_STARTED, from COPY_SEGMENT_FINISHED to
        DELETE_SEGMENT_STARTED, or from there to DELETE_SEGMENT_FINISHED. Others are refused.
     3. A segment that is DELETE_SEGMENT_FINISHED is forgotten: it can begin anew.
@@ -171,12 +171,12 @@ def _next(before: Column, event: Column) -> Column:
 
 
 def hold_against_objects(objects: DataFrame, *, cluster: str) -> Transform:
-    """Add the objects of each remote segment, and those that no record claims.
+    """Add the objects of each remote segment, and rows of segments that no record claims.
 
-    Needs: rows of ``fold_states``; ``objects``: rows of ``list_objects``. ``cluster``: of objects
-        that none claims.
+    Needs: rows of ``fold_states``; ``objects``: rows of ``list_objects``; ``cluster``: the one that
+        objects without a record are given.
     Gives: the same, objects, stored_bytes (0: there are none), last_modified_ms, path, missing
-        (of the objects that make a segment whole), found (what its object says), problem.
+        (objects that a whole segment has), found (what its object says), problem.
     """
     ours = objects.select(
         "segment_id",
@@ -209,7 +209,7 @@ def hold_against_objects(objects: DataFrame, *, cluster: str) -> Transform:
 
 
 def _differences() -> Column:
-    """Say in words where an object says otherwise than the records of its segment."""
+    """Return in words where an object contradicts the records of its segment."""
     end, is_of_headers = F.col("found.end_offset"), F.col("found.source") == "headers"
     ends_otherwise = F.when(is_of_headers, end > F.col("end_offset")).otherwise(
         end != F.col("end_offset")
@@ -251,15 +251,15 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
     1. ``copy_unfinished``, ``delete_unfinished``: the copy or the deletion began ``grace_ms`` or
        longer ago, and nothing says that it ended.
     2. ``partition_delete_unfinished``: the deletion of its partition began and did not end.
-    3. ``orphan``: it has objects, and no record claims them, or the last says that they are gone.
-    4. ``missing``: the copy is finished, and its log is not in the tier; ``incomplete``: another
-       object of it is not.
-    5. ``disagrees``: its object says otherwise than the records; ``unreadable``: it cannot be read.
+    3. ``orphan``: it has objects that no record claims, or that are gone by the last record.
+    4. ``missing``: the copy is finished, but its log is not in the tier; ``incomplete``: its log
+       is, but another of its objects is not.
+    5. ``disagrees``: its object contradicts the records; ``unreadable``: it cannot be read.
     6. ``lost_leadership``: its leader epochs are not in the partition's lineage, so no broker
        serves it, and none deletes it by retention.
     7. ``refused_updates``: Kafka passes over some of its records.
 
-    Without ``is_listed`` nothing is said of objects.
+    Without ``is_listed`` there are no findings about objects.
 
     Needs: the columns of ``hold_against_objects``, is_in_lineage (null: not known).
     Gives: the same, findings (array), detail (what differs; null: nothing).
@@ -314,10 +314,10 @@ def not_copied(local: DataFrame, *, tiered: DataFrame | None) -> Transform:
     """Find the offsets of local logs of tiered partitions that no copy has.
 
     1. A partition is tiered if its topic is configured so, or if segments of its topic id were
-       announced. Where no configs are known, segments of any topic of its name make it so.
-    2. A copy counts if it is of the topic id of the local log, it is finished, its partition is
-       not being deleted, and nothing is found that keeps a broker from serving it. Where the local
-       log does not say its topic id, those of any topic of its name count.
+       announced. If no configs are known, segments of any topic of its name are enough.
+    2. A copy counts if it has the topic id of the local log, is finished, its partition is not
+       being deleted, and no finding keeps a broker from serving it. If the local log has no topic
+       id, copies of any topic of its name count.
 
     Needs: remote segments with topic_id, state, partition_state, findings; ``local``: cluster,
         topic, partition, local_topic_id, log_start_offset, log_end_offset; ``tiered``: cluster,

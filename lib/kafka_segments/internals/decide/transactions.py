@@ -1,4 +1,4 @@
-"""Decide which open transactions hang: what the logs have open, and what the coordinator says."""
+"""Decide which open transactions hang, by what the logs have open and what the coordinator says."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -25,13 +25,13 @@ _KIND = RECORDS[0].kind
 
 
 def coordinators_say(records: DataFrame) -> DataFrame:
-    """Return what the transaction coordinator's log says last of each producer.
+    """Return the last word of the transaction coordinator's log on each producer.
 
-    1. A transactional id is of the producer that its last record names. Of several replicas the
-       one that reaches furthest counts.
-    2. A producer whom no id is of any more, as a tombstone or a record of another producer came
-       after its own, is forgotten. The last record that names it counts, of any replica: another
-       may hold what the cleaner has removed.
+    1. A transactional id belongs to the producer that its last record names. Of several replicas
+       the one that reaches furthest counts.
+    2. A producer is forgotten if no id belongs to it any more, because a tombstone or a record of
+       another producer came after its own. The last record that names it counts, in any replica:
+       one may still hold what the cleaner has removed from another.
 
     Needs: rows of ``internal_records``.
     Gives: cluster, transactional_id, producer_id, coordinator_epoch (the producer's, as the
@@ -89,7 +89,7 @@ def _said(*, is_forgotten: bool) -> Transform:
 
 
 def with_producers(segments: DataFrame) -> Transform:
-    """Add to open transactions what the log says last of their producers.
+    """Add to open transactions what their log last says of the producer.
 
     Needs: the key of a log, producer_id; ``segments``: rows of ``segments`` with log_end_offset.
     Gives: the same, and producer_epoch, last_ms, log_end_offset.
@@ -146,7 +146,7 @@ def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
     """Add ``cleanup_policy``, as the metadata has it; null: it does not have the topic.
 
     It is the topic's, else log.cleanup.policy of the broker, else that of the whole cluster, else
-    Kafka's default: server.properties is not known.
+    Kafka's default. What server.properties says is not known.
 
     Needs: cluster, topic, broker_id; ``topics``, ``configs``: rows of ``metadata_topics`` and
         ``metadata_configs`` that hold still.
@@ -180,10 +180,10 @@ def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
 
 
 def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
-    """Decide of each transaction that a log has open whether anything will end it.
+    """Decide for each transaction that a log has open whether anything will end it.
 
-    1. It is *hanging* if the coordinator has no transaction of this producer that goes on, or one
-       without this partition, or has forgotten it: nobody writes its marker.
+    1. It is *hanging* if the coordinator has no ongoing transaction of this producer, has one
+       without this partition, or has forgotten the producer: nobody will write its marker.
     2. It is *ending* if the coordinator has decided, and its marker is still to be written.
     3. It is *overdue* if its timeout has passed: the coordinator aborts it once it runs.
     4. Else it is *ongoing*.
@@ -194,12 +194,12 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
         ``coordinators``: rows of ``coordinators_say``.
     Gives: cluster, topic, partition, broker_id (of the replica), producer_id, producer_epoch,
         transactional_id (null: the coordinator's log names none), state (what that log says last
-        of it; null: nothing), is_forgotten (the coordinator has it no more), status, since_ms (when
-        the coordinator began it; of a hanging one first_ms), last_ms, timeout_ms, first_offset,
-        held_offsets and held_bytes (from it to the log's end: readers of committed records wait for
-        these), is_first (it holds the last stable offset back), cleanup_policy (of the topic; null:
-        not known), uncleaned_bytes (which compaction waits for; null: the topic is not compacted,
-        or not known to be), command (of a hanging one, that ends it).
+        of it; null: nothing), is_forgotten (the coordinator no longer has it), status, since_ms
+        (when the coordinator began it; of a hanging one first_ms), last_ms, timeout_ms,
+        first_offset, held_offsets and held_bytes (from it to the log's end: readers of committed
+        records wait for these), is_first (it holds the last stable offset back), cleanup_policy (of
+        the topic; null: not known), uncleaned_bytes (that compaction cannot reach; null: the topic
+        is not compacted, or not known to be), command (that ends a hanging one).
     Source: TransactionsCommand.FindHangingTransactionsCommand (4.3.1).
     """
     has_partition = F.array_contains("partitions", partition_name())
