@@ -41,7 +41,7 @@ def register(spark: SparkSession) -> None:
     names another. Elsewhere they are asked, by a job of one row, whether they have this package.
 
     Raises:
-        UsageError: the Python of the workers has not this package, or another release.
+        UsageError: the Python of the workers lacks this package, or has another release of it.
     """
     datasource.register(spark)
     require_package(spark)

@@ -1,4 +1,4 @@
-"""Arguments as a notebook gives them, in the form that the command line takes."""
+"""Turn arguments as a notebook gives them into what the command line takes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -52,7 +52,8 @@ def grid(
     """Return all combinations of the values, as the option --what-if has them.
 
     Raises:
-        UsageError: there is none, a key is not known, a value is out of range, or too many.
+        UsageError: there is none, a key is not known, a value is out of range, or there are too
+            many combinations.
     """
     tried = [_pair(key, value) for key, values in what_if.items() for value in values]
     if not tried:
@@ -94,7 +95,7 @@ def one_of(name: str, value: str, *choices: str) -> None:
     """Refuse a value that is none of the choices.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not one of them.
     """
     if value not in choices:
         raise UsageError(f"{name} is {value!r}: {' or '.join(choices)} expected")

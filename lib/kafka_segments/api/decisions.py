@@ -79,7 +79,7 @@ class OpenDecisions(OpenTables):
         remote_offsets: FilePath | None = None,
         kafka_version: str = LATEST,
     ) -> DataFrame:
-        """Say what other settings keep: a row for each topic and combination of ``what_if``.
+        """Return what other settings keep: a row for each topic and combination of ``what_if``.
 
         ``what_if`` has the values to try, by key of retention; several keys make a grid. The
         others are those of ``retention``.
@@ -105,7 +105,7 @@ class OpenDecisions(OpenTables):
         remote_offsets: FilePath | None = None,
         kafka_version: str = LATEST,
     ) -> DataFrame:
-        """Say for each segment of one log why it goes or stays, oldest first.
+        """Return for each segment of one log why it goes or stays, oldest first.
 
         ``log`` is topic and partition, such as ``orders-0``. The others are those of
         ``retention``.
@@ -189,13 +189,13 @@ class OpenDecisions(OpenTables):
         topic_configs: FilePath | Sequence[FilePath] = (),
         server_properties: FilePath | None = None,
     ) -> DataFrame:
-        """Cut all history anew: a row for each log and combination of ``what_if``.
+        """Cut all logs into segments anew: a row for each log and combination of ``what_if``.
 
         ``what_if`` has values of segment_bytes, segment_ms or index_interval_bytes; several keys
         make a grid. The others are those of ``roll``.
 
         Raises:
-            UsageError: as ``roll``; or ``what_if`` cannot be meant.
+            UsageError: as ``roll``; or ``what_if`` is empty or has an impossible key or value.
         """
         now_ms = clock()
         options = RollOptions(

@@ -84,7 +84,7 @@ class OpenInternals:
     def state(
         self, *, at: Moment | None = None, offset: int | None = None, cluster: str | None = None
     ) -> DataFrame:
-        """Tell the metadata that held at a moment, or once the record at an offset was applied.
+        """Return the metadata as of a moment, or once the record at an offset was applied.
 
         Args:
             at: a moment; by default now.
@@ -103,7 +103,7 @@ class OpenInternals:
         return run_state(self._tables.spark, StateOptions(self._tables.uri, as_of, cluster))
 
     def changed(self, *, since: Moment | None = None, cluster: str | None = None) -> DataFrame:
-        """Tell which configs, leaders and replicas changed, when, and at which offset.
+        """Return which configs, leaders and replicas changed, when, and at which offset.
 
         Args:
             since: only from this moment; by default all.
@@ -124,7 +124,7 @@ class OpenInternals:
         cluster: str | None = None,
         broker_id: int | None = None,
     ) -> DataFrame:
-        """Tell which transactions are open in the logs, and whether anything will end them.
+        """Return which transactions are open in the logs, and whether anything will end them.
 
         Args:
             now: the moment that timeouts count up to; by default the clock.
@@ -150,7 +150,7 @@ class OpenInternals:
         cluster: str | None = None,
         broker_id: int | None = None,
     ) -> DataFrame:
-        """Tell whether ``__consumer_offsets`` loads on a release, and what its groups take.
+        """Return whether ``__consumer_offsets`` loads on a release, and what room its groups take.
 
         Args:
             kafka_version: the release whose group coordinator is to read it, 2.8 and later.
@@ -182,10 +182,10 @@ class OpenInternals:
         follow_links: bool = False,
         save: bool = False,
     ) -> DataFrame:
-        """Hold what the cluster announced of remote segments against the objects of the tier.
+        """Compare what the cluster announced of remote segments with the objects of the tier.
 
         Args:
-            sources: folders of the tier; without any no objects are looked at.
+            sources: folders of the tier; without them, no objects are looked at.
             check: how far objects are read: names, manifests or headers.
             grace_ms: a copy or deletion that began later may still be under way.
             now: the moment from which that counts back; by default the clock.
@@ -224,10 +224,10 @@ class OpenInternals:
         cluster: str | None = None,
         follow_links: bool = False,
     ) -> DataFrame:
-        """Tell which offsets of local logs no copy has that a broker serves.
+        """Return the offsets of local logs that no copy has which a broker would serve.
 
         Args:
-            sources: folders of the tier; without any copies count as announced.
+            sources: folders of the tier; without them, copies count as they were announced.
             check: how far objects are read: names, manifests or headers.
             topics: only these; by default all.
             cluster: only this cluster's; needed where there are several.

@@ -1,4 +1,4 @@
-"""The tables of a warehouse as DataFrames, in a session that is there or is started."""
+"""The tables of a warehouse as DataFrames, in a session that runs already or is started."""
 
 from contextlib import ExitStack
 from types import TracebackType
@@ -50,7 +50,7 @@ class OpenTables:
         self._kept.close()
 
     def _require_delta(self) -> None:
-        """Refuse a session that somebody else has started without Delta."""
+        """Refuse a session that was started without Delta."""
         try:
             for name in self.tables[:1]:
                 view_of(self._tables, name)
@@ -71,9 +71,8 @@ class OpenTables:
         """Return the published rows of a table by its name.
 
         Columns of ms since 1970 have a TIMESTAMP column beside them, as in `kafka-segments sql`;
-        its views are tables here, too.
-        Rows of quarantined segments are left out, and of ``segments`` those of vanished ones, which
-        ``segments_history`` has.
+        its views are tables here, too. Rows of quarantined segments are left out. ``segments``
+        leaves out vanished segments, which ``segments_history`` has.
 
         Raises:
             UsageError: there is no such table.

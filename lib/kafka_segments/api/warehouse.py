@@ -23,8 +23,8 @@ _OLDEST_SEARCH = "0.11"
 class OpenWarehouse(OpenDecisions):
     """The tables of a warehouse and what the verbs say about it, as DataFrames.
 
-    Nothing is written, but by ``save=True``. The rows are made when Spark is asked for them; those
-    of ``search``, ``lag`` and ``latency`` until ``close``. Use it in ``with``, or call ``close``.
+    Only ``save=True`` writes. Spark makes the rows when they are asked for. Those of ``search``,
+    ``lag`` and ``latency`` can be read until ``close``: call it, or use the object in ``with``.
     """
 
     @property

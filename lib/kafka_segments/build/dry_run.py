@@ -81,7 +81,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
 
 
 def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
-    """Give, by key, the segments below the sources that earlier builds know."""
+    """Return by key the segments below the sources that earlier builds know."""
     table = join_uri(options.warehouse, "segments")
     if not last_version(table):
         return {}

@@ -1,4 +1,4 @@
-"""The page's charts as places in percent: they fit a phone and a wide screen alike.
+"""The page's charts, with places in percent: they fit a phone and a wide screen alike.
 
 Nothing here knows HTML; the template draws what these functions return.
 """
@@ -57,7 +57,7 @@ class Path(NamedTuple):
 
 
 class LineChart(NamedTuple):
-    """Lines, the marks of both axes, and whether the one upwards is logarithmic."""
+    """Lines, the marks of both axes, and whether the vertical one is logarithmic."""
 
     paths: list[Path]
     across: list[Mark]
@@ -110,10 +110,10 @@ def line_chart(
 
     Args:
         lines: lines, their points from left to right.
-        across: the axis to the right.
+        across: the horizontal axis.
         across_marks: values on it, with their texts.
-        text: gives the text of a mark on the axis upwards.
-        are_bytes: units upwards are powers of 1024.
+        text: gives the text of a mark on the vertical axis.
+        are_bytes: units of the vertical axis are powers of 1024.
     """
     up = axis_for(y for line in lines for _, y in line.points)
     marks = _powers(up, are_bytes) if up.is_log else _round_numbers(up.most, are_bytes)
@@ -126,7 +126,7 @@ def line_chart(
 
 
 def _path(line: Line, across: Axis, up: Axis) -> str:
-    """Write a line as a path of SVG; steps without a change are left out."""
+    """Return a line as a path of SVG; steps without a change are left out."""
     placed = [
         (round(_SQUARE * across.place(x), 1), round(_SQUARE * (1 - up.place(y)), 1))
         for x, y in line.points

@@ -1,4 +1,4 @@
-"""What the report says of the cluster, where the warehouse has what it wrote about itself."""
+"""What the report says of the cluster, if the warehouse has the tables of `internals`."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ _MOST_BROKERS = 1_000
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What the metadata says, as of its last record; rows are the first of more.
+    """What the metadata says as of its last record; there may be more rows than are kept here.
 
-    ``totals`` is None: there is no metadata. ``transactions`` is None: the coordinator's log was
-    not read, or ``not_known`` says why it cannot be told which are open.
+    ``totals`` None: there is no metadata. ``transactions`` None: the coordinator's log was not
+    read, or ``not_known`` says why it is not known which are open.
     """
 
     totals: Row | None
@@ -38,7 +38,7 @@ class ClusterFacts:
 
 
 def gather_cluster(tables: Warehouse, *, now_ms: int, rows: int) -> ClusterFacts | None:
-    """Gather what the cluster wrote about itself; None: the warehouse has nothing of it."""
+    """Gather what the cluster wrote about itself; None: the warehouse has no tables of that."""
     has_metadata = bool(tables.version(catalog.METADATA_PARTITIONS))  # 0: it has no rows
     found = collect_together(_metadata(tables, now_ms, rows)) if has_metadata else {}
     opened, not_known = None, None

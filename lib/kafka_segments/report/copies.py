@@ -32,7 +32,8 @@ _MOST_RANGES = 300  # of the partitions of a copy that differ in one way
 class CopyFacts:
     """The last comparison: its moment in ms, partitions as ``decide_copies.map_logs`` gives them.
 
-    ``logs`` counts all, of which ``maps`` has the first; ``worst`` are the first findings.
+    ``logs`` is the number of partitions, of which ``maps`` has the first; ``worst`` has the first
+    findings.
     """
 
     decided_ms: int
@@ -43,7 +44,7 @@ class CopyFacts:
 
 
 class Named(NamedTuple):
-    """A place that says what it is: its corner in a map, its state, its text."""
+    """A place of a map with a text: its corner, its state, its text."""
 
     x: int
     y: int
@@ -52,7 +53,7 @@ class Named(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Partitions of a copy that differ in one way: how many, and which ones in words."""
+    """Partitions of a copy that differ in one way: how many, and in words which."""
 
     kind: str
     logs: int
@@ -60,7 +61,7 @@ class Listed(NamedTuple):
 
 
 class CopyMap(NamedTuple):
-    """The map of one copy: paths by state, places that differ, what it says, and as a list."""
+    """The map of one copy: paths by state, places that differ, a caption, the same as lists."""
 
     copy: str
     says: str

@@ -18,10 +18,10 @@ MOST_DIRS = 10_000
 
 @dataclass(frozen=True)
 class Crash:
-    """What a start after a crash recovers of a broker, and how long that takes.
+    """What a broker's start after a crash recovers, and how long that takes.
 
-    ``seconds`` are by ``THREADS``; ``with_kit`` is after a kit, by 2 threads. ``error`` is by how
-    much, as a share, they may be wrong: costs are assumed.
+    ``seconds`` has a value for each of ``THREADS``; ``with_kit`` is the time after a kit, with 2
+    threads. ``error`` is by which share they may be wrong: costs are assumed.
     """
 
     cluster: str
@@ -36,7 +36,7 @@ class Crash:
 
 
 def crash_dirs(tables: Warehouse, segments: DataFrame) -> DataFrame:
-    """Return a row a log directory, as of ``sum_by_dir``; ``segments``: those that are there."""
+    """Return what ``sum_by_dir`` says of log directories; ``segments``: those that are there."""
     log_dirs = tables.read(LOG_DIRS).withColumn("was_clean_shutdown", F.lit(False))
     logs = segments.transform(decide_logs(tables.read(LOGS), log_dirs))
     return logs.transform(sum_by_dir).orderBy("cluster", "broker_id", "log_dir").limit(MOST_DIRS)
@@ -45,7 +45,7 @@ def crash_dirs(tables: Warehouse, segments: DataFrame) -> DataFrame:
 def crashes_of(dirs: Sequence[Row]) -> list[Crash]:
     """Return what a crash costs each broker.
 
-    All logs of a directory but the one with the most bytes count as of one size.
+    All logs of a directory but the largest are taken to be of the same size.
     """
     brokers: dict[tuple[str, int], list[Row]] = {}
     for row in dirs:
@@ -88,7 +88,7 @@ def _logs(row: Row) -> list[Work]:
 
 
 def _alike(work: Work, logs: int) -> list[Work]:
-    """Share work out to so many logs, as evenly as whole numbers let."""
+    """Share work out to so many logs, as evenly as whole numbers allow."""
     return [
         Work(*(int(total) // logs + (number < total % logs) for total in work))
         for number in range(logs)

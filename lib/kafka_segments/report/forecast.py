@@ -9,8 +9,8 @@ from kafka_segments.report.run import ReportData
 class DiskForecast(NamedTuple):
     """Bytes on disk by moment, in ms since 1970, from now on.
 
-    ``quiet`` holds if nothing more is written. ``steady`` holds if as much a day is written as in
-    the last week, and each part of it is kept as long as it is today; limits by size are left out.
+    ``quiet``: if nothing more is written. ``steady``: if as much a day is written as in the last
+    week, and all of it is kept as long as today; limits by size are left out.
     """
 
     times: list[int]
@@ -19,7 +19,7 @@ class DiskForecast(NamedTuple):
 
 
 def forecast_disk(data: ReportData) -> DiskForecast:
-    """Return the bytes on disk day by day; nothing where no retention was decided."""
+    """Return the bytes on disk day by day; empty: retention has not been decided."""
     forecast = data.forecast
     if forecast is None:
         return DiskForecast([], [], [])

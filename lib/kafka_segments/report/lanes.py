@@ -1,4 +1,4 @@
-"""The lanes of the page as its script draws them: each name once, as compact as JSON allows."""
+"""The lanes of the page for its script: compact JSON that has each name once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -87,7 +87,7 @@ def whole_range(data: ReportData) -> tuple[int, int]:
 def usual_range(data: ReportData) -> tuple[int, int]:
     """Return the time that most spans cover: a few absurd timestamps do not flatten the others.
 
-    It ends as far beyond the middle eight tenths as these are long.
+    It is the middle eight tenths of the spans, and as much again on either side.
     """
     if not data.spans:
         return whole_range(data)

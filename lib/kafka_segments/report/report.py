@@ -27,7 +27,7 @@ class WrittenPage:
 
 
 def print_report(data: ReportData, target: str, output: str = "table") -> None:
-    """Write the page to a URI, and say so; a page that is there is replaced."""
+    """Write the page to a URI, replacing one that is there, and print where it is."""
     page = render_report(data).encode("utf-8")
     publish(place(target), page)
     if output == "table":

@@ -79,9 +79,9 @@ class Forecast:
 class ReportData:
     """What the page shows; times in ms since 1970, sizes in bytes.
 
-    ``looked_at`` is how many segments are known by a first look alone. It does not tell how many
-    batches a crash would have recovered: ``not_forecast`` are the brokers (cluster, broker_id) that
-    have such segments, which ``crashes`` leave out.
+    ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
+    batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
+    segments: ``crashes`` leaves them out.
     """
 
     warehouse: str
@@ -109,7 +109,7 @@ class ReportData:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is reported: a warehouse, an absolute URI. ``now_ms`` is the run's clock."""
+    """The warehouse that is reported, an absolute URI; ``now_ms`` is the run's clock."""
 
     warehouse: str
     now_ms: int
@@ -231,7 +231,7 @@ class _Report:
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
-        """Return what is shown of all segments, by its name."""
+        """Return the figures of all segments, by name."""
         damaged = self._segments.where(F.col("damage").isNotNull())
         odd = self._segments.transform(decide.find_oddities(now_ms=self._now_ms))
         vanished = self._history.withColumn("gone_ms", F.unix_millis("vanished_at"))
@@ -249,9 +249,9 @@ class _Report:
         }
 
     def _crash_dirs(self, left_out: Sequence[Row]) -> dict[str, DataFrame]:
-        """Return the log directories with what a crash would cost, nothing where none is noted.
+        """Return the log directories with what a crash would cost; empty if the tables have none.
 
-        ``left_out``: the brokers of which that is not known.
+        ``left_out``: the brokers whose costs are not known.
         """
         if not (self._warehouse.version(LOG_DIRS) and self._warehouse.version(LOGS)):
             return {}
@@ -298,7 +298,7 @@ class _Report:
         return _Bins(from_ms, max(1, -(-(self._now_ms + 1 - from_ms) // count)), count)
 
     def _last_decided(self) -> dict[str, DataFrame]:
-        """Return the last run of retention, nothing where there is none."""
+        """Return the last run of retention; empty: there is none."""
         if not self._warehouse.version(RETENTION_DECISIONS):
             return {}
         last = F.max(F.struct("decided_at", "run_id"))
@@ -306,7 +306,7 @@ class _Report:
         return {"decided": decided.select("last.run_id", F.unix_millis("last.decided_at"))}
 
     def _figures_of_decisions(self, decided: "_Decided") -> dict[str, DataFrame]:
-        """Return what is shown of a run of retention, by its name."""
+        """Return the figures of a run of retention, by name."""
         decisions = published(self._warehouse, RETENTION_DECISIONS.name)
         made = decisions.where(F.col("run_id") == decided.run_id)
         of_run = made.transform(decide.still_there(self._segments))
@@ -337,5 +337,5 @@ def _forecast(
 
 
 def _days(now_ms: int, limits: ReportLimits) -> _Bins:
-    """Return the bins of what is due now, of the days after it, and of all that is later."""
+    """Return the bins: what is due now, one for each day after it, and all that is later."""
     return _Bins(now_ms - DAY_MS + 1, DAY_MS, limits.forecast_days + 2)

@@ -1,4 +1,4 @@
-"""What the page says and draws, chart by chart: a sentence, the chart, and the same as a table."""
+"""What the page says and draws, for each chart: a sentence, the chart, and the same as a table."""
 
 import math
 from collections import defaultdict
@@ -243,7 +243,7 @@ def density(data: ReportData) -> LineView | None:
 
 
 def _says_of_density(counted: Sequence[dict[int, int]]) -> str:
-    """Name for each index the bin in which its median segment lies."""
+    """Return for each index a sentence about the bin of its median segment."""
     said = []
     for name, segments in zip(_DENSITY_NAMES, counted, strict=True):
         if not segments:
@@ -276,6 +276,6 @@ def _density_marks(first: int, last: int) -> list[tuple[float, str]]:
 
 
 def _thinned(rows: Sequence[_Item]) -> list[_Item]:
-    """Return so many rows as a person reads, evenly taken, with the last one."""
+    """Return as many rows as a person reads, spread evenly, with the last one."""
     every = max(1, -(-len(rows) // _MOST_ROWS))
     return [*rows[: len(rows) - 1 : every], *rows[-1:]]

@@ -6,17 +6,17 @@ _LEAST_SHARE = 0.1
 
 
 def round_size_text(size_bytes: float) -> str:
-    """Return a round number of bytes, as at the marks of an axis: without ".0"."""
+    """Return a round number of bytes as text, for the marks of an axis: without ".0"."""
     return size_text(size_bytes).replace(".0 ", " ")
 
 
 def count_text(number: float) -> str:
-    """Return a count with its thousands set apart."""
+    """Return a count as text, with its thousands set apart."""
     return f"{number:,.0f}"
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a part in percent of the whole, a small one with a decimal."""
+    """Return a part in percent of the whole as text; a small one gets a decimal."""
     share = 100 * part / whole if whole else 0
     if 0 < share < _LEAST_SHARE:
         return f"less than {_LEAST_SHARE} %"
@@ -24,5 +24,5 @@ def share_text(part: float, whole: float) -> str:
 
 
 def many(number: int, what: str) -> str:
-    """Return a count with what is counted, one or more of it."""
+    """Return a count with the name of what is counted, in the plural unless it is 1."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -11,13 +11,13 @@ _NO_LEADER = -1
 
 
 def judge_partitions(configs: DataFrame, brokers: DataFrame) -> Transform:
-    """Say of each partition how its replicas are.
+    """Add to each partition how its replicas are.
 
-    min.insync.replicas is the topic's, else the default of the cluster in the metadata, else 1:
-    server.properties is not known.
+    min.insync.replicas is the topic's, else the default of the cluster in the metadata, else 1.
+    What server.properties says is not known.
 
     Needs: rows of ``metadata_partitions``; ``configs``, ``brokers``: rows of the tables of these
-        names; all of them rows that hold still.
+        names; of all three only rows that still hold.
     Gives: cluster, topic, partition, leader, preferred_leader, replicas, isr, min_isr, from_ms,
         is_offline (no leader), is_under_min_isr, is_under_replicated, has_offline_replica.
     """
@@ -70,7 +70,7 @@ def count_partitions(judged: DataFrame) -> DataFrame:
 
 
 def count_leaders(brokers: DataFrame) -> Transform:
-    """Count what each broker leads, and what it would if the preferred leaders led.
+    """Count what each broker leads, and what it would lead if the preferred leaders did.
 
     Needs: rows of ``judge_partitions``; ``brokers``: rows of ``metadata_brokers``.
     Gives: cluster, node_id, is_fenced (null: not registered), leads, preferred, replicas.
@@ -94,12 +94,12 @@ def count_leaders(brokers: DataFrame) -> Transform:
 
 
 def is_ill() -> Column:
-    """Tell whether a partition is one that someone must look at."""
+    """Tell whether someone must look at a partition."""
     return F.col("is_offline") | F.col("is_under_min_isr") | F.col("is_under_replicated")
 
 
 def last_changes(changes: DataFrame, *, rows: int) -> DataFrame:
-    """Keep the last changes, with the number of all in column ``of``.
+    """Keep the last changes; column ``of`` has the number of all changes.
 
     Needs: rows of ``decide_changes``.
     """

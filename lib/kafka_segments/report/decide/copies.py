@@ -19,7 +19,7 @@ def last_comparison(divergences: DataFrame) -> DataFrame:
 
 
 def map_logs(compared: DataFrame) -> DataFrame:
-    """Say of each partition which copies hold it, and how they differ.
+    """Return for each partition which copies hold it, and how they differ.
 
     Needs: rows of one run of ``divergences``.
     Gives: topic, partition, is_finding, held (names of copies), differing (copy, is_finding, kind
@@ -50,5 +50,5 @@ def map_logs(compared: DataFrame) -> DataFrame:
 
 
 def first_to_look_at() -> list[Column]:
-    """Return the order in which partitions are left out last."""
+    """Return the order by which partitions are kept where not all are."""
     return [F.desc("is_finding"), F.size("differing") == 0, *map(F.col, _LOG)]

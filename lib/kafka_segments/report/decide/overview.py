@@ -1,4 +1,4 @@
-"""Sum up a warehouse, in rows whose number does not grow with its segments."""
+"""Sum up a warehouse in rows whose number does not grow with its segments."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -15,12 +15,12 @@ _STEPS_PER_DOUBLING = 4
 
 
 def is_in_future(now_ms: int) -> Column:
-    """Return whether a segment's largest timestamp is later than now."""
+    """Tell whether a segment's largest timestamp is later than now."""
     return F.col("largest_timestamp_ms") > now_ms
 
 
 def is_by_mtime() -> Column:
-    """Return whether no record of a segment has a timestamp."""
+    """Tell whether no record of a segment has a timestamp."""
     return F.col("largest_timestamp_source") == "last_modified"
 
 
@@ -29,8 +29,8 @@ def summarize_logs(*, now_ms: int) -> Transform:
 
     Needs: rows of ``segments``.
     Gives: the key of a log; segments, size_bytes, damaged, in_future, by_mtime (long);
-        oldest_ms, newest_ms (long, null: no timestamps; oldest_ms also: a first look at some
-        segment does not tell its least).
+        oldest_ms, newest_ms (long; null: there are no timestamps; oldest_ms is also null after a
+        first look at some segment, which does not tell its least timestamp).
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -132,10 +132,10 @@ def _on_calendar(ms: Column) -> Column:
 
 
 def with_written_ms(*, now_ms: int) -> Transform:
-    """Add written_ms: when a segment got its last record, as far as that can be believed.
+    """Add written_ms: when a segment got its last record, by what is plausible.
 
-    It is the largest timestamp, if that lies in the years from 2000 to now; else the mtime, if that
-    does; else the time when the segment was read.
+    It is the largest timestamp if that lies between the year 2000 and now, else the mtime if that
+    does, else the time when the segment was read.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
