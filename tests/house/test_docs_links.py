@@ -109,6 +109,13 @@ def test_the_map_of_the_files_has_every_room(page: str) -> None:
     assert sorted(room for room in rooms if f"`{room}/`" not in text) == []
 
 
+def test_the_map_of_the_files_has_every_module_beside_the_rooms() -> None:
+    text = (ROOT / "docs" / "design.md").read_text("utf-8")
+    modules = {path.name for path in (LIBRARY / "kafka_segments").glob("*.py")} - {"__init__.py"}
+
+    assert sorted(module for module in modules if f"`{module}`" not in text) == []
+
+
 def test_the_steps_of_the_journeys_are_defined_where_the_page_says() -> None:
     missing, steps = [], _STEP.findall((ROOT / "docs" / "design.md").read_text("utf-8"))
     for functions, files in steps:

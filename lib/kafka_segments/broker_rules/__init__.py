@@ -1,1 +1,1 @@
-"""What a broker does with index files where no verb does it: start, truncation, lookups."""
+"""Rules of brokers that belong to no verb: start, truncation, lookups, limits, releases."""
