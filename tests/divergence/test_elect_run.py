@@ -75,7 +75,7 @@ def test_each_partition_is_told_by_the_copies_that_are_of_use(
         f"t-0 of copy n2 is left out: {other} of that name",
         f"t-1 of copy n1 is left out: {other} of that name",
         "t-2 of copy n1 is left out: broker 1 is none of the replicas 3 4",
-        "no replica that is of use is at hand of t-2, t-3",
+        "no copy that can be used is at hand of t-2, t-3",
     ]
     assert "partitions to look at: 4" in told[-1]
 
@@ -118,4 +118,4 @@ def test_the_last_disk_is_enough(spark: SparkSession, tmp_path: Path, metadata: 
     assert status == 1
     assert {row["way"] for [row] in rows.values()} == {"unclean election"}
     assert {(row["lost_records"], row["damages"]) for [row] in rows.values()} == {(0, 0)}
-    assert told[-2] == "no replica that is of use is at hand of t-2"
+    assert told[-2] == "no copy that can be used is at hand of t-2"

@@ -69,14 +69,14 @@ def _left_out(found: Elections) -> Iterator[str]:
 def _absent(partitions: Sequence[str]) -> Iterator[str]:
     if partitions:
         more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
-        yield f"no replica that is of use is at hand of {', '.join(partitions[:_NAMED])}{more}"
+        yield f"no copy that can be used is at hand of {', '.join(partitions[:_NAMED])}{more}"
 
 
 def _summary(found: Elections, counted: Row, absent: int) -> str:
     lost = [counted[name] or 0 for name in ("lost", "acks_all_lost", "committed_lost")]
     return (
         f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost,"
-        f" acks=all may have been told of {lost[1]}, {lost[2]} lie below a high watermark;"
+        f" acks=all may have acknowledged {lost[1]}, {lost[2]} lie below a high watermark;"
         f" partitions to look at: {counted['findings'] + absent}"
     )
 

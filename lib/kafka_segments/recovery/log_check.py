@@ -71,10 +71,12 @@ def check_log(folders: LogFolders, log: LogKit, *, by_digest: bool) -> None:
     for segment in log.segments if by_digest else ():
         path = folders.log / file_name(segment.base_offset, LOG_SUFFIX)
         if path.stat().st_size == segment.size_bytes and sha256_of(path) != segment.sha256:
-            raise SetAsideError(path, "its sha256 is not the one that the kit saw: make another")
+            raise SetAsideError(
+                path, "its sha256 is not the one that the kit saw: make another kit"
+            )
     for file in log.files:
         if not is_as_said(folders.kit / file.name, file):
-            raise SetAsideError(folders.kit / file.name, "not as the kit says: make another")
+            raise SetAsideError(folders.kit / file.name, "not as the kit says: make another kit")
     if note is not None:
         check_files(folders, log, note)
 
@@ -98,7 +100,9 @@ def check_segments(folders: LogFolders, log: LogKit, *, is_begun: bool) -> None:
         if base is None or base < min(seen) or base in seen:
             continue
         if not is_begun or entry.name not in added or entry.stat().st_size:
-            raise SetAsideError(entry, "this segment has come since the kit was made: make another")
+            raise SetAsideError(
+                entry, "this segment has come since the kit was made: make another kit"
+            )
 
 
 def _check_segment(path: Path, segment: SeenSegment, cut: Cut | None) -> None:
@@ -106,7 +110,7 @@ def _check_segment(path: Path, segment: SeenSegment, cut: Cut | None) -> None:
     try:
         stat = path.stat()
     except FileNotFoundError:
-        raise SetAsideError(path, "gone since the kit was made: make another") from None
+        raise SetAsideError(path, "gone since the kit was made: make another kit") from None
     if cut is not None and cut.position <= stat.st_size <= segment.size_bytes:
         return
     if (stat.st_size, stat.st_mtime_ns) != (segment.size_bytes, segment.mtime_ns):
@@ -114,7 +118,7 @@ def _check_segment(path: Path, segment: SeenSegment, cut: Cut | None) -> None:
             path,
             f"it has {stat.st_size} bytes and mtime {mtime_text(stat.st_mtime_ns)},"
             f" {segment.size_bytes} and {mtime_text(segment.mtime_ns)} when the kit was made: make"
-            " another",
+            " another kit",
         )
 
 

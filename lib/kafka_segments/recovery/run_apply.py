@@ -170,7 +170,7 @@ def _check_recovery_point(log_dir: _LogDir, log: LogKit) -> None:
         raise SetAsideError(
             log_dir.path / log.log,
             f"its recovery point is {found}, {log.recovery_point} when the kit was made: make"
-            " another",
+            " another kit",
         )
 
 
