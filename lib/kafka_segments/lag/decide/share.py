@@ -79,8 +79,8 @@ def decide_share_states(*, at_ms: int) -> Transform:
 def with_topic_names(names: DataFrame) -> Transform:
     """Name the topics of states, which have their ids; an id stands for a name that is not known.
 
-    Needs: cluster, topic_id; ``names``: cluster, topic_id (null: not known), topic, as often as
-        they may come.
+    Needs: cluster, topic_id; ``names``: cluster, topic_id (null: not known), topic; several rows
+        may say the same.
     Gives: the same, topic.
     """
     known = names.where(F.col("topic_id").isNotNull()).groupBy("cluster", "topic_id")
