@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
+from kafka_segments.build.decide.folding import fold_order
 from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.index.log import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
@@ -50,12 +50,8 @@ def fold_logs(options: FoldOptions) -> Callable[[DataFrame], DataFrame]:
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        fits = F.lit(True)
-        if options.mode != RecoveryMode.SEGMENT:
-            fits = ~F.col("damage.kind").eqNullSafe(DamageKind.OFFSET_OVERFLOW.value)
-        ordered = held_if_few(
-            _by_log(segments.select(*FOLDED)).sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
-        )
+        order = fold_order(is_load=options.mode != RecoveryMode.SEGMENT)
+        ordered = held_if_few(_by_log(segments.select(*FOLDED)).sortWithinPartitions(*order))
         row_type = StructType(
             [
                 *(ordered.schema[key] for key in SEGMENT_KEYS),
