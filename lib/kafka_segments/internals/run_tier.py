@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.internals.decide.lineage import local_logs, with_lineage
+from kafka_segments.internals.decide.object_facts import NAMES
 from kafka_segments.internals.decide.tier import (
     decide_findings,
     fold_states,
@@ -21,7 +22,7 @@ from kafka_segments.internals.decide.tier import (
 )
 from kafka_segments.internals.decide.tier_objects import with_topic_ids
 from kafka_segments.internals.rebuilt_tier import rebuilt_lines
-from kafka_segments.internals.tasks_tier import NAMES, list_objects
+from kafka_segments.internals.tasks_tier import list_objects
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
