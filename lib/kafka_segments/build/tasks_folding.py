@@ -20,6 +20,7 @@ from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.spark.few_rows import has_few_rows, map_few
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.index_files import IndexPublisher
+from kafka_segments.storage.uris import split_below
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.nested import from_nested
@@ -113,7 +114,8 @@ def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[Folde
     rows = batch.select(plain).to_pylist()
     for row, (epochs, producers, steps) in zip(rows, tables, strict=True):
         base_offset = row["base_offset"]
-        source, relative_path, file = _file(row["path"], sources)
+        folder, _, file = row["path"].rpartition("/")
+        source, relative_path = split_below(folder, sources)
         summary = SegmentSummary(
             base_offset=base_offset,
             next_offset=_known(row["next_offset"], base_offset),
@@ -138,13 +140,3 @@ def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[Folde
 
 def _known(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
-
-
-def _file(path: str, sources: tuple[str, ...]) -> tuple[str, str, str]:
-    """Return the source of a segment, its folder below the source, and its name."""
-    folder, _, name = path.rpartition("/")
-    for source in sources:
-        root = source.rstrip("/")
-        if folder == root or folder.startswith(root + "/"):
-            return source, folder[len(root) + 1 :], name
-    raise ValueError(f"{path} lies in none of {', '.join(sources)}")
