@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.entries import rescanned_segments, with_gone
 from kafka_segments.build.decide.folding import (
+    fold_order,
     has_transactions,
     needs_fold,
     rejudged,
@@ -323,3 +324,20 @@ def test_what_is_gone_is_what_was_looked_for_and_not_found(spark: SparkSession) 
         (False, now)
     }
     assert rows[0].asDict().keys() == set(known.columns)
+
+
+def test_a_load_begins_with_the_segments_of_a_log_that_it_splits(spark: SparkSession) -> None:
+    kinds = {0: None, 10: ("corrupt_batch",), 20: ("offset_overflow",), 30: None}
+    rows = [
+        {"topic": topic, "base_offset": base, "damage": kind}
+        for topic in ("b", "a")
+        for base, kind in sorted(kinds.items(), reverse=True)
+    ]
+    segments = frame(spark, f"base_offset long, {DAMAGE}", *rows)
+
+    def bases(*, is_load: bool) -> list[tuple[str, int]]:
+        found = segments.coalesce(1).sortWithinPartitions(*fold_order(is_load=is_load)).collect()
+        return [(row["topic"], row["base_offset"]) for row in found]
+
+    assert bases(is_load=True) == [(t, base) for t in "ab" for base in (20, 0, 10, 30)]
+    assert bases(is_load=False) == [(t, base) for t in "ab" for base in (0, 10, 20, 30)]

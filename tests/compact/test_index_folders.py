@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.compact.decide.index_folders import (
     check_builds,
+    is_compacted,
     only_builds_into,
     segments_by_folder,
 )
@@ -88,3 +89,22 @@ def test_a_disk_whose_name_ends_in_a_number_is_no_partitions_folder(tmp_path: Pa
     (disk / "v-0.0123456789abcdef0123456789abcdef-delete").mkdir()
 
     assert sorted(_partition_folders(str(disk))) == [f"{disk}/t-0", f"{disk}/u-0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "has_folders", "files", "expected"),
+    [
+        ("t-0", False, [], True),
+        ("t-0", False, ["0.index"], True),
+        ("t-0", True, ["0.log"], True),
+        ("t-0", True, ["0.index"], False),
+        ("t-0.0123456789abcdef0123456789abcdef-future", False, [], True),
+        ("t-0.0123456789abcdef0123456789abcdef-delete", False, ["0.log"], False),
+        ("t-0.0123456789abcdef0123456789abcdef-stray", False, ["0.log"], False),
+        ("logs", False, ["0.log"], False),
+    ],
+)
+def test_the_folder_of_a_partition_that_stays_is_compacted(
+    name: str, has_folders: bool, files: list[str], expected: bool
+) -> None:
+    assert is_compacted(name, has_folders=has_folders, files=files) == expected

@@ -2,7 +2,12 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.failover.decide import ask_other_cluster, plan_failover, sum_up_records
+from kafka_segments.failover.decide import (
+    ask_other_cluster,
+    plan_failover,
+    segments_around,
+    sum_up_records,
+)
 from rows_of import frame
 
 LOG = ("c", 1, "/d", "t", 0)
@@ -33,6 +38,24 @@ def test_what_cannot_be_read_around_a_committed_offset_is_a_problem(spark: Spark
         (1, None, None, "/d/t-1/0.log: checksum is 1"),
         (2, None, None, "/d/t-2/0.log: no such file"),
     }
+
+
+def test_the_segment_of_the_last_message_consumed_is_read_and_what_follows(
+    spark: SparkSession,
+) -> None:
+    ends = {"t": (10, 20, 30, None), "u": (10, 20)}
+    segments = frame(
+        spark,
+        "next_offset long",
+        *({"topic": topic, "next_offset": end} for topic, of_log in ends.items() for end in of_log),
+    )
+    commits = frame(spark, "committed_offset long, n int", {"committed_offset": 20, "n": 1})
+
+    found = segments.transform(segments_around(commits)).collect()
+
+    assert sorted((row["topic"], row["next_offset"], row["committed_offset"]) for row in found) == [
+        *(("t", 20, 20), ("t", 30, 20)),
+    ]
 
 
 def test_the_records_around_a_committed_offset_are_summed_up(spark: SparkSession) -> None:

@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
+from kafka_segments.broker_rules.lookups import OffsetsFrom, Seek, seek
 from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError, OffsetOverflowError
 from kafka_segments.index.every_n_index import (
     EveryNIndexBuilder,
     EveryNRule,
-    OffsetsFrom,
-    Seek,
     encode_every_n_index,
-    seek,
 )
 from kafka_segments.index.offset_index import decode_offset_index, lookup_offset
 from kafka_segments.index.segment import Entries

@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.broker_rules.lookups import search_literally
+from kafka_segments.broker_rules.lookups import safe_start, search_literally
 from kafka_segments.errors import OffsetOverflowError
 from kafka_segments.index.minute_index import (
     FirstOfEach,
     MinuteVariant,
     derived_minute_entries,
     encode_minute_index,
-    safe_start,
 )
 from kafka_segments.index.segment import Entries
 from kafka_segments.index.time_index import decode_time_index

@@ -4,12 +4,6 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.internals.history_start import (
-    HistoryStart,
-    MetadataLog,
-    Snapshot,
-    choose_start,
-)
 from kafka_segments.internals.metadata_history import (
     PROBLEMS,
     HistoryRow,
@@ -291,55 +285,3 @@ def test_what_a_snapshot_has_is_known_from_its_end_and_goes_on_in_the_log() -> N
         (CONFIGS, later),
         (TOPICS, snapshot),
     ]
-
-
-def _log(
-    first: int | None, last: int | None, *ends: int, epoch: int = 1, broker: int = 1
-) -> MetadataLog:
-    keys = ("c", broker)
-    snapshots = tuple(Snapshot(end, f"{end}.checkpoint", 1000, keys) for end in ends)
-    return MetadataLog(keys, first, last, epoch, snapshots)
-
-
-@pytest.mark.parametrize(
-    ("log", "begin"),
-    [
-        (_log(0, 9, 5), (None, 0)),
-        (_log(3, 9, 2, 5, 8), (5, 5)),
-        (_log(5, 9, 5), (5, 5)),
-        (_log(5, 9, 10), (10, 10)),
-        (_log(5, 9, 11), (11, 11)),
-        (_log(None, None, 4, 7), (7, 7)),
-        (_log(5, 9, 4), None),
-        (_log(5, 9), None),
-        (_log(None, None), None),
-    ],
-)
-def test_a_history_begins_with_the_first_state_that_goes_on_without_a_gap(
-    log: MetadataLog, begin: tuple[int | None, int] | None
-) -> None:
-    start = choose_start([log])
-
-    found = start and (start.snapshot and start.snapshot.end_offset, start.from_offset)
-    assert found == begin
-
-
-def test_the_replica_counts_that_would_be_elected_and_of_equals_the_one_that_tells_most() -> None:
-    old = _log(0, 99, epoch=1)
-    short = _log(0, 40, epoch=2, broker=2)
-    late = _log(30, 50, 35, epoch=2, broker=3)
-    whole = _log(0, 50, epoch=2, broker=4)
-    useless = _log(40, 60, epoch=2, broker=5)
-
-    assert choose_start([old, short, late, whole, useless]) == HistoryStart(whole, None, 0)
-    assert choose_start([old, short, late]) == HistoryStart(late, late.snapshots[0], 35)
-
-
-def test_a_snapshot_beside_one_replica_begins_the_history_of_another() -> None:
-    longer = _log(5, 60)
-    with_snapshot = _log(None, None, 5, broker=2)
-
-    assert choose_start([longer, with_snapshot]) == HistoryStart(
-        longer, with_snapshot.snapshots[0], 5
-    )
-    assert choose_start([]) is None

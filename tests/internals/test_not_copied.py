@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.internals.decide.tier import STATES, not_copied
+from kafka_segments.internals.decide.tier import STATES, not_copied, tiered_topics
 from rows_of import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
@@ -96,3 +96,23 @@ def test_a_tiered_topic_of_which_nothing_was_copied_is_there(spark: SparkSession
     assert told == [("never", 0, 100, 199), ("t", 1, 150, 199)]
     assert _gaps(spark, [], never, tiered=["never"]) == [("never", 0, 100, 199)]
     assert _gaps(spark, copies, ("t", NEW), never, tiered=None) == [("t", 1, 150, 199)]
+
+
+def test_a_topic_is_tiered_whose_own_setting_says_so(spark: SparkSession) -> None:
+    setting = "remote.storage.enable"
+    configs = [
+        ("c", "topic", "plain", setting, "true"),
+        ("c", "topic", "spaced", setting, " TRUE "),
+        ("c", "topic", "disabled", setting, "false"),
+        ("c", "topic", "other", "cleanup.policy", "true"),
+        ("c", "broker", "1", setting, "true"),
+        ("d", "topic", "plain", setting, "true"),
+    ]
+    columns = (
+        "cluster string, resource_type string, resource_name string, name string, value string"
+    )
+
+    found = rows_of(spark, configs, columns).transform(tiered_topics)
+
+    assert found.columns == ["cluster", "topic"]
+    assert sorted(map(tuple, found.collect())) == [("c", "plain"), ("c", "spaced"), ("d", "plain")]

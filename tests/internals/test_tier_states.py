@@ -176,6 +176,28 @@ def test_of_an_update_that_compaction_left_alone_nothing_is_known(spark: SparkSe
     ]
 
 
+def test_objects_that_were_not_looked_at_are_not_counted(spark: SparkSession) -> None:
+    nothing = rows_of(
+        spark,
+        [],
+        "topic string, topic_id string, partition int, segment_id string, objects int,"
+        " stored_bytes long, last_modified_ms long, path string, missing array<string>,"
+        f" found struct<{SAID}, source: string>, problem string",
+    )
+    records = rows_of(spark, _rows([(None, added(1, 0, 9)), (None, updated(1, COPIED))]), RECORDS)
+    held = records.transform(records_that_count).transform(fold_states)
+    held = held.transform(hold_against_objects(nothing, cluster="c"))
+    held = held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
+
+    told = {}
+    for is_listed in (True, False):
+        decide = decide_findings(now_ms=10, grace_ms=0, is_listed=is_listed)
+        (row,) = held.transform(decide).collect()
+        told[is_listed] = (row["findings"], row["objects"], row["stored_bytes"])
+
+    assert told == {True: (["missing"], 0, 0), False: ([], None, None)}
+
+
 def _lineage(choice: random.Random, first: int, start: int) -> list[list[int]]:
     epochs = []
     for epoch in range(first, first + choice.randint(1, 4)):

@@ -11,9 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from kafka_segments.internals.decide.transactions import (
+    ask_for_first,
     coordinators_say,
     decide_transactions,
     with_cleanup_policy,
+    with_first_times,
     with_held_bytes,
     with_producers,
 )
@@ -112,6 +114,34 @@ def _value(
         "transactionPartitions": [{"topic": "orders", "partitionIds": list(partitions)}],
         "transactionStartTimestampMs": START_MS,
     }
+
+
+def test_the_first_record_of_a_transaction_is_asked_of_its_segment(spark: SparkSession) -> None:
+    columns = f"{KEYS}, base_offset long, first_offset long, first_position long"
+    opened = [(*LOG, "t", 0, base, base + 7, 70) for base in (0, 10)]
+    files = f"{KEYS}, base_offset long, path string, valid_bytes long, other int"
+    segments = rows_of(spark, [(*LOG, "t", 0, 10, "/d/t-0/10.log", 900, 1)], files)
+
+    asked = rows_of(spark, opened, columns).transform(ask_for_first(segments))
+
+    names = ("path", "start_position", "valid_bytes", "least_timestamp_ms", "least_offset")
+    assert sorted(map(tuple, asked.select("base_offset", *names).collect())) == [
+        (0, None, 70, None, -(2**63), 7),
+        (10, "/d/t-0/10.log", 70, 900, -(2**63), 17),
+    ]
+    assert "other" not in asked.columns
+
+
+def test_a_transaction_began_at_the_record_that_is_there_still(spark: SparkSession) -> None:
+    found = rows_of(
+        spark,
+        [(1, 5, 5, 100), (2, 5, 6, 100), (3, 5, None, None)],
+        "n int, first_offset long, found_offset long, found_timestamp_ms long",
+    )
+
+    rows = found.transform(with_first_times).orderBy("n").collect()
+
+    assert [row["first_ms"] for row in rows] == [100, None, None]
 
 
 def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -> None:

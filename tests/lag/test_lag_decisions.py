@@ -4,7 +4,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.lag.decide.commits import decide_commits, first_unread, of_groups
+from kafka_segments.lag.decide.commits import (
+    ask_for_end,
+    decide_commits,
+    ends_found,
+    first_unread,
+    of_groups,
+)
 from rows_of import frame
 
 AT_MS = 1_000
@@ -95,3 +101,19 @@ def test_the_first_unread_record_is_the_least_that_was_found(spark: SparkSession
     rows = first_unread(found).orderBy("committed_offset").collect()
 
     assert [tuple(row)[5:] for row in rows] == [(5, 7, 3, None), (8, None, None, "gone")]
+
+
+def test_a_log_ended_at_its_first_later_record_or_ends_where_it_does(spark: SparkSession) -> None:
+    logs = frame(spark, "log_end_offset long", {"log_end_offset": 9})
+    answers = frame(
+        spark,
+        "true_offset long, log_end_offset long",
+        {"topic": "later", "true_offset": 5, "log_end_offset": 9},
+        {"topic": "none later", "log_end_offset": 9},
+    )
+
+    (asked,) = logs.transform(ask_for_end(at_ms=AT_MS)).collect()
+    ends = answers.transform(ends_found).collect()
+
+    assert (asked.question, asked.target_ms, asked.log_end_offset) == ("end", AT_MS + 1, 9)
+    assert {row.topic: row.end_offset for row in ends} == {"later": 5, "none later": 9}

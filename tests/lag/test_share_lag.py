@@ -16,7 +16,12 @@ from internal_rows import internal_frame, rows_of_log
 from kafka_segments.cli import cli
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.lag.decide.share import decide_share_lag, decide_share_states
+from kafka_segments.lag.decide.share import (
+    decide_share_lag,
+    decide_share_states,
+    with_log_ends,
+    with_topic_names,
+)
 from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import rows_of
 from stored_builds import build
@@ -94,6 +99,54 @@ def test_a_state_is_its_last_snapshot_and_the_updates_behind_it(
 
     states = {row["partition"]: tuple(row[name] for name in STATE) for row in found}
     assert states == {**expected, **({} if at == 8 else {3: (None, None, None, False)})}
+
+
+def test_topics_are_named_by_their_ids_in_their_cluster(spark: SparkSession) -> None:
+    names = [
+        ("c", "A", "orders"),
+        ("c", "A", "orders"),
+        ("c", "B", "paid"),
+        ("d", "C", "elsewhere"),
+        ("c", None, "old"),
+    ]
+    known = rows_of(spark, names, "cluster string, topic_id string, topic string")
+    states = rows_of(
+        spark,
+        [("c", "A", 1), ("c", "B", 2), ("c", "C", 3), ("d", "C", 4), ("c", None, 5)],
+        "cluster string, topic_id string, n int",
+    )
+
+    found = states.transform(with_topic_names(known)).orderBy("n").collect()
+
+    assert [row["topic"] for row in found] == ["orders", "paid", "C", "elsewhere", None]
+
+
+def test_the_end_of_a_topic_that_was_made_anew_is_not_told(spark: SparkSession) -> None:
+    ends = [
+        ("c", "same", 0, "A", 3, 10),
+        ("c", "unknown", 0, None, 3, 10),
+        ("c", "anew", 0, "B", 3, 10),
+        ("c", "same", 1, "A", 3, 11),
+        ("d", "elsewhere", 0, "A", 3, 10),
+    ]
+    logs = rows_of(
+        spark,
+        ends,
+        "cluster string, topic string, partition int, log_topic_id string, log_start_offset long,"
+        " end_offset long",
+    )
+    states = [("c", topic, "A", 0) for topic in ("same", "unknown", "anew", "elsewhere")]
+    columns = "cluster string, topic string, topic_id string, partition int"
+
+    found = rows_of(spark, states, columns).transform(with_log_ends(logs)).collect()
+
+    assert {row["topic"]: (row["log_start_offset"], row["end_offset"]) for row in found} == {
+        "same": (3, 10),
+        "unknown": (3, 10),
+        "anew": (3, None),
+        "elsewhere": (None, None),
+    }
+    assert len(found) == len(states)
 
 
 def test_what_a_group_is_done_with_is_no_lag(spark: SparkSession) -> None:

@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.recovery.decide.forecasts import forecast_dirs
+from kafka_segments.recovery.decide.table_logs import dirs_of
 from kafka_segments.recovery.decide.tables import decide_logs
 from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, run_forecast
-from kafka_segments.recovery.run_tables import dirs_of, run_forecast_tables
+from kafka_segments.recovery.run_tables import run_forecast_tables
 from kafka_segments.tables.keys import LOG_KEYS
 from ready_builds import ReadyBuild
 from recovery_kits import flip
@@ -126,7 +127,7 @@ def test_a_log_is_recovered_from_the_segment_with_its_recovery_point_to_its_firs
 
 
 def test_damage_in_the_tables_is_found_and_what_no_table_knows_is_null(decided: DataFrame) -> None:
-    dirs = dirs_of(decided)
+    dirs = dirs_of(decided.collect())
     hard = forecast_dirs(dirs, Costs(), threads=(1,))[1]
 
     found = [

@@ -6,21 +6,30 @@ from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.recovery import torn_tail
-from kafka_segments.recovery.torn_tail import Tail, read_tail
-from kafka_segments.wire.header_layout import HEADER_BYTES
+from kafka_segments.recovery.torn_tail import Tail, read_tail, records_told
+from kafka_segments.wire.header_layout import HEADER_BYTES, RECORD_COUNT
+from kafka_segments.wire.reading import ReadInto
 from strategies import v2_batch
 
 RECORDS = [(1_700_000_000_000, b"key", b"value" * 20)] * 3
 FIRST, SECOND, THIRD = (v2_batch(offset, RECORDS) for offset in (100, 103, 106))
 
 
-def _tail(log: bytes, *, start: int = len(FIRST), next_offset: int = 103) -> Tail:
+def _reader(log: bytes) -> ReadInto:
     def read_into(position: int, into: memoryview) -> int:
         data = log[position : position + len(into)]
         into[: len(data)] = data
         return len(data)
 
-    return read_tail(read_into, start=start, end=len(log), next_offset=next_offset)
+    return read_into
+
+
+def _tail(log: bytes, *, start: int = len(FIRST), next_offset: int = 103) -> Tail:
+    return read_tail(_reader(log), start=start, end=len(log), next_offset=next_offset)
+
+
+def _told(log: bytes, next_offset: int | None = None) -> int | None:
+    return records_told(_reader(log), start=0, end=len(log), next_offset=next_offset)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +57,29 @@ def test_a_tail_without_a_sound_batch_is_torn_and_its_headers_tell_the_records(
     assert _tail(FIRST + behind) == Tail(records, None)
 
 
+def test_headers_tell_records_of_any_offset_unless_they_have_to_go_on_from_one() -> None:
+    far = v2_batch(100 + 2**31, RECORDS)
+
+    assert _told(SECOND + FIRST[:HEADER_BYTES]) == 6
+    assert _told(SECOND + FIRST[:HEADER_BYTES], 103) == 3
+    assert _told(SECOND + FIRST[:HEADER_BYTES], 104) is None
+    assert [_told(far, offset) for offset in (None, 100, 101)] == [3, None, 3]
+
+
+def test_what_is_no_header_tells_no_records_and_not_none_of_them() -> None:
+    negative = SECOND[:RECORD_COUNT] + b"\xff" * 4
+    empty = SECOND[:RECORD_COUNT] + bytes(4)
+
+    assert [_told(data) for data in (b"", bytes(5000), negative, empty)] == [None, None, None, 0]
+    assert _told(SECOND + negative) == 3
+
+
+def test_no_more_headers_are_followed_than_a_million(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torn_tail, "_MOST_HEADERS", 2)
+
+    assert _told(FIRST + SECOND + THIRD) == 6
+
+
 @pytest.mark.parametrize("window", [64, 100, 4096])
 def test_a_sound_batch_is_found_wherever_it_begins(
     monkeypatch: pytest.MonkeyPatch, window: int
@@ -67,3 +99,5 @@ def test_noise_is_no_sound_batch(noise: bytes) -> None:
 def test_a_file_that_became_shorter_is_told() -> None:
     with pytest.raises(FileChangedError):
         read_tail(lambda *_: 0, start=0, end=100, next_offset=0)
+    with pytest.raises(FileChangedError):
+        records_told(_reader(SECOND[:30]), start=0, end=len(SECOND))

@@ -8,12 +8,13 @@ from kafka_segments.report.decide.overview import (
     sum_by_bin,
     summarize_logs,
 )
-from rows_of import LOG, frame
+from rows_of import LOG, frame, rows_of
 
 NOW_MS = 1_000
 SEGMENTS = (
     "base_offset long, size_bytes long, damage string, min_timestamp_ms long,"
-    " max_timestamp_ms long, largest_timestamp_ms long, largest_timestamp_source string"
+    " first_batch_timestamp_ms long, max_timestamp_ms long, largest_timestamp_ms long,"
+    " largest_timestamp_source string"
 )
 ROWS = [
     {"min_timestamp_ms": 0, "max_timestamp_ms": 0, "largest_timestamp_ms": 0},
@@ -53,6 +54,16 @@ def test_spans_merge_neighbours_of_a_kind(spark: SparkSession) -> None:
     assert spans(5) == spans(99) == each
     assert spans(1) == [(0, 0, 1_000, 2, 9, "sound"), *each[1:3], each[4]]
     assert spans(2) == each
+
+
+def test_a_segment_that_was_looked_at_begins_with_its_first_batch(spark: SparkSession) -> None:
+    known = {"max_timestamp_ms": 900, "largest_timestamp_ms": 900, "first_batch_timestamp_ms": 40}
+    rows = [{"base_offset": 0, "min_timestamp_ms": 30, **known}, {"base_offset": 1, **known}]
+    lanes = rows_of(spark, [("c", 1, "/d", "t", 0, 0, 9)], f"{LOG}, lane int, spans int")
+
+    drawn = frame(spark, SEGMENTS, *rows).transform(draw_spans(lanes, now_ms=NOW_MS)).collect()
+
+    assert [(row["start_ms"], row["end_ms"]) for row in drawn] == [(30, 900), (40, 900)]
 
 
 def test_what_lies_outside_the_bins_goes_to_the_ends(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@
 """
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.sql import run as queries
 from kafka_segments.sql.decide.statements import Statement
 from kafka_segments.sql.report import print_sql
-from kafka_segments.sql.run import SqlOptions, run_query, run_sql
+from kafka_segments.sql.run import SqlOptions, run_sql
 from kafka_segments.tables.views import register_views, with_timestamps
 
 PAGE_TEXT = PAGE.read_text("utf-8")
@@ -31,8 +32,10 @@ def views(spark: SparkSession, warehouse: str) -> list[str]:
     return register_views(spark, warehouse)
 
 
-def _answer(spark: SparkSession, query: str, capsys: pytest.CaptureFixture[str]) -> str:
-    print_sql(run_query(spark, query, now_ms=NOW_MS), "table")
+def _answer(
+    spark: SparkSession, warehouse: str, query: str, capsys: pytest.CaptureFixture[str]
+) -> str:
+    print_sql(run_sql(spark, SqlOptions(warehouse, query, NOW_MS)), "table")
     return "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
 
 
@@ -40,12 +43,11 @@ def test_the_page_has_ten_questions() -> None:
     assert len(questions(PAGE_TEXT)) == PAGE_TEXT.count("```sql") == 10
 
 
-@pytest.mark.usefixtures("views")
 @pytest.mark.parametrize("question", questions(PAGE_TEXT), ids=lambda asked: asked.title)
 def test_a_query_gives_the_output_that_the_page_shows(
-    question: Question, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    question: Question, spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = _answer(spark, question.query, capsys)
+    answer = _answer(spark, warehouse, question.query, capsys)
     if "REWRITE_COOKBOOK" in os.environ:
         old = f"{question.query}```\n\n```\n{question.output}```\n"
         new = f"{question.query}```\n\n```\n{answer}```\n"
@@ -73,13 +75,13 @@ def test_vanished_segments_are_in_the_history_alone(spark: SparkSession, views: 
     assert spark.sql(count.format("segments_history")).first() == (1,)
 
 
-@pytest.mark.usefixtures("views")
 def test_columns_of_moments_get_a_timestamp_beside_them_with_a_comment(
-    spark: SparkSession,
+    spark: SparkSession, warehouse: str
 ) -> None:
+    asked = SqlOptions(warehouse, "DESCRIBE time_index", 0)
     described = {
         row["col_name"]: (row["data_type"], row["comment"])
-        for row in run_query(spark, "DESCRIBE time_index", now_ms=0).collect()
+        for row in run_sql(spark, asked).collect()
     }
 
     assert described["timestamp"][0] == "timestamp"
@@ -136,9 +138,11 @@ def test_durations_and_columns_that_are_no_ms_stay_alone(spark: SparkSession) ->
         ("SELECT * FROM nope", "there is no table or view `nope`; there are: log_dirs, logs,"),
     ],
 )
-def test_what_is_no_query_is_refused_in_one_line(spark: SparkSession, text: str, says: str) -> None:
+def test_what_is_no_query_is_refused_in_one_line(
+    spark: SparkSession, warehouse: str, text: str, says: str
+) -> None:
     with pytest.raises(UsageError) as refused:
-        run_query(spark, text, now_ms=0)
+        run_sql(spark, SqlOptions(warehouse, text, 0))
 
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -170,7 +174,8 @@ def test_spark_itself_reads_no_file_either(
     """What the text's own check might let through, Spark's parser taking it for another thing."""
     (tmp_path / "secret").write_text("secret")
     is_query = not text.startswith("DESCRIBE")
-    monkeypatch.setattr(queries, "check_names", lambda asked, _: Statement(asked, None, is_query))
+    unchecked = partial(Statement, reads=frozenset(), is_query=is_query)
+    monkeypatch.setattr(queries, "check_names", lambda asked, _: unchecked(asked))
     on_files = spark.conf.get("spark.sql.runSQLOnFiles")
     if "of_the_cluster" in text:
         spark.range(1).write.saveAsTable("of_the_cluster", path=str(tmp_path / "table"))
@@ -178,7 +183,7 @@ def test_spark_itself_reads_no_file_either(
     try:
         with pytest.raises(UsageError) as refused:
             asked = text.format(file=tmp_path / "secret", table=f"{warehouse}/segments")
-            run_query(spark, asked, now_ms=0)
+            run_sql(spark, SqlOptions(warehouse, asked, 0))
     finally:
         spark.sql("DROP TABLE IF EXISTS of_the_cluster")
 
@@ -186,11 +191,10 @@ def test_spark_itself_reads_no_file_either(
     assert spark.conf.get("spark.sql.runSQLOnFiles") == on_files == "true"
 
 
-@pytest.mark.usefixtures("views")
-def test_tables_and_columns_can_be_listed(spark: SparkSession) -> None:
-    assert "segments" in [
-        row["tableName"] for row in run_query(spark, "SHOW TABLES;", now_ms=0).collect()
-    ]
+def test_tables_and_columns_can_be_listed(spark: SparkSession, warehouse: str) -> None:
+    found = run_sql(spark, SqlOptions(warehouse, "SHOW TABLES;", 0))
+
+    assert "segments" in [row["tableName"] for row in found.collect()]
 
 
 def test_a_warehouse_without_tables_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -199,18 +203,18 @@ def test_a_warehouse_without_tables_is_named(spark: SparkSession, tmp_path: Path
 
 
 def test_output_of_queries_holds_what_python_cannot(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query = (
         "SELECT 1 AS a, TIMESTAMP '+100000-01-01' AS a, named_struct('x', array(1), 'y', null)"
         " AS s, concat('e', char(27), '[31m') AS e"
     )
 
-    print_sql(run_query(spark, query, now_ms=0), "csv")
+    print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "csv")
     as_csv = capsys.readouterr().out
-    print_sql(run_query(spark, query, now_ms=0), "json")
+    print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "json")
     as_json = capsys.readouterr().out
-    as_table = _answer(spark, query, capsys)
+    as_table = _answer(spark, warehouse, query, capsys)
 
     assert as_csv == ('a,a,s,e\n1,+100000-01-01 00:00:00,"{""x"":[1],""y"":null}",e\x1b[31m\n')
     assert '"a":"+100000-01-01T00:00:00.000Z"' in as_json
@@ -218,8 +222,8 @@ def test_output_of_queries_holds_what_python_cannot(
 
 
 def test_a_row_too_wide_for_a_line_is_shown_a_value_a_line(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = _answer(spark, f"SELECT 1 AS n, '{'x' * 200}' AS wide", capsys)
+    answer = _answer(spark, warehouse, f"SELECT 1 AS n, '{'x' * 200}' AS wide", capsys)
 
     assert answer == f"-- row 1\nn     1\nwide  {'x' * 200}\n"

@@ -13,17 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
+from kafka_segments.internals.decide.object_facts import MANIFESTS
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.report import print_transactions
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.internals.run_tier import TierOptions, run_tier
 from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
-from kafka_segments.internals.tasks_tier import MANIFESTS
 from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.sql.report import print_sql
-from kafka_segments.sql.run import run_query
-from kafka_segments.tables.views import register_views
+from kafka_segments.sql.run import SqlOptions, run_sql
 from stored_builds import build_few
 from tiered_objects import OTHER_ID, SEGMENT_ID, put_segment
 
@@ -55,9 +54,8 @@ def warehouse(spark: SparkSession, cluster: Path, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="module")
-def views(spark: SparkSession, warehouse: str) -> Iterator[None]:
-    """The views that the page asks."""
-    register_views(spark, warehouse, only=VIEWS)
+def views(spark: SparkSession) -> Iterator[None]:
+    """Drop the views that the queries of the page leave behind."""
     yield
     for name in VIEWS:
         spark.catalog.dropTempView(name)
@@ -71,9 +69,9 @@ def test_the_page_has_five_questions() -> None:
 @pytest.mark.usefixtures("views")
 @pytest.mark.parametrize("question", questions(PAGE_TEXT), ids=lambda asked: asked.title)
 def test_a_query_gives_the_output_that_the_page_shows(
-    question: Question, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    question: Question, spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_sql(run_query(spark, question.query, now_ms=NOW_MS), "table")
+    print_sql(run_sql(spark, SqlOptions(warehouse, question.query, NOW_MS)), "table")
     answer = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
 
     if "REWRITE_COOKBOOK" in os.environ:

@@ -103,7 +103,7 @@ def test_an_entry_is_taken_from_its_own_value_on(spark: SparkSession) -> None:
 SEGMENTS = (
     f"{LOG_COLUMNS}, base_offset long, size_bytes long, damage string, min_timestamp_ms long,"
     " max_timestamp_ms long, largest_timestamp_ms long, largest_timestamp_source string,"
-    " last_modified_ms long, valid_bytes long, index_entries long"
+    " last_modified_ms long, valid_bytes long, index_entries long, first_batch_timestamp_ms long"
 )
 
 

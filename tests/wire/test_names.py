@@ -8,6 +8,7 @@ from kafka_segments.wire.names import (
     FolderState,
     PartitionFolder,
     file_name,
+    is_of_partition,
     parse_partition_folder,
     parse_segment_name,
 )
@@ -111,3 +112,17 @@ def test_folders_of_partitions(name, expected):
 )
 def test_folders_of_no_partition(name):
     assert parse_partition_folder(name) is None
+
+
+@pytest.mark.parametrize(
+    ("has_folders", "files", "expected"),
+    [
+        (False, [], True),
+        (False, ["x"], True),
+        (True, [], False),
+        (True, ["x", "0.log"], True),
+        (True, ["0.log.deleted"], False),
+    ],
+)
+def test_a_folder_with_folders_and_no_logs_is_no_partitions(has_folders, files, expected):
+    assert is_of_partition(has_folders=has_folders, files=files) == expected

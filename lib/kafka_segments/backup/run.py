@@ -14,6 +14,7 @@ from kafka_segments.backup.decide.ends import (
     last_batches,
     log_ends,
     next_batches,
+    told_moment,
 )
 from kafka_segments.backup.decide.verdicts import (
     Verdict,
@@ -23,18 +24,17 @@ from kafka_segments.backup.decide.verdicts import (
     missed_ranges,
     missing_logs,
     noted_logs,
+    only_in_backup,
 )
 from kafka_segments.backup.tasks import find_timestamps
 from kafka_segments.divergence.decide.frames import chosen_segments
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.run import Compared, run_divergence
 from kafka_segments.errors import UsageError
-from kafka_segments.sources import kinds
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 
 BACKUP = "backup"
-_NS_A_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,8 @@ def run_backup(
     rows = held(differences.transform(missed).transform(judge), caches)
     verdicts = rows.groupBy("verdict").agg(F.count("*").alias("logs")).collect()
     counts = {row["verdict"]: row["logs"] for row in verdicts}
-    return Verified(rows, moment, counts, _only_there(logs), compared)
-
-
-def _only_there(logs: DataFrame) -> int:
-    """Count the logs of the backup that the cluster no longer has."""
-    is_backup = F.col("copy") == BACKUP
-    others = logs.where(~is_backup)
-    return logs.where(is_backup).join(others, list(LOG), how="left_anti").count()
+    only_there = only_in_backup(logs, backup=BACKUP).count()
+    return Verified(rows, moment, counts, only_there, compared)
 
 
 def _with_timestamps(asked: DataFrame) -> DataFrame:
@@ -125,20 +119,12 @@ def _with_timestamps(asked: DataFrame) -> DataFrame:
 
 
 def _moment_ms(listed: DataFrame, last: DataFrame) -> int:
-    """Return the youngest timestamp at the ends of the backup's logs, in ms since 1970.
-
-    Timestamps later than the mtime of the newest segment are left out; if no other is left, that
-    mtime is the moment.
+    """Return the moment that a backup tells of itself, see ``told_moment``.
 
     Raises:
         UsageError: the backup holds no segment.
     """
-    is_segment = (F.col("kind") == kinds.SEGMENT) & (F.col("copy") == BACKUP)
-    newest = listed.where(is_segment).agg(F.max("mtime_ns")).collect()[0][0]
-    if newest is None:
+    moment_ms = listed.transform(told_moment(last, backup=BACKUP)).collect()[0][0]
+    if moment_ms is None:
         raise UsageError("the backup holds no segment: give the folder of its log directories")
-    written_ms = int(newest) // _NS_A_MS
-    is_past = (F.col("timestamp_ms") >= 0) & (F.col("timestamp_ms") <= written_ms)
-    own = last.where((F.col("copy") == BACKUP) & is_past)
-    youngest = own.agg(F.max("timestamp_ms")).collect()[0][0]
-    return written_ms if youngest is None else int(youngest)
+    return int(moment_ms)

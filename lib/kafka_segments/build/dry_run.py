@@ -16,7 +16,7 @@ from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
-from kafka_segments.storage.uris import join_uri
+from kafka_segments.storage.uris import join_uri, lies_in
 from kafka_segments.tables.keys import SEGMENT_KEYS
 
 _MOST_ROWS = 200_000
@@ -93,12 +93,8 @@ def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
             row["path"], row["fingerprint"], row["vanished_at"] is not None
         )
         for row in rows
-        if _lies_below(row["path"], options.sources)
+        if any(lies_in(row["path"], source) for source in options.sources)
     }
-
-
-def _lies_below(path: str, sources: Sequence[str]) -> bool:
-    return any(path == source or path.startswith(source.rstrip("/") + "/") for source in sources)
 
 
 def _found(listed: Sequence[Listed], options: BuildOptions) -> list[tuple[tuple[Any, ...], Listed]]:

@@ -11,7 +11,7 @@ from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery_options import INDEX, RecoveryOptions
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
-from kafka_segments.storage.uris import folders_below, join_uri, last_component
+from kafka_segments.storage.uris import folders_below, join_uri, last_component, lies_in
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
@@ -169,5 +169,4 @@ class BuildOptions:
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    path, folder = map(by_usual_scheme, (path, folder))
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return lies_in(by_usual_scheme(path), by_usual_scheme(folder))

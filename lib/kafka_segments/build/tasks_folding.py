@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
+from kafka_segments.build.decide.folding import fold_order
 from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.index.log import RecoveryMode, Verdict
 from kafka_segments.index.producer_summary import ProducerSummary
@@ -20,6 +20,7 @@ from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.spark.few_rows import has_few_rows, map_few
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.index_files import IndexPublisher
+from kafka_segments.storage.uris import split_below
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.nested import from_nested
@@ -50,12 +51,8 @@ def fold_logs(options: FoldOptions) -> Transform:
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        fits = F.lit(True)
-        if options.mode != RecoveryMode.SEGMENT:
-            fits = ~F.col("damage.kind").eqNullSafe(DamageKind.OFFSET_OVERFLOW.value)
-        ordered = held_if_few(
-            _by_log(segments.select(*FOLDED)).sortWithinPartitions(*LOG_KEYS, fits, "base_offset")
-        )
+        order = fold_order(is_load=options.mode != RecoveryMode.SEGMENT)
+        ordered = held_if_few(_by_log(segments.select(*FOLDED)).sortWithinPartitions(*order))
         row_type = StructType(
             [
                 *(ordered.schema[key] for key in SEGMENT_KEYS),
@@ -117,7 +114,8 @@ def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[Folde
     rows = batch.select(plain).to_pylist()
     for row, (epochs, producers, steps) in zip(rows, tables, strict=True):
         base_offset = row["base_offset"]
-        source, relative_path, file = _file(row["path"], sources)
+        folder, _, file = row["path"].rpartition("/")
+        source, relative_path = split_below(folder, sources)
         summary = SegmentSummary(
             base_offset=base_offset,
             next_offset=_known(row["next_offset"], base_offset),
@@ -142,13 +140,3 @@ def _segments(batch: pa.RecordBatch, sources: tuple[str, ...]) -> Iterator[Folde
 
 def _known(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
-
-
-def _file(path: str, sources: tuple[str, ...]) -> tuple[str, str, str]:
-    """Return the source of a segment, its folder below the source, and its name."""
-    folder, _, name = path.rpartition("/")
-    for source in sources:
-        root = source.rstrip("/")
-        if folder == root or folder.startswith(root + "/"):
-            return source, folder[len(root) + 1 :], name
-    raise ValueError(f"{path} lies in none of {', '.join(sources)}")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.storage.uris import split_below
 from kafka_segments.tables.keys import Transform
 
 
@@ -20,21 +21,10 @@ def remove_index_files(output: IndexOutput, suffixes: Sequence[str]) -> Transfor
         for batch in batches:
             paths, offsets = (batch.column(i).to_pylist() for i in range(2))
             for path, base_offset in zip(paths, offsets, strict=True):
-                source, relative_path = _split(path, output)
+                source, relative_path = split_below(path.rpartition("/")[0], output.folders)
                 publisher.publish(source, relative_path, base_offset, dict.fromkeys(suffixes))
             yield pa.RecordBatch.from_arrays([batch.column(0)], names=["path"])
 
     return lambda segments: segments.select("path", "base_offset").mapInArrow(
         on_task, "path string"
     )
-
-
-def _split(path: str, output: IndexOutput) -> tuple[str, str]:
-    """Return the source of a segment, and the segment's folder below it."""
-    folder = path.rpartition("/")[0]
-    source = next(
-        source
-        for source in output.folders
-        if folder == source or folder.startswith(source.rstrip("/") + "/")
-    )
-    return source, folder[len(source) :].strip("/")

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.compact.decide.index_folders import (
     check_builds,
+    is_compacted,
     only_builds_into,
     segments_by_folder,
 )
@@ -30,7 +31,6 @@ from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.wire.checkpoints import LOCK
-from kafka_segments.wire.names import LOG_SUFFIX, FolderState, parse_partition_folder
 
 LEAST_VACUUM_HOURS = 168
 _HOUR_MS = 3_600_000
@@ -163,7 +163,7 @@ def _folders(
         return FolderCompactor(below, kept, options.index_interval_bytes)
 
     for source in options.sources:
-        if _is_partition(*next(os.walk(source), (source, [], []))):
+        if _is_compacted(*next(os.walk(source), (source, [], []))):
             raise UsageError(f"--source {source} is a partition's folder: give its log directory")
         for folder in _partition_folders(source):
             yield compactor(source), folder, None
@@ -185,16 +185,12 @@ def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
 
 def _partition_folders(top: str) -> Iterator[str]:
     for path, folders, names in os.walk(top):
-        if _is_partition(path, folders, names):
+        if _is_compacted(path, folders, names):
             yield path
 
 
-def _is_partition(path: str, folders: list[str], names: list[str]) -> bool:
-    """Tell a partition's folder, as listing does, from one of a disk named like ``node-1``."""
-    parsed = parse_partition_folder(os.path.basename(path))
-    if parsed is None or parsed.state not in (FolderState.LIVE, FolderState.FUTURE):
-        return False
-    return not folders or any(name.endswith(LOG_SUFFIX) for name in names)
+def _is_compacted(path: str, folders: list[str], names: list[str]) -> bool:
+    return is_compacted(os.path.basename(path), has_folders=bool(folders), files=names)
 
 
 def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> DataFrame:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.decide.usable_copies import LOG, STATE, with_use
+from kafka_segments.divergence.decide.partition_states import partition_states
+from kafka_segments.divergence.decide.usable_copies import LOG, STATE, broker_ids, with_use
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import (
     ListedCopies,
@@ -25,8 +26,6 @@ from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
 from kafka_segments.wire.names import METADATA_TOPIC
-
-_TYPE, _UNCLEAN = "resource_type", "unclean.leader.election.enable"
 
 
 class Elections(NamedTuple):
@@ -99,32 +98,12 @@ def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
             f"the ISR of partitions is not known, {reason}: give the log directory of a controller"
             " or broker as --metadata"
         )
-    rows = rows_of(history, METADATA_PARTITIONS)
-    own = (*LOG, "topic_id")
-    ends = rows.groupBy(*own, "leader_epoch").agg(
-        F.max_by("leader", "from_offset").alias("leader"),
-        F.max_by(F.array_union("isr", "elr"), "from_offset").alias("members"),
-    )
-    term = F.struct(F.col("leader_epoch").alias("epoch"), "leader", "members")
-    terms = ends.groupBy(*own).agg(F.sort_array(F.collect_list(term)).alias("terms"))
-    last = rows.where("until_offset IS NULL").withColumnRenamed("replicas", "registered")
-    elects_any = _elects_any(rows_of(history, METADATA_CONFIGS))
-    states = last.join(terms, list(own), how="inner").withColumn("elects_any", elects_any)
-    return states.select(*LOG, *STATE)
-
-
-def _elects_any(configs: DataFrame) -> Column:
-    """Return whether the metadata log has unclean elections enabled for column ``topic``."""
-    is_set = (F.col("name") == _UNCLEAN) & F.col("until_offset").isNull()
-    rows = configs.where(is_set & F.col("resource_type").isin("topic", "broker")).collect()
-    own = {row["resource_name"]: row["value"] == "true" for row in rows if row[_TYPE] == "topic"}
-    everywhere = any(row["value"] == "true" for row in rows if row[_TYPE] == "broker")
-    named = [name for name, enabled in own.items() if enabled != everywhere]
-    return F.col("topic").isin(named) != F.lit(everywhere)
+    configs = rows_of(history, METADATA_CONFIGS)
+    return rows_of(history, METADATA_PARTITIONS).transform(partition_states(configs))
 
 
 def _brokers(spark: SparkSession, there: ListedCopies) -> DataFrame:
-    """Return copy and broker_id, as meta.properties or else the copy's name says."""
+    """Return copy and broker_id, see ``broker_ids``."""
     listed = there.listed.where(F.col("kind") == kinds.LOG_DIR)
     ids: dict[str, set[int]] = {}
     for row in there.logs.select("copy").distinct().collect():
@@ -132,19 +111,4 @@ def _brokers(spark: SparkSession, there: ListedCopies) -> DataFrame:
     for row in listed.select("copy", "meta.node_id").distinct().collect():
         if row["node_id"] is not None:
             ids.setdefault(row["copy"], set()).add(row["node_id"])
-    for name, numbers in ids.items():
-        if not numbers and name.isascii() and name.isdigit():
-            numbers.add(int(name))
-        if len(numbers) != 1:
-            said = " and ".join(map(str, sorted(numbers))) or "nothing"
-            raise UsageError(
-                f"copy {name}: meta.properties say {said} of its node id: each copy is of one"
-                " broker; where that file is missing, name the copy by the id, as in --copy"
-                " 1=/data/logs"
-            )
-    rows = sorted((name, next(iter(numbers))) for name, numbers in ids.items())
-    numbers_of = [broker for _, broker in rows]
-    for name, broker in rows:
-        if numbers_of.count(broker) > 1:
-            raise UsageError(f"copy {name} is of broker {broker}, as another one is: leave one")
-    return spark.createDataFrame(rows, "copy string, broker_id int")
+    return spark.createDataFrame(sorted(broker_ids(ids).items()), "copy string, broker_id int")

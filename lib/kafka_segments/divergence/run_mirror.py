@@ -3,13 +3,19 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.divergence.decide.frames import chosen_segments, listed_logs, with_copy
+from kafka_segments.divergence.decide.mirror_logs import (
+    LOG,
+    best_replicas,
+    logs_to_mirror,
+    of_offset_syncs,
+    pair_with_mirrors,
+)
 from kafka_segments.divergence.mirrored_records import LogSegments
 from kafka_segments.divergence.read_copies import load_of, refuse_missing
-from kafka_segments.divergence.tasks_mirror import MIRROR, SOURCE, compare_mirrors
+from kafka_segments.divergence.tasks_mirror import compare_mirrors
 from kafka_segments.errors import UsageError
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
@@ -17,9 +23,6 @@ from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 
-_SYNCS = r"^mm2-offset-syncs\..*\.internal$"
-_INTERNAL = r"^(__.*|heartbeats|.*\.checkpoints\.internal|mm2-.*\.internal)$"
-_LOG = ("topic", "partition")
 _TASKS_A_CORE = 4  # logs are of different sizes
 
 
@@ -66,61 +69,31 @@ def run_mirror(
     listed, _ = list_sources(spark, uris, caches)
     refuse_missing(listed)
     named = listed.transform(with_copy({uri: uri for uri in uris}))
-    side = F.when(F.col("copy").isin(*options.source), SOURCE).otherwise(MIRROR)
-    segments = held(_best_replicas(named, side), caches)
-    syncs = _syncs(segments)
-    source, mirror = (segments.where(F.col("side") == name) for name in (SOURCE, MIRROR))
-    source = source.where(~F.col("topic").rlike(_INTERNAL)).withColumn(
-        "mirror_topic", F.concat(F.lit(options.prefix), "topic")
-    )
-    names = source.select(*_LOG, "mirror_topic").distinct()
-    renamed = mirror.withColumnRenamed("topic", "mirror_topic")
-    paired = renamed.join(names, ["mirror_topic", "partition"], how="inner")
-    both = paired.select(*_LOG).distinct()
-    found = held(source.join(both, list(_LOG), how="left_semi").unionByName(paired), caches)
-    logs, there = both.count(), names.count()
+    there = named.transform(listed_logs)
+    choose = best_replicas(there, options.source)
+    segments = held(named.transform(chosen_segments(there)).transform(choose), caches)
+    syncs = _logs(segments.transform(of_offset_syncs))
+    found = held(segments.transform(pair_with_mirrors(options.prefix)), caches)
+    logs = found.select(*LOG).distinct().count()
     if not logs:
         raise UsageError(
             f"no log of the source has a mirror: topics named {options.prefix or 'as the source'}…"
             " expected, --prefix says what stands in front of the source's names"
         )
+    unmirrored = segments.transform(logs_to_mirror(options.prefix)).count() - logs
     load = load_of(found)
     tasks = min(logs, _TASKS_A_CORE * default_parallelism(spark))
     if not load.is_little:
         expect_many_rows(spark)
     tell(load, tasks)
-    spread = found.repartition(tasks, *_LOG)
-    return Mirrored(held(spread.transform(compare_mirrors(syncs)), caches), logs, there - logs)
+    spread = found.repartition(tasks, *LOG)
+    return Mirrored(held(spread.transform(compare_mirrors(syncs)), caches), logs, unmirrored)
 
 
-def _best_replicas(named: DataFrame, side: Column) -> DataFrame:
-    """Return the segments of one replica of each log, with side, start and is_compacted."""
-    logs = named.transform(listed_logs).withColumn("side", side)
-    segments = named.transform(chosen_segments(logs)).withColumn("side", side)
-    own = ("side", "copy", *_LOG)
-    ends = segments.groupBy(*own).agg(
-        F.max("base_offset").alias("_last"),
-        F.min("base_offset").alias("_first"),
-        F.max_by("size_bytes", "base_offset").alias("_size"),
-    )
-    furthest = Window.partitionBy("side", *_LOG).orderBy(F.desc("_last"), F.desc("_size"), "copy")
-    best = ends.withColumn("_rank", F.row_number().over(furthest)).where("_rank = 1")
-    starts = logs.select(*own, "log_start_offset", "cleaner_offset")
-    chosen = best.join(starts, list(own), how="inner").select(
-        *own,
-        F.greatest("_first", F.coalesce("log_start_offset", F.lit(0))).alias("start"),
-        (F.coalesce("cleaner_offset", F.lit(0)) > 0).alias("is_compacted"),
-    )
-    return segments.join(chosen, list(own), how="inner").select(
-        "side", *_LOG, "path", "base_offset", "size_bytes", "start", "is_compacted"
-    )
-
-
-def _syncs(segments: DataFrame) -> list[LogSegments]:
-    """Return the logs of offset syncs, of either side."""
-    rows = segments.where(F.col("topic").rlike(_SYNCS)).orderBy("base_offset").collect()
+def _logs(segments: DataFrame) -> list[LogSegments]:
+    """Return the logs that segments make up."""
     logs: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
-    for row in rows:
+    for row in segments.orderBy("base_offset").collect():
         name = row["side"], row["topic"], row["partition"]
         logs.setdefault(name, []).append((row["path"], row["size_bytes"]))
     return [LogSegments(found, 0) for found in logs.values()]

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.divergence.decide.frames import with_segments
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import read_compared
 from kafka_segments.divergence.tasks_repair import RepairSettings, repair_logs
@@ -12,8 +13,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.wire.names import METADATA_TOPIC
-
-_COPY = ("copy", "topic", "partition")
 
 
 def run_repair(
@@ -33,20 +32,7 @@ def run_repair(
     found = read_compared(spark, options, caches, tell)
     logs = found.logs.where(F.col("topic") != METADATA_TOPIC)
     _refuse_unknown(logs, settings.logs)
-    segments = found.segments.groupBy(*_COPY).agg(
-        F.collect_list(
-            F.struct("path", "base_offset", "next_base", F.col("size_bytes").alias("end_position"))
-        ).alias("segments")
-    )
-    topic_ids = logs.select(*_COPY, "topic_id")
-    copies = (
-        found.copies.join(topic_ids, list(_COPY), how="inner")
-        .join(segments, list(_COPY), how="left")
-        .withColumn(
-            "segments",
-            F.coalesce("segments", F.array().cast(segments.schema["segments"].dataType)),
-        )
-    )
+    copies = found.copies.transform(with_segments(found.segments, logs))
     of_logs = found.parts.where(F.col("topic") != METADATA_TOPIC)
     return held(copies.transform(repair_logs(of_logs, settings)), caches)
 

@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafka_segments.divergence.decide.mirror_logs import MIRROR, SOURCE
 from kafka_segments.divergence.decide.mirrors import (
     MirroredLog,
     OffsetSync,
@@ -26,7 +27,6 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
 from kafka_segments.tables.keys import Transform
 
-SOURCE, MIRROR = "source", "mirror"
 UNREAD, WRONG_SYNC = "unread", "wrong sync"
 _OFFSETS = ("from_offset", "until_offset", "mirror_from", "mirror_until", "records")
 MIRRORED = StructType(

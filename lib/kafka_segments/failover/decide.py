@@ -39,6 +39,23 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
     return transform
 
 
+def segments_around(commits: DataFrame) -> Transform:
+    """Keep the segment of each log that holds the last message consumed, and all later ones.
+
+    Where compaction removed that message, the last one before it in these segments counts.
+
+    Needs: rows of ``segments``; ``commits``: the key of a log, committed_offset.
+    Gives: the same, committed_offset.
+    """
+    committed = commits.select(*LOG_KEYS, "committed_offset")
+
+    def transform(segments: DataFrame) -> DataFrame:
+        of_groups = segments.join(committed, list(LOG_KEYS), how="inner")
+        return of_groups.where(F.col("next_offset") >= F.col("committed_offset"))
+
+    return transform
+
+
 def sum_up_records(records: DataFrame) -> DataFrame:
     """Return the timestamps around the committed offset of each log.
 

@@ -12,6 +12,7 @@ from kafka_segments.failover.decide import (
     ask_restore,
     plan_failover,
     plan_restore,
+    segments_around,
     sum_up_records,
 )
 from kafka_segments.lag.decide.commits import COMMIT_KEY
@@ -94,17 +95,10 @@ def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack)
 
 
 def _read_around(here: LogTables, commits: DataFrame) -> DataFrame:
-    """Read the timestamps of the last message consumed and of the oldest unread one.
-
-    All records are read of the segment that holds the last message consumed, and of all later
-    ones. Where compaction removed that message, the last one before it in these segments counts.
-    """
-    segments = here.segments_as_built().join(
-        commits.select(*LOG_KEYS, "committed_offset"), list(LOG_KEYS), how="inner"
-    )
-    unread = segments.where(F.col("next_offset") >= F.col("committed_offset"))
-    records = unread.transform(read_segments(rows="records", columns=_COLUMNS, check="full")).join(
-        unread.select(*LOG_KEYS, "path", "is_active", "damage", "committed_offset"),
+    """Read the timestamps of the last message consumed and of the oldest unread one."""
+    around = here.segments_as_built().transform(segments_around(commits))
+    records = around.transform(read_segments(rows="records", columns=_COLUMNS, check="full")).join(
+        around.select(*LOG_KEYS, "path", "is_active", "damage", "committed_offset"),
         "path",
         how="inner",
     )

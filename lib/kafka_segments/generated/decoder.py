@@ -38,21 +38,12 @@ Message = dict[str, Any]
 _ElementsReader = Callable[[bytes, int, int], tuple[list[Any], int]]
 
 
-def decode(layout: Layout, version: int, data: bytes) -> Message:
-    """Read a message; bytes after it are passed over, as Kafka's messages do.
-
-    Raises:
-        CorruptMessageError: a version that the layout does not have, bytes that are cut off, or a
-            length that is impossible.
-    """
-    return decode_from(layout, version, data, 0)[0]
-
-
 def decode_from(layout: Layout, version: int, data: bytes, at: int) -> tuple[Message, int]:
     """Read a message that begins at a place; return it and the place after it.
 
     Raises:
-        CorruptMessageError: as ``decode``.
+        CorruptMessageError: a version that the layout does not have, bytes that are cut off, or a
+            length that is impossible.
     """
     read = _message_reader(layout, version)
     if read is None:

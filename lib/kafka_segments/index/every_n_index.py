@@ -7,24 +7,20 @@ an entry's batch begins at or before the record.
 Source: an article on sparse indexes ("every N messages"); worked example in docs/index-formats.md.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError, UsageError
+from kafka_segments.errors import OffsetGoesBackError, UsageError
 from kafka_segments.index.index_format import IndexFormat, SegmentToIndex
-from kafka_segments.index.offset_index import encode_offset_index, lookup_offset
+from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.relative import check_relative_offsets
 from kafka_segments.index.segment import Entries
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX
 
 Int64s = npt.NDArray[np.int64]
-OffsetsFrom = Callable[[int], Iterator[int]]
-"""Returns the offsets of a log's records from the batch at a byte position on."""
 
 
 class EveryNRule(StrEnum):
@@ -78,44 +74,6 @@ def encode_every_n_index(entries: Entries, *, base_offset: int) -> bytes:
     """
     check_relative_offsets(entries[:, 0], base_offset=base_offset)
     return encode_offset_index(entries, base_offset=base_offset)
-
-
-class Seek(NamedTuple):
-    """How a record was found: the entry's offset and position, and the records looked at."""
-
-    start_offset: int
-    start_position: int
-    scanned: int
-
-
-def seek(
-    entries: Entries, target: int, *, base_offset: int, tail: int, offsets_from: OffsetsFrom
-) -> Seek:
-    """Find the record at offset ``target``, in two phases.
-
-    1. Before the index is consulted: below ``base_offset``, or at or past ``tail`` (last
-       offset + 1; an empty log's is its base offset), there is nothing to find.
-    2. Binary search for the greatest indexed offset at or below the target, else the start.
-    3. Scan on from there until the record is found, or passed: a gap. At most N records, given
-       that an entry was made every N: by offset, a log with gaps may lack some of them.
-
-    Raises:
-        OffsetNotFoundError: the log has no such record. A fetch from Kafka would go on with the
-            next one.
-    """
-    if target < base_offset or target >= tail:
-        raise OffsetNotFoundError(target, f"is outside of {base_offset} to {tail - 1}")
-    start = lookup_offset(entries, target, base_offset=base_offset)
-    scanned = 0
-    for offset in offsets_from(start.position):
-        if offset < start.offset:
-            continue  # earlier records of the same batch
-        scanned += 1
-        if offset == target:
-            return Seek(start.offset, start.position, scanned)
-        if offset > target:
-            break
-    raise OffsetNotFoundError(target, "lies in a gap of the log")
 
 
 @dataclass(frozen=True)

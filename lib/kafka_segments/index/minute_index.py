@@ -85,24 +85,6 @@ def encode_minute_index(entries: Entries, *, base_offset: int) -> bytes:
     return encode_time_index(entries, base_offset=base_offset)
 
 
-def safe_start(
-    entries: Entries, target_timestamp: int, *, base_offset: int, variant: MinuteVariant
-) -> int | None:
-    """Return an offset before which no record has ``target_timestamp`` or a later one.
-
-    1. Map: the least offset of an entry of the target's minute or a later one. None where there
-       is none: then no record of the segment is so late.
-    2. Derived: the offset of the last entry of an earlier minute, else ``base_offset``. Holds
-       where timestamps do not go back, as with LogAppendTime.
-    """
-    minute = target_timestamp - target_timestamp % MINUTE_MS
-    if variant is MinuteVariant.MAP:
-        late = entries[entries[:, 0] >= minute, 1]
-        return int(late.min()) if len(late) else None
-    early = entries[entries[:, 0] < minute, 1]
-    return int(early[-1]) if len(early) else base_offset
-
-
 @dataclass(frozen=True)
 class MinuteFormat(IndexFormat):
     """A ``.time.index`` in the place of the ``.timeindex``, beside Kafka's ``.index``."""

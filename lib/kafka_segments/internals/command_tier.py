@@ -110,6 +110,7 @@ def _tier(
     if rebuild is None:  # lost records are rebuilt without any
         require_tables(warehouse, ("internal_records",))
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.internals.decide.tier_objects import rebuildable  # noqa: PLC0415
     from kafka_segments.internals.report_tier import (  # noqa: PLC0415
         print_gaps,
         print_rebuilt,
@@ -120,7 +121,6 @@ def _tier(
         TierOptions,
         known_gaps,
         partitions_of_topic,
-        rebuildable,
         run_tier,
         write_rebuilt,
     )
@@ -149,7 +149,7 @@ def _tier(
             metadata_partitions = partitions_of_topic(spark, asked.warehouse)
         found = run_tier(spark, asked, caches, needs_records=rebuild is None)
         if rebuild is not None:
-            segments = rebuildable(found.objects)
+            segments = found.objects.transform(rebuildable)
             if not dry_run:
                 write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
             findings = print_rebuilt(found.objects, segments, output) + print_unseen(found)

@@ -10,21 +10,19 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
-from kafka_segments.internals.decide.lineage import (
-    choose_lineage,
-    goes_beyond_log,
-    is_within_lineage,
-)
+from kafka_segments.internals.decide.lineage import local_logs, with_lineage
+from kafka_segments.internals.decide.object_facts import NAMES
 from kafka_segments.internals.decide.tier import (
     decide_findings,
     fold_states,
     hold_against_objects,
     not_copied,
     records_that_count,
+    tiered_topics,
 )
+from kafka_segments.internals.decide.tier_objects import with_topic_ids
 from kafka_segments.internals.rebuilt_tier import rebuilt_lines
-from kafka_segments.internals.tasks_tier import NAMES, list_objects
-from kafka_segments.search.decide.logs import describe_logs
+from kafka_segments.internals.tasks_tier import list_objects
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
@@ -35,11 +33,9 @@ from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.durable_files import durable_file
 from kafka_segments.tables import catalog
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.statements import sql_text
 
 _OF_PARTITION = ["cluster", "topic", "partition"]
-_PLAIN_LOG = "(^|/)[0-9]{20}[.]log$"  # a name with an id is of the tier
 
 
 @dataclass(frozen=True)
@@ -100,18 +96,16 @@ def run_tier(
     claimed = held(_claimed(records, options), caches)
     objects, unseen = _objects(spark, options, caches)
     local = _local_logs(tables)
-    judged = claimed.transform(hold_against_objects(objects, cluster=cluster))
-    judged = _with_lineage(judged, local).transform(
-        decide_findings(
-            now_ms=options.now_ms, grace_ms=options.grace_ms, is_listed=bool(options.sources)
-        )
+    decide = decide_findings(
+        now_ms=options.now_ms, grace_ms=options.grace_ms, is_listed=bool(options.sources)
     )
-    checked = judged.withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
-    rows = checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames())
-    if not options.sources:
-        unknown = {"objects": F.lit(None).cast("int"), "stored_bytes": F.lit(None).cast("long")}
-        rows = rows.withColumns(unknown)
-    rows = held(rows, caches)
+    checked = (
+        claimed.transform(hold_against_objects(objects, cluster=cluster))
+        .transform(with_lineage(local))
+        .transform(decide)
+        .withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
+    )
+    rows = held(checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames()), caches)
     if not options.is_dry:
         tables.create(catalog.REMOTE_SEGMENTS)
         of_run = f"cluster = {sql_text(cluster)}"
@@ -124,7 +118,7 @@ def run_tier(
         ours = local.where(F.col("cluster") == cluster)
         if options.topics:
             ours = ours.where(F.col("topic").isin(*options.topics))
-        gaps = rows.transform(not_copied(ours, tiered=_tiered_topics(tables)))
+        gaps = rows.transform(not_copied(ours, tiered=_tiered(tables)))
     return Tier(rows, gaps, unclaimed, unseen)
 
 
@@ -140,25 +134,6 @@ def known_gaps(tier: Tier) -> DataFrame:
             " the brokers"
         )
     return tier.not_copied
-
-
-def rebuildable(objects: DataFrame) -> DataFrame:
-    """Keep the segments that are whole, and whose objects say all that must be announced.
-
-    The rows are in the order of the announcements: of two segments that begin at the same offset in
-    the same epoch, a broker takes the last.
-    """
-    says_enough = (
-        F.col("topic_id").isNotNull()
-        & (F.size("missing") == 0)
-        & F.col("problem").isNull()
-        & F.col("found.end_offset").isNotNull()
-        & (F.col("found.size_bytes") >= 0)
-        & (F.size("found.leader_epochs") > 0)
-    )
-    announced = F.coalesce("found.event_ms", "last_modified_ms")
-    order = ("topic", "topic_id", "partition", announced, "base_offset", "segment_id")
-    return objects.where(says_enough).orderBy(*order)
 
 
 def write_rebuilt(segments: DataFrame, target: Path, *, partitions: int) -> None:
@@ -228,42 +203,19 @@ def _objects(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tu
         folders = folders.where(F.col("topic").isin(*options.topics))
     check = options.check if options.sources else NAMES
     objects = list_objects(folders, check=check, follow_links=options.follow_links)
-    objects = held(_with_topic_ids(objects, Warehouse(spark, options.warehouse)), caches)
-    return objects, sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
-
-
-def _with_topic_ids(objects: DataFrame, tables: Warehouse) -> DataFrame:
-    """Fill in topic ids that no folder names, from the newest metadata."""
-    if tables.version(catalog.METADATA_TOPICS) is None:
-        return objects
-    held = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")
-    ids = held.groupBy("topic").agg(F.min("topic_id").alias("_id"), F.count("*").alias("_ids"))
-    one = F.broadcast(ids.where("_ids = 1").drop("_ids"))  # more: several clusters have the topic
-    joined = objects.join(one, ["topic"], how="left")
-    filled = joined.withColumn("topic_id", F.coalesce("topic_id", "_id"))
-    return filled.select(*objects.columns)
+    tables = Warehouse(spark, options.warehouse)
+    if tables.version(catalog.METADATA_TOPICS) is not None:
+        topics = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")
+        objects = objects.transform(with_topic_ids(topics))
+    return held(objects, caches), sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
 
 
 def _local_logs(tables: Warehouse) -> DataFrame | None:
-    """Return the local log of each partition: its leader's, as ``choose_lineage`` finds it."""
+    """Return the columns of ``local_logs``; None: no build has written its tables."""
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         return None
     segments = tables.read(catalog.SEGMENTS).where(F.col("vanished_at").isNull())
-    logs = tables.read(catalog.LOGS)
-    ids = logs.select(*LOG_KEYS, F.col("topic_id").alias("local_topic_id"))
-    described = (
-        segments.where(F.col("path").rlike(_PLAIN_LOG))
-        .transform(describe_logs(logs))
-        .transform(choose_lineage(_leaders(tables)))
-        .join(ids, list(LOG_KEYS), how="left")
-    )
-    return described.select(
-        *_OF_PARTITION,
-        "local_topic_id",
-        "log_start_offset",
-        "log_end_offset",
-        F.col("leader_epochs").alias("lineage"),
-    )
+    return segments.transform(local_logs(tables.read(catalog.LOGS), _leaders(tables)))
 
 
 def _leaders(tables: Warehouse) -> DataFrame:
@@ -275,24 +227,9 @@ def _leaders(tables: Warehouse) -> DataFrame:
     return held.select(*_OF_PARTITION, "leader")
 
 
-def _tiered_topics(tables: Warehouse) -> DataFrame | None:
-    """Return the topics that are configured to be copied, as the metadata has it last."""
+def _tiered(tables: Warehouse) -> DataFrame | None:
+    """Return the topics that are configured to be copied; None: no metadata says it."""
     if tables.version(catalog.METADATA_CONFIGS) is None:
         return None
     configs = tables.read(catalog.METADATA_CONFIGS).where("until_offset IS NULL")
-    is_tiered = (
-        (F.col("resource_type") == "topic")
-        & (F.col("name") == "remote.storage.enable")
-        & (F.lower(F.trim("value")) == "true")
-    )
-    return configs.where(is_tiered).select("cluster", F.col("resource_name").alias("topic"))
-
-
-def _with_lineage(held: DataFrame, local: DataFrame | None) -> DataFrame:
-    if local is None:
-        return held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
-    lineage = local.drop("log_start_offset")
-    is_same = F.coalesce(F.col("local_topic_id") == F.col("topic_id"), F.lit(True))
-    joined = held.join(lineage, _OF_PARTITION, how="left")
-    is_known = is_same & ~goes_beyond_log()
-    return joined.withColumn("is_in_lineage", F.when(is_known, is_within_lineage()))
+    return configs.transform(tiered_topics)

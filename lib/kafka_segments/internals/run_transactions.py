@@ -9,19 +9,20 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.internals.decide.transactions import (
+    ask_for_first,
     coordinators_say,
     decide_transactions,
     with_cleanup_policy,
+    with_first_times,
     with_held_bytes,
     with_producers,
 )
 from kafka_segments.search.decide.logs import open_transactions
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.tables.bounded import LEAST
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_CONFIGS, METADATA_TOPICS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.looked_at import refuse_looked_at
 
 
@@ -60,35 +61,16 @@ def run_transactions(
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     refuse_looked_at(segments, "which transactions are open")
-    opened = segments.transform(open_transactions()).transform(_with_first_times(segments))
-    opened = opened.transform(with_producers(segments)).transform(with_held_bytes(segments))
-    opened = opened.transform(_with_cleanup_policy(warehouse))
+    asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
+    opened = (
+        find_first_records(asked)
+        .transform(with_first_times)
+        .transform(with_producers(segments))
+        .transform(with_held_bytes(segments))
+        .transform(_with_cleanup_policy(warehouse))
+    )
     decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
     return opened.transform(decide)
-
-
-def _with_first_times(segments: DataFrame) -> Transform:
-    """Add ``first_ms``, the timestamp of a transaction's first record, read from its segment.
-
-    It is null if the segment is gone or no longer has the record.
-
-    Gives: the same, first_ms, and the columns of ``find_first_records``.
-    """
-    files = segments.select(*SEGMENT_KEYS, "path", "valid_bytes")
-
-    def transform(opened: DataFrame) -> DataFrame:
-        located = opened.join(files, list(SEGMENT_KEYS), how="left").withColumns(
-            {
-                "start_position": F.col("first_position"),
-                "least_timestamp_ms": F.lit(LEAST).cast("long"),
-                "least_offset": F.col("first_offset"),
-            }
-        )
-        is_it = F.col("found_offset") == F.col("first_offset")
-        first_ms = F.when(is_it, F.col("found_timestamp_ms"))
-        return find_first_records(located).withColumn("first_ms", first_ms)
-
-    return transform
 
 
 def _with_cleanup_policy(tables: Warehouse) -> Transform:

@@ -12,12 +12,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
 from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.internals.decide.object_facts import (
+    HEADERS,
+    NAMES,
+    told_by_headers,
+    told_by_manifest,
+)
 from kafka_segments.sources.source_folder import entries_of
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import first_line, open_segment, place, read_manifest
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.names import TXN_INDEX_SUFFIX
 from kafka_segments.wire.tiered_names import (
     LOG,
     TIERED_SUFFIXES,
@@ -27,7 +32,6 @@ from kafka_segments.wire.tiered_names import (
     tiered_log_of,
 )
 
-NAMES, MANIFESTS, HEADERS = "names", "manifests", "headers"
 _READERS_A_TASK = 8  # on object stores most of the time is waiting
 _ROWS_A_BATCH = 1_000
 _EPOCHS = pa.list_(pa.struct([("epoch", pa.int32()), ("start_offset", pa.int64())]))
@@ -156,23 +160,7 @@ def _with_manifest(row: _Row) -> _Row:
         manifest = read_manifest(place(row["path"]))
     except (CorruptTextError, OSError) as error:
         return row | {"problem": first_line(error)}
-    found = row["found"] | {"source": MANIFESTS, "size_bytes": manifest.chunks.log_bytes}
-    stored, announced = manifest.chunks.stored_bytes, manifest.segment
-    problem = None
-    if stored != row["log_bytes"]:
-        problem = f"its log has {row['log_bytes']} bytes in the tier, {stored} says its manifest"
-    if announced is not None:
-        epochs = [epoch._asdict() for epoch in announced.leader_epochs]
-        found |= {
-            "start_offset": announced.start_offset,
-            "end_offset": announced.end_offset,
-            "max_timestamp_ms": announced.max_timestamp_ms,
-            "leader_epochs": epochs,
-            "event_ms": announced.event_timestamp_ms,
-            "broker_id": announced.broker_id,
-            "is_txn_index_empty": TXN_INDEX_SUFFIX not in manifest.parts,
-        }
-    return row | {"found": found, "problem": problem}
+    return row | told_by_manifest(row, manifest)
 
 
 def _with_headers(row: _Row, recoverer: SegmentRecoverer) -> _Row:
@@ -187,17 +175,4 @@ def _with_headers(row: _Row, recoverer: SegmentRecoverer) -> _Row:
             log.check_unchanged()
     except (OSError, FileChangedError) as error:
         return row | {"problem": first_line(error)}
-    if recovery.damage is not None:
-        return row | {"problem": f"byte {recovery.damage.position}: {recovery.damage.message}"}
-    epochs = [
-        {"epoch": epoch, "start_offset": start} for epoch, start in recovery.leader_epochs.tolist()
-    ]
-    headers = {
-        "source": HEADERS,
-        "start_offset": row["base_offset"],
-        "end_offset": recovery.next_offset - 1,
-        "max_timestamp_ms": recovery.max_timestamp,
-        "size_bytes": log.size_bytes,
-        "leader_epochs": epochs,
-    }
-    return row | {"found": row["found"] | headers}
+    return row | told_by_headers(row, recovery, size_bytes=log.size_bytes)

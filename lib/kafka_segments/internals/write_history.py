@@ -5,25 +5,24 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import reduce
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.internals.decide.rows import HELD, sum_metadata_logs
-from kafka_segments.internals.history_start import (
-    HistoryStart,
+from kafka_segments.internals.decide.history_start import (
     MetadataLog,
     Snapshot,
+    applied_from,
     choose_start,
 )
+from kafka_segments.internals.decide.rows import HELD, sum_metadata_logs
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.tasks_history import fold_history
 from kafka_segments.spark.held import held
 from kafka_segments.tables.catalog import METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.statements import in_any
 
 _MOST_TOLD = 20
@@ -70,7 +69,7 @@ def fold_best_replicas(
             starts.append(start)
     if not starts:
         return None, problems
-    applied = [records.transform(_applied(start)) for start in starts]
+    applied = [records.transform(applied_from(start)) for start in starts]
     history = held(fold_history(reduce(DataFrame.unionByName, applied)), caches)
     for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
         found = json.loads(row["values"])["problem"]
@@ -89,41 +88,6 @@ def _metadata_log(row: Row) -> MetadataLog:
             Snapshot(one.end_offset, one.file, one.ms, keys) for one in row["snapshots"]
         ),
     )
-
-
-def _applied(start: HistoryStart) -> Transform:
-    """Keep the records that make the history, with the point at which each is applied."""
-    snapshot = start.snapshot
-    is_of_log = ~F.col("is_snapshot") & (F.col("offset") >= start.from_offset)
-    is_of_log = is_of_log & _is_of(start.log.keys)
-    is_of_snapshot = F.lit(False)
-    point_offset, point_ms = F.col("offset"), F.col("timestamp_ms")
-    if snapshot is not None:
-        is_of_snapshot = (F.col("file") == snapshot.file) & _is_of(snapshot.keys)
-        point_offset = F.when(F.col("is_snapshot"), snapshot.end_offset - 1).otherwise(point_offset)
-        point_ms = F.when(F.col("is_snapshot"), snapshot.ms).otherwise(point_ms)
-
-    def transform(records: DataFrame) -> DataFrame:
-        is_applied = F.col("problem").isNull() & F.col("value_json").isNotNull()
-        return records.where((is_of_log | is_of_snapshot) & is_applied).select(
-            "cluster",
-            "is_snapshot",
-            "row",
-            "kind",
-            "value_json",
-            point_offset.cast("long").alias("point_offset"),
-            point_ms.cast("long").alias("point_ms"),
-        )
-
-    return transform
-
-
-def _is_of(keys: Sequence[Any]) -> Column:
-    """Tell whether a row is of the log that these keys name."""
-    is_of = F.lit(True)
-    for key, value in zip(LOG_KEYS, keys, strict=True):
-        is_of = is_of & (F.col(key) == value)
-    return is_of
 
 
 def rows_of(history: DataFrame, table: Table) -> DataFrame:

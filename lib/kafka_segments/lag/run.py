@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.lag.decide.commits import (
+    ask_for_end,
     ask_for_unread,
     decide_commits,
     decide_lag,
+    ends_found,
     first_unread,
     of_groups,
 )
@@ -93,8 +95,5 @@ def log_ends(tables: LogTables, logs: DataFrame, at_ms: int | None) -> DataFrame
     """Return the end of each log: now, or at a moment its first record with a later timestamp."""
     if at_ms is None:
         return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"))
-    asked = logs.withColumns({"question": F.lit("end"), "target_ms": F.lit(at_ms + 1).cast("long")})
-    answers = search_times(tables, asked, kafka_version=_LATEST_KAFKA)
-    return answers.select(
-        *LOG_KEYS, F.coalesce("true_offset", "log_end_offset").alias("end_offset")
-    )
+    asked = logs.transform(ask_for_end(at_ms=at_ms))
+    return search_times(tables, asked, kafka_version=_LATEST_KAFKA).transform(ends_found)

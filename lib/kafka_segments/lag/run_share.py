@@ -7,7 +7,12 @@ from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import SHARES_TOPIC
-from kafka_segments.lag.decide.share import decide_share_lag, decide_share_states
+from kafka_segments.lag.decide.share import (
+    decide_share_lag,
+    decide_share_states,
+    with_log_ends,
+    with_topic_names,
+)
 from kafka_segments.lag.run import LagOptions, log_ends
 from kafka_segments.search.log_tables import LogTables
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
@@ -44,27 +49,22 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
     states = records.transform(decide_share_states(at_ms=moment))
     if options.groups:
         states = states.where(F.col("group_id").isin(*options.groups))
-    is_its_log = F.coalesce(F.col("_log_id") == F.col("topic_id"), F.lit(True))
     return (
-        states.join(_names(tables), ["cluster", "topic_id"], how="left")
-        .withColumn("topic", F.coalesce("topic", "topic_id"))
+        states.transform(with_topic_names(_names(tables)))
         .where(choice.partition_condition())
-        .join(ends, ["cluster", "topic", "partition"], how="left")
-        .withColumn("end_offset", F.when(is_its_log, F.col("end_offset")))
+        .transform(with_log_ends(ends))
         .transform(decide_share_lag)
     )
 
 
 def _ids(tables: Warehouse) -> DataFrame:
-    """Return the id of each log's topic: one that was made anew under its name has another."""
-    return tables.read(LOGS).select(*LOG_KEYS, F.col("topic_id").alias("_log_id"))
+    return tables.read(LOGS).select(*LOG_KEYS, F.col("topic_id").alias("log_topic_id"))
 
 
 def _names(tables: Warehouse) -> DataFrame:
-    """Return the names of topics by their ids: those of the logs, and of the metadata log."""
+    """Return cluster, topic_id and topic of all that the tables name."""
     names = tables.read(LOGS).select("cluster", "topic_id", "topic")
     if tables.version(METADATA_TOPICS) is not None:
         known = tables.read(METADATA_TOPICS).select("cluster", "topic_id", "topic")
         names = names.unionByName(known)
-    named = names.where(F.col("topic_id").isNotNull())
-    return named.groupBy("cluster", "topic_id").agg(F.min("topic").alias("topic"))
+    return names

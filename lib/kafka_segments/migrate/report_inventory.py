@@ -21,7 +21,7 @@ LEVELS = {
     "segment": ("cluster", "broker_id", "topic", "partition", "base_offset"),
 }
 _FORMAT = ("magic", "codec", "timestamp_type")
-SEGMENT_ROWS, OBSTACLE_ROWS = "segments", "obstacles"
+SEGMENT_ROWS = "segments"
 CLIENTS = {
     decided.READS_LEGACY: "messages v0 and v1 come as they lie: a client must decode them. Every"
     " Java client that 4.x lets in (2.1 and later) does; one that knows v2 alone does not.",

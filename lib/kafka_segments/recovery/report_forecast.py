@@ -17,7 +17,6 @@ from kafka_segments.recovery.decide.forecasts import DirFacts, DirForecast, LogF
 from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.recovery.run_forecast import Forecast
 
-ROW_FORMS = ("options", "logs", "findings")
 _WORK = ("segments", "recovered_segments", "recovered_bytes", "recovered_batches")
 
 

@@ -1,6 +1,5 @@
 """Look into the segments that a start recovers: how many batches they have, and where they end."""
 
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,16 +13,14 @@ from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_
 from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.torn_tail import records_told
 from kafka_segments.storage.files import Place, first_line, open_segment, place, read_whole
-from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
 from kafka_segments.wire.reading import ReadInto
 
 _SAMPLES = 6
 _SAMPLE_BYTES = 512 * 1024
 _MOST_INDEX_BYTES = 64 * 1024 * 1024
-_MOST_HEADERS = 1_000_000
-_HEADER = struct.Struct(">qiib40xi")  # base offset, length, epoch, magic, ..., record count
 
 
 class Surveyed(NamedTuple):
@@ -113,7 +110,8 @@ class Surveyor:
         assert damage is not None  # noqa: S101  for mypy: its caller has looked
         with open_segment(_file(folder, start, base)) as file:
             end = file.size_bytes
-            records = records_told(file.read_into, end - recovery.truncated_bytes, end)
+            start = end - recovery.truncated_bytes
+            records = records_told(file.read_into, start=start, end=end)
         return DamagedSegment(damage, recovery.truncated_bytes, records)
 
     def _density(self, folder: Place, start: LogStart) -> float:
@@ -130,25 +128,6 @@ class Surveyor:
             batches += found.batch_count
             size += found.valid_bytes
         return batches / size if size else 0.0
-
-
-def records_told(read_into: ReadInto, position: int, end: int) -> int | None:
-    """Return how many records the headers from a position on name; None: there are no headers.
-
-    Headers are followed as long as they are of batches v2 of a possible size. The last batch may
-    be incomplete.
-    """
-    records, told = 0, False
-    view = memoryview(bytearray(_HEADER.size))
-    for _ in range(_MOST_HEADERS):
-        if end - position < layout.HEADER_BYTES or read_into(position, view) < _HEADER.size:
-            break
-        _, length, _, magic, count = _HEADER.unpack(view)
-        if magic != 2 or length < layout.HEADER_BYTES - layout.LOG_OVERHEAD or count < 0:
-            break
-        records, told = records + count, True
-        position += layout.LOG_OVERHEAD + length
-    return records if told else None
 
 
 def _file(folder: Place, start: LogStart, base: int) -> Place:

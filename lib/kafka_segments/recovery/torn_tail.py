@@ -19,7 +19,9 @@ from kafka_segments.wire.reading import ReadInto
 
 _WINDOW_BYTES = 4 * 1024 * 1024
 _MOST_BATCH_BYTES = 256 * 1024 * 1024
+_MOST_HEADERS = 1_000_000
 _OFFSETS_AHEAD = 2**31
+_LEAST_LENGTH = layout.HEADER_BYTES - layout.LOG_OVERHEAD
 
 
 class Tail(NamedTuple):
@@ -41,24 +43,43 @@ def read_tail(read_into: ReadInto, *, start: int, end: int, next_offset: int) ->
         OSError: whatever ``read_into`` raises.
     """
     sound = _sound_batches(read_into, start, end, next_offset)
-    return Tail(_claimed_records(read_into, start, end, next_offset), next(sound, None))
+    records = records_told(read_into, start=start, end=end, next_offset=next_offset)
+    return Tail(records or 0, next(sound, None))
 
 
-def _claimed_records(read_into: ReadInto, start: int, end: int, next_offset: int) -> int:
-    """Return how many records the headers claim, followed from one to the next."""
-    records, position = 0, start
-    while end - position >= layout.HEADER_BYTES:
-        header = _read(read_into, position, layout.HEADER_BYTES, end)
-        length = _int(header, layout.LENGTH, 4)
-        goes_on = 0 <= _int(header, layout.BASE_OFFSET, 8) - next_offset < _OFFSETS_AHEAD
-        if header[layout.MAGIC] != layout.MAGIC_V2 or length < _LEAST_LENGTH or not goes_on:
+def records_told(
+    read_into: ReadInto, *, start: int, end: int, next_offset: int | None = None
+) -> int | None:
+    """Return how many records the headers from ``start`` on tell of; None: there are none.
+
+    Headers are followed from one to the next as long as they are of batches v2 of a possible size,
+    and no further than a million. Of the last batch, a part may be missing.
+
+    Args:
+        read_into: reads the file.
+        start: where the first header may begin.
+        end: where the file ends.
+        next_offset: headers with offsets that do not go on from here are none, as behind a torn
+            write; None: any offset counts, as behind damage of other kinds.
+
+    Raises:
+        FileChangedError: the file ended before ``end``.
+        OSError: whatever ``read_into`` raises.
+    """
+    records, told, position = 0, False, start
+    for _ in range(_MOST_HEADERS):
+        if end - position < layout.HEADER_BYTES:
             break
-        records += max(_int(header, layout.RECORD_COUNT, 4), 0)
+        header = _read(read_into, position, layout.HEADER_BYTES, end)
+        length, count = _int(header, layout.LENGTH, 4), _int(header, layout.RECORD_COUNT, 4)
+        if header[layout.MAGIC] != layout.MAGIC_V2 or length < _LEAST_LENGTH or count < 0:
+            break
+        offset = _int(header, layout.BASE_OFFSET, 8)
+        if next_offset is not None and not 0 <= offset - next_offset < _OFFSETS_AHEAD:
+            break
+        records, told = records + count, True
         position += layout.LOG_OVERHEAD + length
-    return records
-
-
-_LEAST_LENGTH = layout.HEADER_BYTES - layout.LOG_OVERHEAD
+    return records if told else None
 
 
 def _sound_batches(read_into: ReadInto, start: int, end: int, next_offset: int) -> Iterator[int]:

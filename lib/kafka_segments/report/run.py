@@ -286,10 +286,7 @@ class _Report:
             "cluster string, broker_id int, log_dir string, topic string, partition int,"
             " lane int, spans int",
         )
-        # A first look does not tell the least timestamp; that of the first batch is near it.
-        least = F.coalesce("min_timestamp_ms", "first_batch_timestamp_ms")
-        segments = self._segments.withColumn("min_timestamp_ms", least)
-        return {"spans": segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
+        return {"spans": self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
 
     def _history_bins(self, first_ms: int | None) -> "_Bins":
         """Return the bins from the first segment until now."""

@@ -17,7 +17,12 @@ from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.links import with_links_judged
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, parse_partition_folder
+from kafka_segments.wire.names import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    is_of_partition,
+    parse_partition_folder,
+)
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
 # Keys of object stores may have them; what is written for them would lie elsewhere.
@@ -60,8 +65,8 @@ def list_source_folder(
         return
     here = parse_partition_folder(name)
     folders = [entry for entry in entries if entry.is_folder]
-    has_logs = any(entry.name.endswith(LOG_SUFFIX) for entry in entries if not entry.is_folder)
-    if here is not None and (has_logs or not folders):
+    files = (entry.name for entry in entries if not entry.is_folder)
+    if here is not None and is_of_partition(has_folders=bool(folders), files=files):
         yield from list_log(LogFolder(folder, source, relative_path, parent, here), entries)
         return
     for entry in entries:

@@ -38,25 +38,13 @@ def refuse_early(options: SqlOptions) -> None:
     """Refuse a query by its text, before there is a session.
 
     Raises:
-        UsageError: as ``run_query``, but for what only Spark can tell.
+        UsageError: as ``run_sql``, but for what only Spark can tell.
     """
     check_names(options.query, view_names(options.warehouse))
 
 
 def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
-    """Register the tables that a query reads as views, and run it over them.
-
-    Raises:
-        UsageError: as ``run_query``.
-    """
-    views = view_names(options.warehouse)
-    statement = check_names(options.query, views)
-    register_views(spark, options.warehouse, only=statement.reads)
-    return _run(spark, statement, views, now_ms=options.now_ms)
-
-
-def run_query(spark: SparkSession, text: str, *, now_ms: int) -> DataFrame:
-    """Plan a query over the session's temporary views; return its rows.
+    """Register the tables that a query reads as views, and plan it over them; return its rows.
 
     SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and DESCRIBE are run, too, and no other statement. The
     query can use the session variable ``now_ms``.
@@ -65,8 +53,10 @@ def run_query(spark: SparkSession, text: str, *, now_ms: int) -> DataFrame:
         UsageError: the text is not SQL or another statement, the query calls programs or Java
             methods, or it names anything but these views, such as a file.
     """
-    views = {view.name.lower() for view in spark.catalog.listTables() if view.isTemporary}
-    return _run(spark, check_names(text, views), views, now_ms=now_ms)
+    views = view_names(options.warehouse)
+    statement = check_names(options.query, views)
+    register_views(spark, options.warehouse, only=statement.reads)
+    return _run(spark, statement, views, now_ms=options.now_ms)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The parts of URIs; a local path is absolute and has no scheme."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 LOCAL_ROOT = "/"
 """What every local path starts with, and no URI."""
@@ -43,3 +43,22 @@ def folders_below(sources: Sequence[str]) -> dict[str, str]:
     """Return the folder of each source below an index folder; a single source has none."""
     is_single = len(sources) == 1
     return {source: "" if is_single else last_component(source) for source in sources}
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path or URI is that of a folder, or of something below it."""
+    root = folder.rstrip("/")
+    return path in (folder, root) or path.startswith(f"{root}/")
+
+
+def split_below(path: str, folders: Iterable[str]) -> tuple[str, str]:
+    """Return the first of some folders that a path lies in, and the path below it.
+
+    Raises:
+        ValueError: it lies in none of them.
+    """
+    folders = tuple(folders)
+    for folder in folders:
+        if lies_in(path, folder):
+            return folder, path[len(folder.rstrip("/")) + 1 :]
+    raise ValueError(f"{path} lies in none of {', '.join(folders)}")

@@ -4,6 +4,7 @@ Source: LogFileUtils, UnifiedLog.parseTopicPartitionName.
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -69,3 +70,11 @@ def parse_partition_folder(name: str) -> PartitionFolder | None:
     if live is None or int(live[2]) > _MAX_INT32:
         return None
     return PartitionFolder(live[1], int(live[2]), state)
+
+
+def is_of_partition(*, has_folders: bool, files: Iterable[str]) -> bool:
+    """Tell whether a folder that is named like a partition's is one, by what lies in it.
+
+    A disk may be named like that as well, ``node-1``: it has folders, and no logs beside them.
+    """
+    return not has_folders or any(name.endswith(LOG_SUFFIX) for name in files)

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.copies import Kind
 from kafka_segments.generated.records import INTERNAL_TOPICS
+from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
 
 LOG = ("topic", "partition")
@@ -106,6 +107,28 @@ def last_batches(ends: DataFrame, read: DataFrame, *, backup: str) -> Transform:
             .join(files, "path", how="inner")
             .select("copy", *LOG, "path", "size_bytes", "position", "offset", "written_ms")
         )
+
+    return transform
+
+
+def told_moment(last: DataFrame, *, backup: str) -> Transform:
+    """Tell when a backup was taken: at the youngest timestamp at the ends of its logs.
+
+    1. One that is younger than the newest segment lies in the future, and does not count.
+    2. Where no other is there, the moment is when that segment was written.
+
+    Needs: rows of ``divergence``'s ``with_copy``; ``last``: rows of ``last_batches`` with
+        timestamp_ms.
+    Gives: moment_ms, in ms since 1970 (null: the backup holds no segment); one row.
+    """
+    is_segment = (F.col("kind") == kinds.SEGMENT) & (F.col("copy") == backup)
+    dated = last.where((F.col("copy") == backup) & (F.col("timestamp_ms") >= 0))
+    is_past = F.col("timestamp_ms") <= F.col("_written_ms")
+
+    def transform(listed: DataFrame) -> DataFrame:
+        newest = listed.where(is_segment).agg(F.max(_written()).alias("_written_ms"))
+        both = newest.join(dated.select("timestamp_ms"), is_past, how="left")
+        return both.agg(F.coalesce(F.max("timestamp_ms"), F.max("_written_ms")).alias("moment_ms"))
 
     return transform
 

@@ -41,6 +41,17 @@ def absent_logs(logs: DataFrame, *, backup: str) -> DataFrame:
     )
 
 
+def only_in_backup(logs: DataFrame, *, backup: str) -> DataFrame:
+    """Return the logs of the backup that the cluster has no more.
+
+    Needs: rows of ``divergence``'s ``listed_logs``.
+    Gives: topic, partition.
+    """
+    is_backup = F.col("copy") == backup
+    others = logs.where(~is_backup).select(*LOG)
+    return logs.where(is_backup).select(*LOG).join(others, list(LOG), how="left_anti")
+
+
 def first_batches(segments: DataFrame) -> DataFrame:
     """Return where to look up the first batch of each log.
 

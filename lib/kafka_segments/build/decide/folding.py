@@ -72,6 +72,19 @@ def segments_to_fold(
     return transform
 
 
+def fold_order(*, is_load: bool) -> tuple[Column, ...]:
+    """Return the order in which segments are folded: log by log, by their base offsets.
+
+    In a load those of a log come first that do not fit their base offset: a load splits them, and
+    the pieces can belong anywhere in the log.
+
+    Needs: the key of a segment, damage.
+    """
+    overflows = F.col("damage.kind").eqNullSafe(F.lit(DamageKind.OFFSET_OVERFLOW.value))
+    first = (~overflows,) if is_load else ()
+    return (*map(F.col, LOG_KEYS), *first, F.col("base_offset"))
+
+
 def only_logs_with_transactions(segments: DataFrame) -> DataFrame:
     """Keep the segments of logs in which a transaction may cross segments or abort."""
     logs = segments.where(has_transactions()).select(*LOG_KEYS).distinct()

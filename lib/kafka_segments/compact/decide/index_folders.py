@@ -1,7 +1,7 @@
 """Find the segments that index files belong to, by the builds that wrote the files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -10,9 +10,24 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.uris import folders_below, join_uri
 from kafka_segments.tables.keys import Transform
+from kafka_segments.wire.names import FolderState, is_of_partition, parse_partition_folder
 
 _THINNABLE = ("kafka", "kip33")
 _TO_THE_END = 2**31 - 1
+
+
+def is_compacted(name: str, *, has_folders: bool, files: Iterable[str]) -> bool:
+    """Tell whether the index files of a folder are compacted: it is a partition's that stays.
+
+    Args:
+        name: of the folder.
+        has_folders: there are folders in it.
+        files: names of the files in it.
+    """
+    parsed = parse_partition_folder(name)
+    if parsed is None or parsed.state not in (FolderState.LIVE, FolderState.FUTURE):
+        return False
+    return is_of_partition(has_folders=has_folders, files=files)
 
 
 def only_builds_into(index_dir: str) -> Transform:

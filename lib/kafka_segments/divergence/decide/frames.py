@@ -141,6 +141,28 @@ def described(logs: DataFrame) -> Transform:
     return transform
 
 
+def with_segments(segments: DataFrame, logs: DataFrame) -> Transform:
+    """Add what a whole log is made of: the segments of each copy, and its topic id.
+
+    Needs: rows of ``described``; ``segments``: rows of ``chosen_segments``; ``logs``: rows of
+        ``listed_logs``, those of the logs that are kept.
+    Gives: the same, topic_id, segments (array of path, base_offset, next_base, end_position).
+    """
+    own = ["copy", *_LOG]
+    one = F.struct("path", "base_offset", "next_base", F.col("size_bytes").alias("end_position"))
+    by_copy = segments.groupBy(*own).agg(F.collect_list(one).alias("segments"))
+    nothing = F.array().cast(by_copy.schema["segments"].dataType)
+
+    def transform(copies: DataFrame) -> DataFrame:
+        return (
+            copies.join(logs.select(*own, "topic_id"), own, how="inner")
+            .join(by_copy, own, how="left")
+            .withColumn("segments", F.coalesce("segments", nothing))
+        )
+
+    return transform
+
+
 def unequal_parts(copies: DataFrame) -> Transform:
     """Keep the parts of those ranges in which the copies of a log differ.
 

@@ -3,9 +3,11 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.search.decide.logs import describe_logs
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 _OF_PARTITION = ("cluster", "topic", "partition")
+_PLAIN_LOG = "(^|/)[0-9]{20}[.]log$"  # a name with an id is of the tier
 
 
 def epochs_with_records(epochs: str) -> Column:
@@ -110,5 +112,55 @@ def choose_lineage(leaders: DataFrame) -> Transform:
             .where("_turn = 1")
             .select(*logs.columns)
         )
+
+    return transform
+
+
+def local_logs(logs: DataFrame, leaders: DataFrame) -> Transform:
+    """Describe the replica of each partition on brokers' disks that ``choose_lineage`` keeps.
+
+    Needs: rows of ``segments`` of files that are there; ``logs``: rows of ``logs``; ``leaders``: as
+        of ``choose_lineage``.
+    Gives: cluster, topic, partition, local_topic_id (null: not known), log_start_offset,
+        log_end_offset, lineage (array of epoch, start_offset).
+    """
+    ids = logs.select(*LOG_KEYS, F.col("topic_id").alias("local_topic_id"))
+
+    def transform(segments: DataFrame) -> DataFrame:
+        return (
+            segments.where(F.col("path").rlike(_PLAIN_LOG))
+            .transform(describe_logs(logs))
+            .transform(choose_lineage(leaders))
+            .join(ids, list(LOG_KEYS), how="left")
+            .select(
+                *_OF_PARTITION,
+                "local_topic_id",
+                "log_start_offset",
+                "log_end_offset",
+                F.col("leader_epochs").alias("lineage"),
+            )
+        )
+
+    return transform
+
+
+def with_lineage(local: DataFrame | None) -> Transform:
+    """Tell of each remote segment whether it is in its partition's lineage.
+
+    It is not known without a local log, where that is of another topic id, and where the segment
+    goes beyond it.
+
+    Needs: cluster, topic, topic_id, partition, leader_epochs, end_offset; ``local``: rows of
+        ``local_logs``, None: there are none.
+    Gives: the same, is_in_lineage (null: not known), and columns of ``local``.
+    """
+    is_same = F.coalesce(F.col("local_topic_id") == F.col("topic_id"), F.lit(True))
+    is_known = is_same & ~goes_beyond_log()
+
+    def transform(held: DataFrame) -> DataFrame:
+        if local is None:
+            return held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
+        joined = held.join(local.drop("log_start_offset"), list(_OF_PARTITION), how="left")
+        return joined.withColumn("is_in_lineage", F.when(is_known, is_within_lineage()))
 
     return transform

@@ -300,14 +300,29 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
     )
     detail = F.concat_ws("; ", parts)
 
-    def transform(held: DataFrame) -> DataFrame:
-        return held.withColumns({"findings": findings, "detail": F.when(detail != "", detail)})
-
-    return transform
+    decided = {"findings": findings, "detail": F.when(detail != "", detail)}
+    if not is_listed:
+        decided["objects"] = F.lit(None).cast("int")
+        decided["stored_bytes"] = F.lit(None).cast("long")
+    return lambda held: held.withColumns(decided)
 
 
 def _refused() -> Column:
     return F.concat(F.col("refused_updates").cast("string"), F.lit(" updates that Kafka refuses"))
+
+
+def tiered_topics(configs: DataFrame) -> DataFrame:
+    """Return the topics that are configured to be copied.
+
+    Needs: rows of ``metadata_configs`` that hold still.
+    Gives: cluster, topic.
+    """
+    is_tiered = (
+        (F.col("resource_type") == "topic")
+        & (F.col("name") == "remote.storage.enable")
+        & (F.lower(F.trim("value")) == "true")
+    )
+    return configs.where(is_tiered).select("cluster", F.col("resource_name").alias("topic"))
 
 
 def not_copied(local: DataFrame, *, tiered: DataFrame | None) -> Transform:

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide.rows import partition_name
-from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.bounded import LEAST, minus, plus
 from kafka_segments.tables.internal_replicas import of_furthest_replica
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
@@ -86,6 +86,31 @@ def _said(*, is_forgotten: bool) -> Transform:
         )
 
     return transform
+
+
+def ask_for_first(segments: DataFrame) -> Transform:
+    """Ask for the first record of each open transaction, at the byte at which its batch begins.
+
+    Needs: rows of ``open_transactions``; ``segments``: rows of ``segments``.
+    Gives: the same, and what ``find_first_records`` needs.
+    """
+    files = segments.select(*SEGMENT_KEYS, "path", "valid_bytes")
+    asked = {
+        "start_position": F.col("first_position"),
+        "least_timestamp_ms": F.lit(LEAST).cast("long"),
+        "least_offset": F.col("first_offset"),
+    }
+    return lambda opened: opened.join(files, list(SEGMENT_KEYS), how="left").withColumns(asked)
+
+
+def with_first_times(found: DataFrame) -> DataFrame:
+    """Add the timestamp of each transaction's first record.
+
+    Needs: first_offset, found_offset, found_timestamp_ms.
+    Gives: the same, first_ms (null: the segment is gone, or no longer has the record).
+    """
+    is_it = F.col("found_offset") == F.col("first_offset")
+    return found.withColumn("first_ms", F.when(is_it, F.col("found_timestamp_ms")))
 
 
 def with_producers(segments: DataFrame) -> Transform:

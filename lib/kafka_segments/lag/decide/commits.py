@@ -118,6 +118,26 @@ def first_unread(found: DataFrame) -> DataFrame:
     )
 
 
+def ask_for_end(*, at_ms: int) -> Transform:
+    """Ask each log where it ended at a moment: at its first record with a later timestamp.
+
+    Gives: the same, question, target_ms.
+    """
+    target_ms = F.lit(at_ms + 1).cast("long")
+    return lambda logs: logs.withColumns({"question": F.lit("end"), "target_ms": target_ms})
+
+
+def ends_found(answers: DataFrame) -> DataFrame:
+    """Return where each log ended; one without a later record ended where it does now.
+
+    Needs: answers to ``ask_for_end``.
+    Gives: the key of a log, end_offset.
+    """
+    return answers.select(
+        *LOG_KEYS, F.coalesce("true_offset", "log_end_offset").alias("end_offset")
+    )
+
+
 def decide_lag(*, at_ms: int) -> Transform:
     """Decide how far behind each commit is at ``at_ms``, in offsets and in time.
 

@@ -76,6 +76,42 @@ def decide_share_states(*, at_ms: int) -> Transform:
     return transform
 
 
+def with_topic_names(names: DataFrame) -> Transform:
+    """Name the topics of states, which have their ids; an id stands for a name that is not known.
+
+    Needs: cluster, topic_id; ``names``: cluster, topic_id (null: not known), topic; several rows
+        may say the same.
+    Gives: the same, topic.
+    """
+    known = names.where(F.col("topic_id").isNotNull()).groupBy("cluster", "topic_id")
+    one = known.agg(F.min("topic").alias("topic"))
+
+    def transform(states: DataFrame) -> DataFrame:
+        named = states.join(one, ["cluster", "topic_id"], how="left")
+        return named.withColumn("topic", F.coalesce("topic", "topic_id"))
+
+    return transform
+
+
+def with_log_ends(ends: DataFrame) -> Transform:
+    """Add where the log of each state begins and ends.
+
+    The end is not told of a log with another topic id: it is of a topic that was made anew under
+    the name.
+
+    Needs: cluster, topic, topic_id, partition; ``ends``: cluster, topic, partition, log_topic_id
+        (null: not known), log_start_offset, end_offset.
+    Gives: the same, and the columns of ``ends``; end_offset is null where there is no such log.
+    """
+    is_its_log = F.coalesce(F.col("log_topic_id") == F.col("topic_id"), F.lit(True))
+
+    def transform(states: DataFrame) -> DataFrame:
+        joined = states.join(ends, ["cluster", "topic", "partition"], how="left")
+        return joined.withColumn("end_offset", F.when(is_its_log, F.col("end_offset")))
+
+    return transform
+
+
 def decide_share_lag(states: DataFrame) -> DataFrame:
     """Decide how far behind each share group is: the end less the start less what is done with.
 

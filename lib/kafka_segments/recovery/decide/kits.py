@@ -22,7 +22,12 @@ def work_with_kit(start: LogStart, work: Work, damaged: Mapping[int, DamagedSegm
         return work
     last = max(start.sizes)
     is_empty = start.sizes[last] == (damaged[last].cut_bytes if last in damaged else 0)
-    return Work(segments=len(start.sizes) + (not is_empty), recovered_segments=1)
+    return work_left(len(start.sizes), ends_empty=is_empty)
+
+
+def work_left(segments: int, *, ends_empty: bool) -> Work:
+    """Return the work of a start with a log of so many segments to which a kit was applied."""
+    return Work(segments=segments + (not ends_empty), recovered_segments=1)
 
 
 def is_left_alone(start: LogStart, damaged: Mapping[int, DamagedSegment]) -> bool:

@@ -83,7 +83,9 @@ def draw_spans(lanes: DataFrame, *, now_ms: int) -> Transform:
     1. A log with more segments than its lane has ``spans`` is cut into that many parts, each of
        about as many neighbouring segments. A part has a span for each kind of segment in it.
     2. A segment without timestamps lies at its mtime.
-    3. A time that is on no calendar lies at the calendar's end.
+    3. A first look does not tell the least timestamp of a segment; that of its first batch is near
+       it.
+    4. A time that is on no calendar lies at the calendar's end.
 
     Needs: rows of ``segments``. ``lanes``: the key of a log, lane (int), spans (int).
     Gives: lane, base_offset, start_ms, end_ms, segments, size_bytes, kind (damaged, in_future,
@@ -97,7 +99,7 @@ def draw_spans(lanes: DataFrame, *, now_ms: int) -> Transform:
         )
         place, count = F.row_number().over(in_log) - 1, F.count("*").over(whole)
         end = _on_calendar(F.col("largest_timestamp_ms"))
-        least = F.col("min_timestamp_ms")
+        least = F.coalesce("min_timestamp_ms", "first_batch_timestamp_ms")
         start = F.least(F.when(least >= 0, _on_calendar(least)).otherwise(end), end)
         return (
             segments.join(F.broadcast(lanes), list(LOG_KEYS), how="inner")

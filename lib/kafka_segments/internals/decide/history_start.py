@@ -1,7 +1,14 @@
 """Choose the replica of the metadata log that a cluster's history is made from, and its start."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 
 class Snapshot(NamedTuple):
@@ -81,3 +88,44 @@ def _start(log: MetadataLog, snapshots: Sequence[Snapshot]) -> HistoryStart | No
 
 def _rank(start: HistoryStart) -> tuple[Any, ...]:
     return (-start.log.leader_epoch, -start.end_offset, start.from_offset, start.log.keys)
+
+
+def applied_from(start: HistoryStart) -> Transform:
+    """Keep the records that tell a history, with the point at which each is applied.
+
+    1. The snapshot's records are applied at the last offset that it contains, at its time.
+    2. The log's are applied from the history's first offset on, each at its own.
+    3. What could not be read, and records without a value, tell nothing.
+
+    Needs: rows of ``internal_records``.
+    Gives: cluster, is_snapshot, row, kind, value_json, point_offset, point_ms.
+    """
+    snapshot = start.snapshot
+    is_of_log = ~F.col("is_snapshot") & (F.col("offset") >= start.from_offset)
+    is_of_log &= _is_of(start.log.keys)
+    is_of_snapshot = F.lit(False)
+    point_offset, point_ms = F.col("offset"), F.col("timestamp_ms")
+    if snapshot is not None:
+        is_of_snapshot = (F.col("file") == snapshot.file) & _is_of(snapshot.keys)
+        point_offset = F.when(F.col("is_snapshot"), snapshot.end_offset - 1).otherwise(point_offset)
+        point_ms = F.when(F.col("is_snapshot"), snapshot.ms).otherwise(point_ms)
+    is_applied = F.col("problem").isNull() & F.col("value_json").isNotNull()
+
+    def transform(records: DataFrame) -> DataFrame:
+        return records.where((is_of_log | is_of_snapshot) & is_applied).select(
+            "cluster",
+            "is_snapshot",
+            "row",
+            "kind",
+            "value_json",
+            point_offset.cast("long").alias("point_offset"),
+            point_ms.cast("long").alias("point_ms"),
+        )
+
+    return transform
+
+
+def _is_of(keys: Sequence[Any]) -> Column:
+    """Tell whether a row is of the log that these keys name."""
+    named = zip(LOG_KEYS, keys, strict=True)
+    return reduce(and_, (F.col(key) == value for key, value in named))
