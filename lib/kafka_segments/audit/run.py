@@ -13,7 +13,7 @@ from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources

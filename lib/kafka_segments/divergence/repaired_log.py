@@ -13,7 +13,8 @@ from kafka_segments.divergence.log_files import LogFiles, open_file
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log import LoadOptions
 from kafka_segments.index.log_load import LogLoad
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.segments.format_files import Around, FormatFiles
 from kafka_segments.storage.backups import state_of, write_manifest

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources.source_folder import entries_of
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.storage.files import first_line, open_segment, place, read_manifest

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log import LoadOptions
 from kafka_segments.index.log_load import LogLoad
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_staging import check_unchanged, other_end, read_part
