@@ -13,6 +13,7 @@ from kafka_segments.storage.durable_files import (
     name_folder,
     remove_temporaries,
     temporary_name,
+    write_durably,
     write_together,
 )
 
@@ -75,6 +76,16 @@ def test_an_error_leaves_files_that_were_to_be_written_together_as_they_were(
 
     assert _left(tmp_path) == {"a": b"first"}
     assert changes == []
+
+
+def test_a_file_that_replaces_none_leaves_one_of_its_name_as_it_is(tmp_path: Path) -> None:
+    write_durably(tmp_path / "a", b"1", replaces=False)
+    with pytest.raises(FileExistsError):
+        write_durably(tmp_path / "a", b"2", replaces=False)
+
+    assert _left(tmp_path) == {"a": b"1"}
+    write_durably(tmp_path / "a", b"3")
+    assert _left(tmp_path) == {"a": b"3"}
 
 
 def test_a_folder_is_on_disk_and_noted_before_it_has_its_name(

@@ -47,17 +47,20 @@ def durable_file(
     size_bytes: int | None,
     finish: Callable[[Path], object] | None = None,
     is_synced: bool = True,
+    replaces: bool = True,
 ) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name when it is whole and on disk.
 
     Args:
-        path: its name; a file of that name is replaced.
+        path: its name.
         size_bytes: its size in the end, for the message of a full disk; None: not known.
         finish: is called with the whole file before it is renamed, to set its owner and mtime.
         is_synced: wait until the file and its name are on disk. Without it a crash of the machine
             may leave the file empty; a crash of the process does not.
+        replaces: a file of that name is replaced; else it stays.
 
     Raises:
+        FileExistsError: without ``replaces``, there is a file of that name.
         OSError: the file cannot be written. For a full disk the text says how much is free.
     """
     temporary = temporary_name(os.fspath(path))
@@ -69,7 +72,11 @@ def durable_file(
                 os.fsync(stream.fileno())
         if finish is not None:
             finish(Path(temporary))
-        os.replace(temporary, path)
+        if replaces:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)
+            os.unlink(temporary)
         if is_synced:
             sync_folder(Path(path).parent)
     except BaseException as error:
@@ -98,9 +105,13 @@ def write_durably(
     *,
     finish: Callable[[Path], object] | None = None,
     is_synced: bool = True,
+    replaces: bool = True,
 ) -> None:
     """Write a file that appears whole; arguments and errors are those of ``durable_file``."""
-    with durable_file(path, size_bytes=len(data), finish=finish, is_synced=is_synced) as stream:
+    size_bytes = len(data)
+    with durable_file(
+        path, size_bytes=size_bytes, finish=finish, is_synced=is_synced, replaces=replaces
+    ) as stream:
         stream.write(data)
 
 
