@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from enum import IntEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,17 +35,21 @@ _CANCELLED = "cancelled as part of cancellation of all jobs"  # as PySpark does 
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
 
-_sources = partial(
-    click.option,
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="URI",
-    shell_complete=complete_folder,
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+
+def _sources(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--source",
+        "sources",
+        multiple=True,
+        required=required,
+        metavar="URI",
+        shell_complete=complete_folder,
+        help="A log directory, a folder of several, or one partition's folder; repeatable.",
+    )
+
+
 source_option = _sources(required=True)
-optional_source_option = _sources()
+optional_source_option = _sources(required=False)
 
 follow_links_option = click.option(
     "--follow-links",
