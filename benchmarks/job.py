@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.spark.session import spark_session
 from segments import write_segment

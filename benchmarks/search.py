@@ -21,7 +21,7 @@ from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import search_times
 from kafka_segments.spark.session import spark_session

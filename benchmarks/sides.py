@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafka_segments.build import scanner as scan
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources.walk import SegmentFile, find_segments
 
 _ROUNDS = 3

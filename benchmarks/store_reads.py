@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner, in_turn
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources.walk import SegmentFile, find_segments
 from kafka_segments.storage.s3_ranges import S3Bucket
 from kafka_segments.storage.uris import split_uri

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery, unread_segment
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import Build, run_build
 from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.spark import session
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.spark.jars import DELTA, find_jars

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from kafka_segments.errors import SourceError
 from kafka_segments.index.every_n_index import EveryNIndexBuilder, EveryNRule
 from kafka_segments.index.minute_index import MINUTE_MS, FirstOfEach
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.sources.walk import find_segments

@@ -13,7 +13,7 @@ from great_lengths import says_great_length
 from kafka_referee import Referee, RefereeError
 from kafka_segments.index import log_end
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from mutated_logs import MutatedLog

@@ -23,7 +23,8 @@ from kafka_segments.divergence.log_files import LogFiles, Open
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import offset_ranges
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.wire.reading import ReadInto
 from log_reading import reader_of
 from sound_logs import LZ4, ZSTD, compressed

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire

@@ -7,7 +7,7 @@ import numpy as np
 
 from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
 from kafka_segments.index.first_look import FirstLook
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 
 OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch"}
 CLAIMS = [field.name for field in fields(FirstLook) if field.name not in OF_LOOKS]

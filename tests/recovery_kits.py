@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogKit

@@ -18,7 +18,7 @@ from kafka_segments.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.build.scanner import Scanned
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from looks_compared import assert_not_denied
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 

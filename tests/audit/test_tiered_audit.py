@@ -12,7 +12,7 @@ from kafka_referee import Referee
 from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.audit.tasks_uploads import lone_objects
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.walk import walk_folders
 from looks_compared import assert_not_denied

@@ -14,7 +14,8 @@ from kafka_segments.broker_rules.limits import (
     sufficient_index_bytes,
 )
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.settings import Settings
 from log_reading import reader_of
 from strategies import DatedLog, dated_logs, example_e1

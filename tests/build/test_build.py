@@ -17,7 +17,7 @@ from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.storage.delta_append import MEETS_CONSTRAINTS
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.catalog import BUILD_TABLES

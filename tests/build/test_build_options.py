@@ -10,7 +10,7 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import FORMATS
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage.folder_lock import refuse_locked

@@ -7,7 +7,7 @@ import pytest
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.report import print_build
 from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 
 DONE = BuildSummary(
     run_id="r",

@@ -17,7 +17,7 @@ from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import SourceError
 from kafka_segments.index.kip33_index import Kip33Format
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from ready_builds import LentBuild
 
 NOW_MS = 1_800_000_000_000

@@ -15,7 +15,7 @@ from kafka_segments.build.first_looks import LooksAtOnce
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.build.tasks import CARRIED, scan_segments
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS

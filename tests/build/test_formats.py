@@ -10,7 +10,7 @@ from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.kip33_index import Kip33Format
 from kafka_segments.index.minute_index import MinuteFormat
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.time_index import decode_time_index
 from kafka_segments.tables.catalog import SEGMENTS
 from stored_builds import build_few, rows_few

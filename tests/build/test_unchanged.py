@@ -25,8 +25,7 @@ from kafka_segments.build.decide.unchanged import (
 )
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery import RecoveryOptions
-from kafka_segments.index.recovery_options import INDEX
+from kafka_segments.index.recovery_options import INDEX, RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources import list as listing
 from kafka_segments.sources.broker_identity import with_broker

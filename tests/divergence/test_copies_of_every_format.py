@@ -28,7 +28,7 @@ def _cut_elsewhere(rng: random.Random, segments: list[LogSegment]) -> LogCopy:
         if rng.random() < 0.2 and cut[-1].batches:
             cut.append(LogSegment(following))
         cut[-1].batches.append(batch)
-        following = int(batches_of(batch)[wire.LAST_OFFSET, 0]) + 1
+        following = int(batches_of(batch)[wire.BATCH_LAST_OFFSET, 0]) + 1
     return _copy(cut)
 
 
@@ -134,5 +134,5 @@ def test_every_batch_that_a_disk_spoils_is_found_and_the_right_copies_are_named(
         found = [row for row in rows if row.is_finding]
         assert {(row.copies, row.right) for row in found} <= {(("b",), ("a", "c"))}, found
         for batch in hit:
-            last = int(batches_of(batch)[wire.LAST_OFFSET, 0])
+            last = int(batches_of(batch)[wire.BATCH_LAST_OFFSET, 0])
             assert any(row.from_offset <= last < row.until_offset for row in found), (last, found)

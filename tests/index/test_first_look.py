@@ -11,7 +11,7 @@ from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.first_look import FirstLook, FirstLooker, IndexFiles
 from kafka_segments.index.index_ends import RangedFile
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import AbortedTransaction, encode_transaction_index

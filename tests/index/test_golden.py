@@ -10,7 +10,8 @@ from built_alone import build_alone
 from kafka_segments.index import segment_walker
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.time_index import encode_time_index

@@ -13,7 +13,9 @@ def test_headers_of_batches_are_read_however_large_their_records_are() -> None:
     found = [
         (int(offset), int(position))
         for batches in headers(reader_of(log), 0, len(log))
-        for offset, position in zip(batches[wire.BASE_OFFSET], batches[wire.POSITION], strict=True)
+        for offset, position in zip(
+            batches[wire.BATCH_BASE_OFFSET], batches[wire.BATCH_POSITION], strict=True
+        )
     ]
 
     assert found == [(5, 0), (9, len(large))]

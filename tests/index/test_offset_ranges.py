@@ -66,12 +66,12 @@ def test_pieces_of_a_range_combine_wherever_the_log_is_cut(seed: int) -> None:
 @pytest.mark.parametrize(
     "field",
     [
-        wire.BASE_OFFSET,
-        wire.LAST_OFFSET,
-        wire.LEADER_EPOCH,
-        wire.MAGIC,
-        wire.SIZE_BYTES,
-        wire.CRC,
+        wire.BATCH_BASE_OFFSET,
+        wire.BATCH_LAST_OFFSET,
+        wire.BATCH_LEADER_EPOCH,
+        wire.BATCH_MAGIC,
+        wire.BATCH_SIZE_BYTES,
+        wire.BATCH_CRC,
     ],
 )
 def test_every_field_of_a_mark_changes_the_digest(field: int) -> None:
@@ -85,7 +85,7 @@ def test_every_field_of_a_mark_changes_the_digest(field: int) -> None:
 def test_a_position_does_not_change_the_digest() -> None:
     batches = batches_of(_log([0, 1, 2]))
     other = batches.copy()
-    other[wire.POSITION] += 1000
+    other[wire.BATCH_POSITION] += 1000
 
     assert (_folded(batches)[ranges.DIGEST] == _folded(other)[ranges.DIGEST]).all()
 

@@ -9,7 +9,8 @@ import pytest
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import segment_walker
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Ranges
 from log_reading import fetched_of, reader_of
 from sound_logs import STYLES, sound_log

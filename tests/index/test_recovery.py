@@ -13,7 +13,8 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.index import segment_walker
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_state import NewestBatch, ProducerState
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import AbortedTransaction

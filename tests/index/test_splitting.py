@@ -2,7 +2,8 @@
 
 import pytest
 
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.splitting import split_overflowed
 from log_reading import reader_of
 from strategies import v1_message

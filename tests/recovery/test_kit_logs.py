@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee, RefereeError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogKit, LogState

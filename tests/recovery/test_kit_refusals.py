@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.recovery.kit_manifest import LogState
 from kafka_segments.wire.checkpoints import LOG_START_OFFSET
 from recovery_kits import crashed_log, made_kit

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.retention.command_options import retention_options

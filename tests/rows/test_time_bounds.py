@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.rows.freshness import covers_end_of_log
 from kafka_segments.rows.time_bounds import proven_greatest_timestamp, without_older

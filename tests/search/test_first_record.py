@@ -10,7 +10,8 @@ from kafka_segments.broker_rules.lookups import lookup_kip33, lookup_timestamp
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.index.kip33_index import SegmentPlace, kip33_entries
 from kafka_segments.index.offset_index import lookup_offset
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.wire.codecs import DecompressionError
 from log_reading import reader_of

@@ -23,7 +23,7 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
 from kafka_segments.cli import cli
 from kafka_segments.failover.run import FailoverOptions, run_failover
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.lag.run import LagOptions, run_lag
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.run import search_names, search_times

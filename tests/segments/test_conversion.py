@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.segments.conversion import Conversion, ConversionOptions, HazardKind
 from kafka_segments.segments.converter import SegmentConverter

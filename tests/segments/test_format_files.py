@@ -11,7 +11,8 @@ from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
 from kafka_segments.index.minute_index import MinuteFormat, MinuteVariant
 from kafka_segments.index.offset_index import decode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.index.time_index import decode_time_index
 from kafka_segments.segments.format_files import Around, FormatFiles, Made

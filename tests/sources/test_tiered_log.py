@@ -11,7 +11,7 @@ import pytest
 
 from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
 from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.segments.format_files import Around
 from kafka_segments.sources import kinds

@@ -11,7 +11,8 @@ import pytest
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.sources.kinds import UNRECOGNIZED
 from kafka_segments.sources.source_folder import list_source_folder

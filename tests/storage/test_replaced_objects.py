@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.latency.tasks import WrapperTimes
 from kafka_segments.migrate.format_counter import FormatCounter
 from kafka_segments.migrate.tasks_inventory import _count

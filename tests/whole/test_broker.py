@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from kafka_broker import KafkaBroker
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from plain_decoder import plain_records
 
 INDEXES = (".index", ".timeindex")

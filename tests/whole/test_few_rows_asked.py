@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.audit.run import AuditOptions, run_audit
 from kafka_segments.backup.run import BACKUP, run_backup
 from kafka_segments.divergence.options import CopyOptions
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
 from kafka_segments.retention.run_plan import run_plan

@@ -12,7 +12,7 @@ from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables import catalog as tables
 from object_store import ObjectStore

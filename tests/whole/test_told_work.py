@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
 from kafka_segments.console.bar import Work
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
 from kafka_segments.rows.datasource import load_of

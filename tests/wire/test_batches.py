@@ -28,19 +28,19 @@ from strategies import (
 
 Read = tuple[list[dict[str, int]], str | None, int | None]
 _FIELDS = {
-    "position": wire.POSITION,
-    "size_bytes": wire.SIZE_BYTES,
-    "magic": wire.MAGIC,
-    "attributes": wire.ATTRIBUTES,
-    "base_offset": wire.BASE_OFFSET,
-    "last_offset": wire.LAST_OFFSET,
-    "leader_epoch": wire.LEADER_EPOCH,
-    "base_timestamp": wire.BASE_TIMESTAMP,
-    "max_timestamp": wire.MAX_TIMESTAMP,
-    "producer_id": wire.PRODUCER_ID,
-    "producer_epoch": wire.PRODUCER_EPOCH,
-    "base_sequence": wire.BASE_SEQUENCE,
-    "record_count": wire.RECORD_COUNT,
+    "position": wire.BATCH_POSITION,
+    "size_bytes": wire.BATCH_SIZE_BYTES,
+    "magic": wire.BATCH_MAGIC,
+    "attributes": wire.BATCH_ATTRIBUTES,
+    "base_offset": wire.BATCH_BASE_OFFSET,
+    "last_offset": wire.BATCH_LAST_OFFSET,
+    "leader_epoch": wire.BATCH_LEADER_EPOCH,
+    "base_timestamp": wire.BATCH_BASE_TIMESTAMP,
+    "max_timestamp": wire.BATCH_MAX_TIMESTAMP,
+    "producer_id": wire.BATCH_PRODUCER_ID,
+    "producer_epoch": wire.BATCH_PRODUCER_EPOCH,
+    "base_sequence": wire.BATCH_BASE_SEQUENCE,
+    "record_count": wire.BATCH_RECORD_COUNT,
 }
 
 
@@ -209,7 +209,7 @@ def test_without_checksums_only_headers_are_read() -> None:
     found = [
         int(offset)
         for chunk in reader.read(read_into, size_bytes=len(log))
-        for offset in chunk.batches[wire.BASE_OFFSET]
+        for offset in chunk.batches[wire.BATCH_BASE_OFFSET]
     ]
 
     assert found == [0, 1, 2, 3, 4]
@@ -278,7 +278,7 @@ def test_a_batch_above_the_limit_comes_without_its_bytes() -> None:
     reader = ChunkReader(ChunkOptions(needs_body=True, max_batch_bytes=1_000_000))
 
     seen = [
-        (chunk.batches[wire.BASE_OFFSET].tolist(), chunk.data is None)
+        (chunk.batches[wire.BATCH_BASE_OFFSET].tolist(), chunk.data is None)
         for chunk in reader.read(reading(log), size_bytes=len(log))
         if chunk.batches.shape[1]
     ]
@@ -343,7 +343,7 @@ def test_what_was_read_before_the_file_shrank_is_given(needs_body: bool) -> None
 
     with pytest.raises(FileChangedError) as caught:
         for chunk in reader.read(reading(log, ends_at=6_000_000), size_bytes=len(log)):
-            offsets += chunk.batches[wire.BASE_OFFSET].tolist()
+            offsets += chunk.batches[wire.BATCH_BASE_OFFSET].tolist()
 
     assert offsets == [0, 1, 2, 3]
     assert str(caught.value) == f"the file ends at byte 6000000, it had {len(log)} when opened"
@@ -365,7 +365,7 @@ def test_one_reader_reads_segments_one_after_another() -> None:
     seen = [
         np.concatenate(
             [
-                chunk.batches[wire.BASE_OFFSET].copy()
+                chunk.batches[wire.BATCH_BASE_OFFSET].copy()
                 for chunk in reader.read(reading(log), size_bytes=len(log))
             ]
         ).tolist()

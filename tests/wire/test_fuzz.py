@@ -20,7 +20,8 @@ from kafka_segments.broker_rules.lookups import lookup_timestamp
 from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.generated.records import decode_internal
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index, lookup_offset
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.splitting import split_overflowed
 from kafka_segments.index.time_index import check_time_index, decode_time_index

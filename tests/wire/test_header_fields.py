@@ -22,7 +22,7 @@ def test_the_checksum_of_a_header_is_the_stored_one(batch: bytes, place: int) ->
 
     found = batches_of(before + batch)
 
-    assert found[wire.CRC].tolist() == [
+    assert found[wire.BATCH_CRC].tolist() == [
         struct.unpack_from(">I", before, 17)[0],
         struct.unpack_from(">I", batch, place)[0],
     ]

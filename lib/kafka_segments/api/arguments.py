@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
@@ -20,30 +20,30 @@ Moment = datetime | int | str
 Scalar = bool | int | str
 
 
-def configs(
-    settings: Mapping[str, Scalar] | None,
-    conf: FilePath | None,
-    topic_configs: FilePath | Sequence[FilePath],
-    server_properties: FilePath | None,
-    *,
-    warehouse: str,
-    now_ms: int,
-) -> TopicConfigs:
-    """Return the settings of topics and brokers, as the options of the verbs give them.
+class GivenSettings(NamedTuple):
+    """Where a call takes the settings of topics and brokers from: its arguments of these names."""
 
-    Where ``topic_configs`` do not tell of a topic or broker, the settings of its cluster's metadata
-    log count as of ``now_ms``, if the tables have it.
+    settings: Mapping[str, Scalar] | None
+    conf: FilePath | None
+    topic_configs: FilePath | Sequence[FilePath]
+    server_properties: FilePath | None
 
-    Raises:
-        UsageError: a file cannot be read, or a setting is not known.
-    """
-    return load_configs(
-        Settings.load(path(conf), pairs(settings)),
-        topic_configs=paths(topic_configs),
-        server_properties=path(server_properties),
-        warehouse=warehouse,
-        now_ms=now_ms,
-    )
+    def configs(self, *, warehouse: str, now_ms: int) -> TopicConfigs:
+        """Return the settings, as the options of the verbs give them.
+
+        Where ``topic_configs`` do not tell of a topic or broker, the settings of its cluster's
+        metadata log count as of ``now_ms``, if the tables have it.
+
+        Raises:
+            UsageError: a file cannot be read, or a setting is not known.
+        """
+        return load_configs(
+            Settings.load(path(self.conf), pairs(self.settings)),
+            topic_configs=paths(self.topic_configs),
+            server_properties=path(self.server_properties),
+            warehouse=warehouse,
+            now_ms=now_ms,
+        )
 
 
 def grid(

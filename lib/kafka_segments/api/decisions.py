@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame
 
 from kafka_segments.api.arguments import (
     FilePath,
+    GivenSettings,
     Moment,
     Scalar,
     clock_or,
-    configs,
     grid,
     optional_ms,
     pairs,
@@ -62,9 +62,8 @@ class OpenDecisions(OpenTables):
             UsageError: a file cannot be read, a setting or the release is not known, or the
                 warehouse has no segments.
         """
-        options = self._retention_options(
-            now, settings, conf, topic_configs, server_properties, remote_offsets, kafka_version
-        )
+        given = GivenSettings(settings, conf, topic_configs, server_properties)
+        options = self._retention_options(now, given, remote_offsets, kafka_version)
         return run_retention(self.spark, options, dry_run=not save)
 
     def retention_what_if(
@@ -88,9 +87,8 @@ class OpenDecisions(OpenTables):
             UsageError: as ``retention``; or ``what_if`` is empty, a key is none of retention, a
                 value is out of range, or there are too many combinations.
         """
-        options = self._retention_options(
-            now, settings, conf, topic_configs, server_properties, remote_offsets, kafka_version
-        )
+        given = GivenSettings(settings, conf, topic_configs, server_properties)
+        options = self._retention_options(now, given, remote_offsets, kafka_version)
         return run_retention_what_if(self.spark, options, grid(what_if, RetentionConfig))
 
     def explain(
@@ -114,9 +112,8 @@ class OpenDecisions(OpenTables):
             UsageError: as ``retention``; or ``log`` is no topic and partition.
         """
         folder = log_of(log)
-        options = self._retention_options(
-            now, settings, conf, topic_configs, server_properties, remote_offsets, kafka_version
-        )
+        given = GivenSettings(settings, conf, topic_configs, server_properties)
+        options = self._retention_options(now, given, remote_offsets, kafka_version)
         return run_explain(
             self.spark, options, topic=folder.topic, partition=folder.partition
         ).orderBy("cluster", "broker_id", "log_dir", "base_offset")
@@ -159,18 +156,12 @@ class OpenDecisions(OpenTables):
         Raises:
             UsageError: as ``retention``; or no such rule.
         """
+        given = GivenSettings(settings, conf, topic_configs, server_properties)
         now_ms = clock_or(now)
         stamp = append_timestamp
         options = RollOptions(
             warehouse=self.uri,
-            configs=configs(
-                settings,
-                conf,
-                topic_configs,
-                server_properties,
-                warehouse=self.uri,
-                now_ms=now_ms,
-            ),
+            configs=given.configs(warehouse=self.uri, now_ms=now_ms),
             rules=RollRules.of(parse_version(kafka_version), rule),
             now_ms=now_ms,
             append_bytes=append_bytes,
@@ -197,17 +188,11 @@ class OpenDecisions(OpenTables):
         Raises:
             UsageError: as ``roll``; or ``what_if`` is empty or has an impossible key or value.
         """
+        given = GivenSettings(settings, conf, topic_configs, server_properties)
         now_ms = clock()
         options = RollOptions(
             warehouse=self.uri,
-            configs=configs(
-                settings,
-                conf,
-                topic_configs,
-                server_properties,
-                warehouse=self.uri,
-                now_ms=now_ms,
-            ),
+            configs=given.configs(warehouse=self.uri, now_ms=now_ms),
             rules=RollRules(),
             now_ms=now_ms,
         )
@@ -216,20 +201,17 @@ class OpenDecisions(OpenTables):
     def _retention_options(
         self,
         now: Moment | None,
-        settings: Mapping[str, Scalar] | None,
-        conf: FilePath | None,
-        topic_configs: FilePath | Sequence[FilePath],
-        server_properties: FilePath | None,
+        given: GivenSettings,
         remote_offsets: FilePath | None,
         kafka_version: str,
     ) -> RetentionOptions:
         return retention_options(
             warehouse=self.uri,
-            conf=path(conf),
-            pairs=pairs(settings),
+            conf=path(given.conf),
+            pairs=pairs(given.settings),
             now_ms=clock_or(now),
-            topic_configs=paths(topic_configs),
-            server_properties=path(server_properties),
+            topic_configs=paths(given.topic_configs),
+            server_properties=path(given.server_properties),
             remote_offsets=path(remote_offsets),
             kafka_version=kafka_version,
         )

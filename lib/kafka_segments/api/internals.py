@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -201,18 +202,8 @@ class OpenInternals:
             UsageError: the tables have no records of remote segments, or of several clusters and
                 none is chosen; ``check`` is none of these.
         """
-        _refuse(check)
-        options = TierOptions(
-            warehouse=self._tables.uri,
-            sources=tuple(map(absolute_uri, names(sources))),
-            check=check,
-            now_ms=clock_or(now),
-            grace_ms=grace_ms,
-            topics=names(topics),
-            cluster=cluster,
-            follow_links=follow_links,
-            is_dry=not save,
-        )
+        options = self._tier_options(now, sources, check, topics, cluster, follow_links)
+        options = replace(options, grace_ms=grace_ms, is_dry=not save)
         return run_tier(self._tables.spark, options, self._kept).segments
 
     def not_copied(
@@ -239,21 +230,28 @@ class OpenInternals:
         Raises:
             UsageError: as ``tier``, or the tables have no local logs.
         """
-        _refuse(check)
-        options = TierOptions(
+        options = self._tier_options(None, sources, check, topics, cluster, follow_links)
+        return known_gaps(run_tier(self._tables.spark, options, self._kept))
+
+    def _tier_options(
+        self,
+        now: Moment | None,
+        sources: str | Sequence[str],
+        check: str,
+        topics: str | Sequence[str],
+        cluster: str | None,
+        follow_links: bool,
+    ) -> TierOptions:
+        if check not in CHECKS:
+            raise UsageError(f"check {check!r}: one of {', '.join(CHECKS)} expected")
+        return TierOptions(
             warehouse=self._tables.uri,
             sources=tuple(map(absolute_uri, names(sources))),
             check=check,
-            now_ms=clock(),
+            now_ms=clock_or(now),
             grace_ms=GRACE_MS,
             topics=names(topics),
             cluster=cluster,
             follow_links=follow_links,
             is_dry=True,
         )
-        return known_gaps(run_tier(self._tables.spark, options, self._kept))
-
-
-def _refuse(check: str) -> None:
-    if check not in CHECKS:
-        raise UsageError(f"check {check!r}: one of {', '.join(CHECKS)} expected")

@@ -14,6 +14,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.lag.run import LagOptions, run_lag
 from kafka_segments.lag.run_share import run_share_lag
 from kafka_segments.latency.run import LatencyOptions, run_latency
+from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.search.run import SearchOptions, run_search
 from kafka_segments.wire.moments import parse_moment
 
@@ -108,7 +109,8 @@ class OpenWarehouse(OpenDecisions):
         Raises:
             UsageError: the tables have no segments of ``__consumer_offsets``.
         """
-        options = self._lag_options(at, groups, topics, partitions, cluster, broker_id)
+        logs = choice(topics, partitions, cluster, broker_id)
+        options = self._lag_options(at, groups, logs)
         return run_lag(self.spark, options, self._kept)
 
     def share_lag(
@@ -126,22 +128,17 @@ class OpenWarehouse(OpenDecisions):
         Raises:
             UsageError: the tables have no records of ``__share_group_state``, or no segments.
         """
-        options = self._lag_options(at, groups, topics, partitions, cluster, broker_id)
+        logs = choice(topics, partitions, cluster, broker_id)
+        options = self._lag_options(at, groups, logs)
         return run_share_lag(self.spark, options, self._kept)
 
     def _lag_options(
-        self,
-        at: Moment | None,
-        groups: str | Sequence[str],
-        topics: str | Sequence[str],
-        partitions: int | Sequence[int],
-        cluster: str | None,
-        broker_id: int | None,
+        self, at: Moment | None, groups: str | Sequence[str], logs: LogChoice
     ) -> LagOptions:
         now_ms = clock()
         return LagOptions(
             warehouse=self.uri,
-            choice=choice(topics, partitions, cluster, broker_id),
+            choice=logs,
             now_ms=now_ms,
             at_ms=optional_ms(at, now_ms),
             groups=names(groups),

@@ -21,7 +21,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT, Command
 
 if TYPE_CHECKING:
-    from kafka_segments.index.recovery import RecoveryOptions
+    from kafka_segments.index.recovery_options import RecoveryOptions
 
 
 @click.command(cls=Command)
@@ -99,7 +99,7 @@ def _recovery_options(
     segment_index_bytes: int | None,
     **_: Any,
 ) -> "RecoveryOptions":
-    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
 
     settings = load_settings(
         conf,

@@ -13,7 +13,7 @@ from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
@@ -26,6 +26,7 @@ from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
+from kafka_segments.tables.stamps import stamp_of
 
 _SCHEMA = "index_audits.v1"
 
@@ -106,8 +107,7 @@ def run_audit(
         audited.withColumns(
             {
                 "kafka_version": F.lit(".".join(map(str, options.version))),
-                "run_id": F.lit(uuid.uuid4().hex),
-                "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
+                **stamp_of(uuid.uuid4().hex, options.now_ms),
             }
         ).select(*schema(_SCHEMA).fieldNames()),
         caches,

@@ -18,7 +18,8 @@ from kafka_segments.audit.tasks_transactions import UnfoldedSegment
 from kafka_segments.audit.tasks_uploads import upload_rows
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind, SegmentRecovery
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.spark.few_rows import MOST_HERE, map_few

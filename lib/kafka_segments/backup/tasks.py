@@ -15,7 +15,7 @@ from kafka_segments.tables.keys import Transform
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 
-_ROWS = [wire.LAST_OFFSET, wire.MAX_TIMESTAMP, wire.ATTRIBUTES]
+_ROWS = [wire.BATCH_LAST_OFFSET, wire.BATCH_MAX_TIMESTAMP, wire.BATCH_ATTRIBUTES]
 _OF_BROKER = layout.LOG_APPEND_TIME | layout.CONTROL
 
 FOUND = StructType(

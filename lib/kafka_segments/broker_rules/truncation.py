@@ -71,25 +71,25 @@ def truncate_segment(
     times = truncate_time_index(time_entries, offset)
     timestamp, at = times[-1].tolist() if len(times) else (NO_TIMESTAMP, base_offset)
     start = lookup_offset(offsets, at, base_offset=base_offset).position
-    positions = batches[wire.POSITION]
+    positions = batches[wire.BATCH_POSITION]
     left = batches[:, (positions >= start) & (positions < log_bytes)]
     if left.shape[1]:
-        batch = int(np.argmax(left[wire.MAX_TIMESTAMP]))
-        if left[wire.MAX_TIMESTAMP, batch] > timestamp:
-            timestamp = int(left[wire.MAX_TIMESTAMP, batch])
-            at = int(left[wire.LAST_OFFSET, batch])
+        batch = int(np.argmax(left[wire.BATCH_MAX_TIMESTAMP]))
+        if left[wire.BATCH_MAX_TIMESTAMP, batch] > timestamp:
+            timestamp = int(left[wire.BATCH_MAX_TIMESTAMP, batch])
+            at = int(left[wire.BATCH_LAST_OFFSET, batch])
     return TruncatedSegment(log_bytes, offsets, times, timestamp, at)
 
 
 def _cut(batches: wire.Batches, offset_entries: Entries, offset: int, *, base_offset: int) -> int:
     """Return the position of the first batch that goes, the end of the log where none does."""
     start = lookup_offset(offset_entries, offset, base_offset=base_offset).position
-    goes = (batches[wire.POSITION] >= start) & (batches[wire.LAST_OFFSET] >= offset)
+    goes = (batches[wire.BATCH_POSITION] >= start) & (batches[wire.BATCH_LAST_OFFSET] >= offset)
     if goes.any():
-        return int(batches[wire.POSITION, int(np.argmax(goes))])
+        return int(batches[wire.BATCH_POSITION, int(np.argmax(goes))])
     if not batches.shape[1]:
         return 0
-    return int(batches[wire.POSITION, -1] + batches[wire.SIZE_BYTES, -1])
+    return int(batches[wire.BATCH_POSITION, -1] + batches[wire.BATCH_SIZE_BYTES, -1])
 
 
 class TruncatedLog(NamedTuple):

@@ -12,7 +12,8 @@ from kafka_segments.index.log_load import LogLoad
 from kafka_segments.index.log_recovery import fold_of
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.producer_summary import ProducerSummary
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.rereading import producers_between, reaches
 from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
 from kafka_segments.index.splitting import Piece, shifted, split_overflowed

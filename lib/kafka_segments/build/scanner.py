@@ -9,8 +9,8 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.index.first_look import FirstLook
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.index.index_format import IndexFormat
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
-from kafka_segments.index.recovery_options import FULL, INDEX
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import FULL, INDEX, RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.segments.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.files import OpenSegment, first_line, place

@@ -35,15 +35,21 @@ _CANCELLED = "cancelled as part of cancellation of all jobs"  # as PySpark does 
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
 
-source_option = click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    required=True,
-    metavar="URI",
-    shell_complete=complete_folder,
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+
+def _sources(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--source",
+        "sources",
+        multiple=True,
+        required=required,
+        metavar="URI",
+        shell_complete=complete_folder,
+        help="A log directory, a folder of several, or one partition's folder; repeatable.",
+    )
+
+
+source_option = _sources(required=True)
+optional_source_option = _sources(required=False)
 
 follow_links_option = click.option(
     "--follow-links",

@@ -59,18 +59,23 @@ class BatchFactsReader:
 def batch_facts(chunk: Chunk, batch: int) -> BatchFacts:
     """Return the facts of one batch of a chunk with bodies."""
     header = chunk.batches[:, batch]
-    base, last, count = header[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.RECORD_COUNT]].tolist()
+    base, last, count = header[
+        [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET, wire.BATCH_RECORD_COUNT]
+    ].tolist()
     records = last - base + 1 if count < 0 else count
-    if header[wire.MAGIC] < layout.MAGIC_V2:
+    if header[wire.BATCH_MAGIC] < layout.MAGIC_V2:
         return BatchFacts(records)
-    attributes, producer_id = int(header[wire.ATTRIBUTES]), int(header[wire.PRODUCER_ID])
+    attributes, producer_id = (
+        int(header[wire.BATCH_ATTRIBUTES]),
+        int(header[wire.BATCH_PRODUCER_ID]),
+    )
     is_transactional = bool(attributes & layout.TRANSACTIONAL)
     if not attributes & layout.CONTROL:
         return BatchFacts(records, producer_id if is_transactional else None)
     if producer_id < 0 or chunk.data is None:
         return BatchFacts(0)
-    start = int(header[wire.POSITION]) - chunk.data_position
-    data = np.ascontiguousarray(chunk.data[start : start + int(header[wire.SIZE_BYTES])])
+    start = int(header[wire.BATCH_POSITION]) - chunk.data_position
+    data = np.ascontiguousarray(chunk.data[start : start + int(header[wire.BATCH_SIZE_BYTES])])
     kind, _, _ = read_marker(data, 0, len(data))
     if kind == UNUSUAL:
         kind = decode_marker(data).kind

@@ -27,8 +27,8 @@ _MOST_BATCH_BYTES = 256 * 1024 * 1024
 _OUT_BYTES = 64 * 1024
 _DIGEST_BYTES = 16
 _BATCH_ROWS = [
-    *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
-    *(wire.LEADER_EPOCH, wire.MAGIC, wire.CRC),
+    *(wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),
+    *(wire.BATCH_LEADER_EPOCH, wire.BATCH_MAGIC, wire.BATCH_CRC),
 ]
 _INT32 = struct.Struct(">i")
 Open = Callable[[str], AbstractContextManager[ReadInto]]
@@ -102,7 +102,7 @@ class LogFiles:
                 for sound in self._sound.read(counted(read_into, self._total), stretch):
                     columns = sound.batches[_BATCH_ROWS]
                     if not self._has_epochs:
-                        columns[_BATCH_ROWS.index(wire.LEADER_EPOCH)] = -1
+                        columns[_BATCH_ROWS.index(wire.BATCH_LEADER_EPOCH)] = -1
                     rows = columns.T.tolist()
                     found += [_batch(part.path, *row) for row in rows]
         return [one for one in found if piece.base <= one.base and one.last <= piece.last]
@@ -186,7 +186,7 @@ class RecordDigests:
             one = np.ascontiguousarray(batches[:, [batch]])
             stored = chunk.data[starts[batch] : ends[batch]]
             try:
-                if one[wire.ATTRIBUTES, 0] & layout.CODEC_MASK:
+                if one[wire.BATCH_ATTRIBUTES, 0] & layout.CODEC_MASK:
                     stored = decompressed_records(self._decompressor, stored, one[:, 0])
             except DecompressionError:
                 yield None

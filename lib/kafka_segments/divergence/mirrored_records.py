@@ -96,7 +96,9 @@ class MirrorReader:
         is_whole = True
         for batch, formed in enumerate(self._digests.forms(chunk)):
             facts = batch_facts(chunk, batch)
-            base, last = chunk.batches[[wire.BASE_OFFSET, wire.LAST_OFFSET], batch].tolist()
+            base, last = chunk.batches[
+                [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET], batch
+            ].tolist()
             records.end = last + 1
             if facts.is_commit is not None:
                 records.settle(facts.producer_id, is_commit=facts.is_commit)
@@ -115,7 +117,7 @@ def _syncs_in(formed: bytes, key: bytes) -> Iterator[OffsetSync]:
 
 
 def _is_control(chunk: Chunk, batch: int) -> bool:
-    magic, attributes = chunk.batches[[wire.MAGIC, wire.ATTRIBUTES], batch].tolist()
+    magic, attributes = chunk.batches[[wire.BATCH_MAGIC, wire.BATCH_ATTRIBUTES], batch].tolist()
     return magic >= layout.MAGIC_V2 and bool(attributes & layout.CONTROL)
 
 

@@ -13,11 +13,12 @@ from kafka_segments.divergence.log_files import LogFiles, open_file
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log import LoadOptions
 from kafka_segments.index.log_load import LogLoad
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.segments.format_files import Around, FormatFiles
 from kafka_segments.storage.backups import state_of, write_manifest
-from kafka_segments.storage.durable_files import durable_file, sync_folder, write_durably
+from kafka_segments.storage.durable_files import durable_file, name_folder, write_durably
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX, file_name
@@ -103,12 +104,10 @@ def write_log(log: NewLog) -> list[Proof]:
     proofs, bases = _copied(log, unfinished)
     _add_files(log, unfinished, bases)
     _prove(log, unfinished, bases, proofs)
-    sync_folder(unfinished)
     files = [state_of(entry)._asdict() for entry in sorted(unfinished.iterdir())]
     manifest = {"ranges": [proof._asdict() for proof in proofs], "files": files}
-    write_manifest(log.folder.with_name(f"{log.folder.name}.json"), manifest)
-    unfinished.rename(log.folder)
-    sync_folder(log.folder.parent)
+    noted = log.folder.with_name(f"{log.folder.name}.json")
+    name_folder(unfinished, log.folder, note=lambda: write_manifest(noted, manifest))
     return proofs
 
 

@@ -17,7 +17,7 @@ from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.stamps import stamp_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def run_divergence(
     rows = copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
     if options.match == Match.BOTH:
         rows = rows.unionByName(found.logs.transform(other_topics))
-    compared = held(rows.transform(_stamped(options, "decided_at")), caches)
+    compared = held(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
     rows = compared.select(*DIVERGENCES.schema.fieldNames())
     if options.warehouse is not None and not dry_run:
         warehouse = Warehouse(spark, options.warehouse)
@@ -84,13 +84,8 @@ def _keep(
     """Keep the digests for later runs."""
     kept = fresh.transform(kept_reads(segments, check_crc=options.check_crc))
     warehouse.create(OFFSET_RANGES)
-    warehouse.merge(OFFSET_RANGES, kept.transform(_stamped(options, "read_at")))
-
-
-def _stamped(options: CopyOptions, clock: str) -> Transform:
-    """Add the run's id, and its clock as column ``clock``."""
-    now = F.timestamp_millis(F.lit(options.now_ms))
-    return lambda rows: rows.withColumn("run_id", F.lit(options.run_id)).withColumn(clock, now)
+    stamp = stamp_of(options.run_id, options.now_ms, clock="read_at")
+    warehouse.merge(OFFSET_RANGES, kept.withColumns(stamp))
 
 
 def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str, int]:

@@ -86,7 +86,7 @@ class SoundBatches:
                     end = start + chunk.end_position, chunk.end_reason
                 else:
                     batches = np.ascontiguousarray(chunk.batches)
-                    batches[wire.POSITION] += start
+                    batches[wire.BATCH_POSITION] += start
                     yield from found.sound(batches)
             if end is None:
                 if (
@@ -150,7 +150,7 @@ class _Found:
     def sound(self, batches: wire.Batches) -> Iterator[Sound]:
         """Yield those of some batches that fit their place."""
         if batches.shape[1]:
-            self.end = int(batches[wire.POSITION, -1] + batches[wire.SIZE_BYTES, -1])
+            self.end = int(batches[wire.BATCH_POSITION, -1] + batches[wire.BATCH_SIZE_BYTES, -1])
         low, limit = self._stretch.low, self._stretch.limit
         good = fitting(batches, low, limit, self.next_offset)
         first = 0
@@ -158,7 +158,7 @@ class _Found:
             if bad > first:
                 yield self._sound(batches[:, first:bad])
             if bad < batches.shape[1]:
-                position = int(batches[wire.POSITION, bad])
+                position = int(batches[wire.BATCH_POSITION, bad])
                 self.open(position, self._why(batches[:, bad]), DamageKind.MISPLACED)
             first = bad + 1
 
@@ -180,12 +180,14 @@ class _Found:
 
     def _sound(self, batches: wire.Batches) -> Sound:
         next_offset = self.next_offset if self._broken is None else -1
-        self.close(int(batches[wire.BASE_OFFSET, 0]))
-        self.next_offset = int(batches[wire.LAST_OFFSET, -1]) + 1
+        self.close(int(batches[wire.BATCH_BASE_OFFSET, 0]))
+        self.next_offset = int(batches[wire.BATCH_LAST_OFFSET, -1]) + 1
         return Sound(batches, next_offset)
 
     def _why(self, batch: npt.NDArray[np.int64]) -> str:
-        base, last, magic = batch[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.MAGIC]].tolist()
+        base, last, magic = batch[
+            [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET, wire.BATCH_MAGIC]
+        ].tolist()
         if not 0 <= magic <= layout.MAGIC_V2:
             return f"magic is {magic}, 0 to 2 expected"
         span = f"{self.next_offset} to below {self._stretch.limit}"
@@ -211,7 +213,9 @@ def fitting(batches: wire.Batches, low: int, limit: int, next_offset: int) -> np
     Of two batches that are out of order, the first is wrong if it leaves a gap behind the one
     before it and the second does not. Otherwise the second is wrong.
     """
-    bases, lasts, magics = batches[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.MAGIC]]
+    bases, lasts, magics = batches[
+        [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET, wire.BATCH_MAGIC]
+    ]
     good: npt.NDArray[np.bool_] = (bases >= low) & (lasts >= bases) & (lasts < limit)
     good &= (magics >= 0) & (magics <= layout.MAGIC_V2)
     before = np.concatenate([[next_offset - 1], lasts[good]])

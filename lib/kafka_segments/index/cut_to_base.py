@@ -74,10 +74,10 @@ def _largest_after(
     read_into: ReadInto, start: int, end: int, timestamp: int, at: int
 ) -> tuple[int, int]:
     for batches in headers(read_into, start, end):
-        batch = int(np.argmax(batches[wire.MAX_TIMESTAMP]))
-        if batches[wire.MAX_TIMESTAMP, batch] > timestamp:
-            timestamp = int(batches[wire.MAX_TIMESTAMP, batch])
-            at = int(batches[wire.LAST_OFFSET, batch])
+        batch = int(np.argmax(batches[wire.BATCH_MAX_TIMESTAMP]))
+        if batches[wire.BATCH_MAX_TIMESTAMP, batch] > timestamp:
+            timestamp = int(batches[wire.BATCH_MAX_TIMESTAMP, batch])
+            at = int(batches[wire.BATCH_LAST_OFFSET, batch])
     return timestamp, at
 
 

@@ -14,8 +14,8 @@ from kafka_segments.wire.header_layout import MAGIC_V2
 WINDOW_BYTES = 16 * 1024
 """Large enough for most batches; of a larger one only the header is read."""
 _values = itemgetter(
-    *(wire.POSITION, wire.SIZE_BYTES, wire.BASE_OFFSET, wire.LAST_OFFSET),
-    *(wire.MAX_TIMESTAMP, wire.LEADER_EPOCH),
+    *(wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),
+    *(wire.BATCH_MAX_TIMESTAMP, wire.BATCH_LEADER_EPOCH),
 )
 
 
@@ -84,6 +84,6 @@ class FewBatches:
         if not wire.walk_batches(data, len(data), position, self._header, 0, walk):
             return None, walk.status
         header = self._header[:, 0].tolist()
-        if header[wire.MAGIC] != MAGIC_V2:
-            raise CorruptIndexError(f"messages in the format of v{header[wire.MAGIC]}")
+        if header[wire.BATCH_MAGIC] != MAGIC_V2:
+            raise CorruptIndexError(f"messages in the format of v{header[wire.BATCH_MAGIC]}")
         return Batch._make((*_values(header), check_crc)), ends.SOUND

@@ -30,7 +30,8 @@ from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index import index_ends
 from kafka_segments.index.few_batches import WINDOW_BYTES, Batch, FewBatches
 from kafka_segments.index.index_ends import IndexEnd, RangedFile
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Entries, SegmentRecovery
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire.checkpoints import EpochStart

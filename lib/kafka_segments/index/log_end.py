@@ -76,19 +76,19 @@ class BatchSearch:
         """
         before: tuple[int, int] | None = None
         for batches in headers(self._read_into, start, self._end):
-            firsts = batches[wire.BASE_OFFSET]
+            firsts = batches[wire.BATCH_BASE_OFFSET]
             is_wrapper = _are_wrappers(batches)
             passes = np.flatnonzero(is_wrapper | (firsts >= offset))
             for at in passes.tolist():
-                position = int(batches[wire.POSITION, at])
+                position = int(batches[wire.BATCH_POSITION, at])
                 first = self.first_offset(batches, at)
                 if at:
-                    before = int(batches[wire.POSITION, at - 1]), _last(batches, at - 1)
+                    before = int(batches[wire.BATCH_POSITION, at - 1]), _last(batches, at - 1)
                 if first == offset:
                     return position
                 if first > offset:
                     return before[0] if before is not None and before[1] >= offset else position
-            before = int(batches[wire.POSITION, -1]), _last(batches, -1)
+            before = int(batches[wire.BATCH_POSITION, -1]), _last(batches, -1)
         return before[0] if before is not None and before[1] >= offset else None
 
     def next_offset(self, base_offset: int, *, target: int, start: int) -> int:
@@ -112,8 +112,11 @@ class BatchSearch:
             UnreadableBatchError: Kafka throws when it reads the message.
         """
         if not _are_wrappers(batches)[at]:
-            return int(batches[wire.BASE_OFFSET, at])
-        position, size = int(batches[wire.POSITION, at]), int(batches[wire.SIZE_BYTES, at])
+            return int(batches[wire.BATCH_BASE_OFFSET, at])
+        position, size = (
+            int(batches[wire.BATCH_POSITION, at]),
+            int(batches[wire.BATCH_SIZE_BYTES, at]),
+        )
         if size > MOST_BYTES:
             raise UnreadableBatchError(position, f"{size} bytes of compressed messages")
         message = np.empty(size, dtype=np.uint8)
@@ -126,15 +129,15 @@ class BatchSearch:
 
 
 def _are_wrappers(batches: wire.Batches) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    is_compressed = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
+    is_compressed = batches[wire.BATCH_ATTRIBUTES] & layout.CODEC_MASK != 0
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        batches[wire.MAGIC] < layout.MAGIC_V2
+        batches[wire.BATCH_MAGIC] < layout.MAGIC_V2
     ) & is_compressed
     return found
 
 
 def _last(batches: wire.Batches, at: int) -> int:
-    return int(batches[wire.LAST_OFFSET, at])
+    return int(batches[wire.BATCH_LAST_OFFSET, at])
 
 
 def _fill(read_into: ReadInto, position: int, into: wire.Bytes, end: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kafka_segments.compiling import njit
-from kafka_segments.wire import batches as header
+from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.headers import magic_at, size_at
 from kafka_segments.wire.native import load_i64
@@ -43,12 +43,12 @@ def _mixed(digest: Any, value: Any) -> Any:
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _mark(batches: Any, at: Any) -> Any:
-    digest = _mixed(np.uint64(0x9E3779B97F4A7C15), batches[header.BASE_OFFSET, at])
-    digest = _mixed(digest, batches[header.LAST_OFFSET, at])
-    digest = _mixed(digest, batches[header.LEADER_EPOCH, at])
-    digest = _mixed(digest, batches[header.MAGIC, at])
-    digest = _mixed(digest, batches[header.SIZE_BYTES, at])
-    return np.int64(_mixed(digest, batches[header.CRC, at]))
+    digest = _mixed(np.uint64(0x9E3779B97F4A7C15), batches[wire.BATCH_BASE_OFFSET, at])
+    digest = _mixed(digest, batches[wire.BATCH_LAST_OFFSET, at])
+    digest = _mixed(digest, batches[wire.BATCH_LEADER_EPOCH, at])
+    digest = _mixed(digest, batches[wire.BATCH_MAGIC, at])
+    digest = _mixed(digest, batches[wire.BATCH_SIZE_BYTES, at])
+    return np.int64(_mixed(digest, batches[wire.BATCH_CRC, at]))
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -57,9 +57,12 @@ def _is_thinned(batches: Any, at: Any, next_offset: Any) -> Any:
 
     ``next_offset`` is that behind the batch before it in the segment; -1: it is not known.
     """
-    count = batches[header.RECORD_COUNT, at]
-    base_offset, last_offset = batches[header.BASE_OFFSET, at], batches[header.LAST_OFFSET, at]
-    if batches[header.MAGIC, at] < layout.MAGIC_V2 and count < 0:
+    count = batches[wire.BATCH_RECORD_COUNT, at]
+    base_offset, last_offset = (
+        batches[wire.BATCH_BASE_OFFSET, at],
+        batches[wire.BATCH_LAST_OFFSET, at],
+    )
+    if batches[wire.BATCH_MAGIC, at] < layout.MAGIC_V2 and count < 0:
         return False  # a compressed set does not say where it begins
     return count < last_offset - base_offset + 1 or 0 <= next_offset < base_offset
 
@@ -76,25 +79,25 @@ def fold_ranges(
     """
     at = first
     while at < batches.shape[1]:
-        last_offset = batches[header.LAST_OFFSET, at]
+        last_offset = batches[wire.BATCH_LAST_OFFSET, at]
         number = last_offset >> bits
         if count == 0 or ranges[RANGE, count - 1] != number:
             if count == ranges.shape[1]:
                 break
             ranges[:, count] = 0
             ranges[RANGE, count] = number
-            ranges[BASE_OFFSET, count] = batches[header.BASE_OFFSET, at]
-            ranges[FIRST_EPOCH, count] = batches[header.LEADER_EPOCH, at]
-            ranges[POSITION, count] = batches[header.POSITION, at]
+            ranges[BASE_OFFSET, count] = batches[wire.BATCH_BASE_OFFSET, at]
+            ranges[FIRST_EPOCH, count] = batches[wire.BATCH_LEADER_EPOCH, at]
+            ranges[POSITION, count] = batches[wire.BATCH_POSITION, at]
             count += 1
         here = count - 1
-        size_bytes = batches[header.SIZE_BYTES, at]
+        size_bytes = batches[wire.BATCH_SIZE_BYTES, at]
         ranges[DIGEST, here] ^= _mark(batches, at)
         ranges[BATCHES, here] += 1
         ranges[BYTES, here] += size_bytes
         ranges[LAST_OFFSET, here] = last_offset
-        ranges[LAST_EPOCH, here] = batches[header.LEADER_EPOCH, at]
-        ranges[END_POSITION, here] = batches[header.POSITION, at] + size_bytes
+        ranges[LAST_EPOCH, here] = batches[wire.BATCH_LEADER_EPOCH, at]
+        ranges[END_POSITION, here] = batches[wire.BATCH_POSITION, at] + size_bytes
         if _is_thinned(batches, at, next_offset):
             ranges[THINNED, here] += 1
         next_offset = last_offset + 1

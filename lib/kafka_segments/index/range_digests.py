@@ -33,7 +33,7 @@ class RangeFold:
             )
             if at == batches.shape[1]:
                 return
-            next_offset = int(batches[wire.LAST_OFFSET, at - 1]) + 1 if at else next_offset
+            next_offset = int(batches[wire.BATCH_LAST_OFFSET, at - 1]) + 1 if at else next_offset
             self._full.append(self._columns[:, : self._count].copy())
             self._count = 0
 
@@ -79,7 +79,9 @@ class RangeDigests:
     def _take(self, batches: wire.Batches) -> None:
         if not batches.shape[1]:
             return
-        bases, lasts, magics = batches[[wire.BASE_OFFSET, wire.LAST_OFFSET, wire.MAGIC]]
+        bases, lasts, magics = batches[
+            [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET, wire.BATCH_MAGIC]
+        ]
         in_order = bases[0] >= self._next_offset and (bases[1:] > lasts[:-1]).all()
         has_sense = (lasts >= bases).all() and (magics >= 0).all()
         self._is_whole &= bool(in_order and has_sense and (magics <= layout.MAGIC_V2).all())

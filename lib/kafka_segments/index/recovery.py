@@ -45,8 +45,6 @@ from kafka_segments.wire.crc import HAS_CPU_CRC
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
 from kafka_segments.wire.reading import MAX_FILE_BYTES, FetchedAt, ReadInto
 
-__all__ = ["RecoveryOptions", "SegmentRecoverer"]
-
 _UNREADABLE = (
     DamageKind.UNREADABLE_CUT,
     DamageKind.UNREADABLE_END,

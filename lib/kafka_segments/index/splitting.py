@@ -106,21 +106,27 @@ def _spans(
     base_offset, start, end = 0, 0, 0
     index: _AppendedIndex | None = None
     for batches in headers(read_into, 0, size_bytes):
-        if not ((batches[wire.MAGIC] >= 0) & (batches[wire.MAGIC] <= layout.MAGIC_V2)).all():
+        if not (
+            (batches[wire.BATCH_MAGIC] >= 0) & (batches[wire.BATCH_MAGIC] <= layout.MAGIC_V2)
+        ).all():
             raise _NotSplitError
         at = 0
         while at < batches.shape[1]:
             if index is None:
                 base_offset = search.first_offset(batches, at)
-                start = int(batches[wire.POSITION, at])
+                start = int(batches[wire.BATCH_POSITION, at])
                 index = _AppendedIndex(interval_bytes, start)
-                if base_offset < 0 or not _fits(int(batches[wire.LAST_OFFSET, at]), base_offset):
+                if base_offset < 0 or not _fits(
+                    int(batches[wire.BATCH_LAST_OFFSET, at]), base_offset
+                ):
                     raise _NotSplitError
-            relative = batches[wire.LAST_OFFSET, at:] - np.int64(base_offset)
+            relative = batches[wire.BATCH_LAST_OFFSET, at:] - np.int64(base_offset)
             beyond = np.flatnonzero((relative < 0) | (relative > MAX_RELATIVE_OFFSET))
             stop = at + int(beyond[0]) if len(beyond) else batches.shape[1]
             index.append(batches[:, at:stop])
-            end = int(batches[wire.POSITION, stop - 1] + batches[wire.SIZE_BYTES, stop - 1])
+            end = int(
+                batches[wire.BATCH_POSITION, stop - 1] + batches[wire.BATCH_SIZE_BYTES, stop - 1]
+            )
             if len(beyond):
                 index.close()
                 yield _Span(base_offset, start, end)
@@ -143,13 +149,13 @@ class _AppendedIndex:
         self._last_time = self._time  # that of the last time entry
 
     def append(self, batches: wire.Batches) -> None:
-        positions, offsets = batches[wire.POSITION], batches[wire.LAST_OFFSET]
+        positions, offsets = batches[wire.BATCH_POSITION], batches[wire.BATCH_LAST_OFFSET]
         at = 0
         while at < len(positions):
             beyond = self._indexed_position + self._interval_bytes
             entry = int(np.searchsorted(positions, beyond, side="right"))
             until = min(entry + 1, len(positions))
-            self._take_times(batches[wire.MAX_TIMESTAMP, at:until], offsets[at:until])
+            self._take_times(batches[wire.BATCH_MAX_TIMESTAMP, at:until], offsets[at:until])
             if entry < len(positions):
                 self._add(int(offsets[entry]))
                 self._indexed_position = int(positions[entry])

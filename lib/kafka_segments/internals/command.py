@@ -12,6 +12,7 @@ from kafka_segments.console.options import (
     clock,
     follow_links_option,
     now_ms_option,
+    optional_source_option,
     output_option,
     run,
     verbose_option,
@@ -60,14 +61,7 @@ internals.add_command(tier)
 
 
 @internals.command(cls=Command)
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="URI",
-    shell_complete=complete_folder,
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+@optional_source_option
 @click.option("--topic", "topics", multiple=True, help="Only this internal topic; repeatable.")
 @click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @click.option(

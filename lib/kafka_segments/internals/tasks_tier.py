@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.internals.decide.object_facts import (
     HEADERS,
     NAMES,

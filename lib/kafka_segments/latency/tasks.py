@@ -85,16 +85,16 @@ class WrapperTimes:
         return times
 
     def _in_chunk(self, chunk: Chunk) -> Iterator[_Times]:
-        attributes = chunk.batches[wire.ATTRIBUTES]
+        attributes = chunk.batches[wire.BATCH_ATTRIBUTES]
         is_wrapper = (
-            (chunk.batches[wire.MAGIC] == 1)
+            (chunk.batches[wire.BATCH_MAGIC] == 1)
             & (attributes & layout.CODEC_MASK != 0)
             & (attributes & layout.LOG_APPEND_TIME != 0)
         )
         for index in np.flatnonzero(is_wrapper):
             wrapper = chunk.batches[:, [index]].copy()
-            wrapper[wire.ATTRIBUTES] &= ~layout.LOG_APPEND_TIME  # the messages' own times
+            wrapper[wire.BATCH_ATTRIBUTES] &= ~layout.LOG_APPEND_TIME  # the messages' own times
             self._records.undecodable = None
             parts = list(self._records.read(wrapper, chunk.data, chunk.data_position))
             if parts and self._records.undecodable is None:
-                yield int(parts[0].timestamp[0]), int(wrapper[wire.MAX_TIMESTAMP, 0])
+                yield int(parts[0].timestamp[0]), int(wrapper[wire.BATCH_MAX_TIMESTAMP, 0])

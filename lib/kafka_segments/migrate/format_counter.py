@@ -56,7 +56,7 @@ class FormatCounter:
         for chunk in self._reader.read(read_into, size_bytes=valid_bytes):
             formats = _formats(chunk.batches)
             records = self._record_counts(chunk)
-            sizes = chunk.batches[wire.SIZE_BYTES]
+            sizes = chunk.batches[wire.BATCH_SIZE_BYTES]
             for one in np.unique(formats).tolist():
                 chosen = formats == one
                 known = records[chosen]
@@ -71,9 +71,9 @@ class FormatCounter:
 
     def _record_counts(self, chunk: Chunk) -> Int64s:
         batches = chunk.batches
-        counts: Int64s = batches[wire.RECORD_COUNT].copy()
+        counts: Int64s = batches[wire.BATCH_RECORD_COUNT].copy()
         if self._decompresses and chunk.data is not None:
-            is_set = (batches[wire.MAGIC] < layout.MAGIC_V2) & (counts == _UNKNOWN)
+            is_set = (batches[wire.BATCH_MAGIC] < layout.MAGIC_V2) & (counts == _UNKNOWN)
             for batch in np.flatnonzero(is_set).tolist():
                 counts[batch] = self._messages_in(
                     chunk.data, chunk.data_position, batches[:, batch]
@@ -81,21 +81,21 @@ class FormatCounter:
         return counts
 
     def _messages_in(self, data: wire.Bytes, data_position: int, column: Int64s) -> int:
-        start = int(column[wire.POSITION]) - data_position
-        stored = data[start : start + int(column[wire.SIZE_BYTES])]
+        start = int(column[wire.BATCH_POSITION]) - data_position
+        stored = data[start : start + int(column[wire.BATCH_SIZE_BYTES])]
         try:
             messages = decompressed_records(self._decompressor, stored, column)
         except DecompressionError:
             return _UNKNOWN
-        magic, offset = column[wire.MAGIC], column[wire.LAST_OFFSET]
+        magic, offset = column[wire.BATCH_MAGIC], column[wire.BATCH_LAST_OFFSET]
         status, count, _ = check_messages(messages, 0, len(messages), magic, offset, self._failure)
         return int(count) if status == OK else _UNKNOWN
 
 
 def _formats(batches: wire.Batches) -> Int64s:
     """Return one number for the format of each batch."""
-    attributes = batches[wire.ATTRIBUTES]
-    magics = np.clip(batches[wire.MAGIC], 0, 3)
+    attributes = batches[wire.BATCH_ATTRIBUTES]
+    magics = np.clip(batches[wire.BATCH_MAGIC], 0, 3)
     is_append_time = attributes & layout.LOG_APPEND_TIME != 0
     types = np.where(is_append_time, _LOG_APPEND_TIME, _CREATE_TIME)
     types = np.where(magics == 0, _V0_TYPE, types)

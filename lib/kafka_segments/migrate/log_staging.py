@@ -9,7 +9,8 @@ from typing import NamedTuple
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log import LoadOptions
 from kafka_segments.index.log_load import LogLoad
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.migrate.segment_staging import check_unchanged, other_end, read_part
@@ -22,10 +23,10 @@ from kafka_segments.migrate.staged_log import (
 )
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.durable_files import (
-    TEMPORARY,
     copy_durably,
+    name_folder,
     own_like,
-    sync_folder,
+    remove_temporaries,
     write_durably,
 )
 from kafka_segments.storage.files import open_segment, place
@@ -93,7 +94,8 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
         return read_manifest(staged)
     _check_folder(log)
     check_exchange(staged.parts)
-    _remove_leftovers(staged)
+    remove_temporaries(staged.root, name=staged.manifest.name)
+    remove_temporaries(staged.unfinished)
     parts = [read_part(segment) for segment in log.segments]
     known = {file.name: file for before, _ in parts for file in before}
     written = {file.name: file for _, files in parts for file in files}
@@ -106,21 +108,9 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
     for segment in log.segments:
         check_unchanged(segment)
     manifest = Manifest(before, after)
-    sync_folder(staged.unfinished)
-    write_manifest(staged, manifest)
-    os.replace(staged.unfinished, staged.other)
-    sync_folder(staged.root)
+    name_folder(staged.unfinished, staged.other, note=lambda: write_manifest(staged, manifest))
     shutil.rmtree(staged.parts)
     return manifest
-
-
-def _remove_leftovers(staged: StagedLog) -> None:
-    """Remove the temporary files of runs that died."""
-    for folder in (staged.root, staged.unfinished):
-        for entry in folder.iterdir():
-            is_ours = folder == staged.unfinished or staged.manifest.name in entry.name
-            if is_ours and entry.name.endswith(TEMPORARY):
-                entry.unlink()
 
 
 def _check_folder(log: LogToStage) -> None:

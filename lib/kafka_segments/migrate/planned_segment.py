@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS
-from kafka_segments.index.recovery import RecoveryOptions
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.staged_log import StagedLog
 from kafka_segments.segments.conversion import ConversionOptions

@@ -32,7 +32,8 @@ from kafka_segments.tables.catalog import (
     Table,
 )
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.wire.kafka_configs import GoneSetting
 
 _DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")
@@ -71,9 +72,8 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
         UsageError: the warehouse has no segments.
     """
     tables = Warehouse(spark, options.retention.warehouse)
-    run_id = uuid.uuid4().hex
-    stamped = _stamped(run_id, options)
-    segments = held(_segments(spark, tables, options).transform(stamped))
+    stamp = stamp_of(uuid.uuid4().hex, options.retention.now_ms)
+    segments = held(_segments(spark, tables, options).withColumns(stamp))
     found = obstacles.obstacles_of_segments(segments)
     for more in (
         obstacles.obstacles_of_logs(in_one_task(tables.read(LOGS))),
@@ -82,7 +82,7 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
         obstacles.obstacles_of_settings(_settings(spark, options.gone_settings)),
     ):
         found = found.unionByName(more)
-    found = held(found.transform(stamped))
+    found = held(found.withColumns(stamp))
     if not dry_run:
         with ThreadPoolExecutor(2) as pool:
             kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)
@@ -122,11 +122,6 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
 def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame:
     columns = "topic string, broker_id int, key string, value string, cluster string"
     return spark.createDataFrame([tuple(found) for found in settings], columns)
-
-
-def _stamped(run_id: str, options: InventoryOptions) -> Transform:
-    moment = F.timestamp_millis(F.lit(options.retention.now_ms))
-    return lambda rows: rows.withColumns({"run_id": F.lit(run_id), "decided_at": moment})
 
 
 def _keep(tables: Warehouse, table: Table, rows: DataFrame) -> None:

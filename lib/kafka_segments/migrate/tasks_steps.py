@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField
 
 from kafka_segments.errors import FileChangedError, SetAsideError
+from kafka_segments.migrate.decide.steps import OF_PLANNED_SEGMENT
 from kafka_segments.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.migrate.planned_rows import (
     Row,
@@ -28,13 +29,7 @@ _PROVEN = (
 )
 _PLANNED = (
     *SEGMENT_KEYS,
-    "path",
-    "root",
-    "next_base_offset",
-    "size_bytes",
-    "mtime_ns",
-    "action",
-    "cut_bytes",
+    *OF_PLANNED_SEGMENT,
     "log_start_offset",
     "topic_id",
     "rules",

@@ -27,7 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.recovery.decide.starts import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.storage.durable_files import sync_folder

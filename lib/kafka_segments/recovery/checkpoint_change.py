@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 from kafka_segments.errors import SetAsideError
 from kafka_segments.recovery.advanced_checkpoint import Points, advanced, points_of
 from kafka_segments.storage import backups
-from kafka_segments.storage.durable_files import TEMPORARY, own_like, sync_folder, write_durably
+from kafka_segments.storage.durable_files import (
+    own_like,
+    remove_temporaries,
+    sync_folder,
+    write_durably,
+)
 from kafka_segments.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 
 NOTE = "checkpoint.json"
@@ -57,7 +62,7 @@ def advance(log_dir: Path, kept: Path, points: Points) -> None:
     Raises:
         OSError: the file system refused a step. The checkpoint is either as it was or advanced.
     """
-    _remove_temporaries(log_dir)
+    remove_temporaries(log_dir, name=RECOVERY_POINT)
     text = _text(log_dir)
     note = _read_note(kept) or CheckpointNote(text, ())
     after = advanced(text, points)
@@ -75,7 +80,7 @@ def set_back(log_dir: Path, kept: Path) -> bool:
     Raises:
         OSError: the file system refused a step; run it again.
     """
-    _remove_temporaries(log_dir)
+    remove_temporaries(log_dir, name=RECOVERY_POINT)
     note = _read_note(kept)
     if note is None or _text(log_dir) == note.before:
         return False
@@ -105,12 +110,6 @@ def _text(log_dir: Path) -> str | None:
         return (log_dir / RECOVERY_POINT).read_bytes().decode(_LATIN)
     except FileNotFoundError:
         return None
-
-
-def _remove_temporaries(log_dir: Path) -> None:
-    """Remove the temporary checkpoints that killed runs have left."""
-    for leftover in log_dir.glob(f".{RECOVERY_POINT}.*{TEMPORARY}"):
-        leftover.unlink()
 
 
 def _replace(log_dir: Path, text: str) -> None:

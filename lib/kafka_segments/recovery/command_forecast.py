@@ -9,6 +9,7 @@ from kafka_segments.console.options import (
     ROOT,
     ExitStatus,
     follow_links_option,
+    optional_source_option,
     output_option,
     run,
     verbose_option,
@@ -21,14 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, reads=("segments", "logs", "log_dirs"), may_spare_spark=("sources",))
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="URI",
-    shell_complete=complete_folder,
-    help="A log directory, a folder of several, or one partition's folder; repeatable.",
-)
+@optional_source_option
 @click.option(
     "--warehouse",
     metavar="URI",

@@ -180,7 +180,7 @@ def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: s
 
 
 def _kit_options(out: str, settings: "Settings", moment: int, *, has_digests: bool) -> "KitOptions":
-    from kafka_segments.index.recovery import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.recovery.kit_fold import FoldSettings  # noqa: PLC0415
     from kafka_segments.recovery.run_kit import KitOptions  # noqa: PLC0415
 

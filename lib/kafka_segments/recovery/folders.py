@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from kafka_segments.errors import CorruptTextError, SourceError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.decide.starts import FoundLog
 from kafka_segments.sources.listed import MOST_LEVELS, Listed

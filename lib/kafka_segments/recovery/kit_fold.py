@@ -15,7 +15,8 @@ from kafka_segments.index.log import LoadOptions, LogFiles
 from kafka_segments.index.log_load import LogLoad
 from kafka_segments.index.producer_state import ProducerState
 from kafka_segments.index.producer_summary import ProducerSummary
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.rereading import producers_between, reaches
 from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.index.snapshots import decode_snapshot

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery, SegmentSummary
 from kafka_segments.recovery.decide.cuts import TORN
 from kafka_segments.recovery.kit_manifest import NewFile, SeenSegment

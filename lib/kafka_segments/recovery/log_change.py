@@ -33,14 +33,16 @@ from kafka_segments.recovery.log_check import (
 )
 from kafka_segments.storage.backups import is_there
 from kafka_segments.storage.durable_files import (
-    TEMPORARY,
+    NO_ROOM,
     copy_durably,
     durable_file,
     free_bytes,
     move_durably,
     own_like,
+    remove_temporaries,
+    sync_file,
     sync_folder,
-    temporary_name,
+    write_together,
 )
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
@@ -64,14 +66,14 @@ def change_log(folders: LogFolders, log: LogKit) -> None:
         _cut_off(folders.log, log)
     _put(folders, segments, like)  # an empty one, behind the end
     for segment in log.segments:
-        _sync_file(folders.log / file_name(segment.base_offset, LOG_SUFFIX))
+        sync_file(folders.log / file_name(segment.base_offset, LOG_SUFFIX))
     sync_folder(folders.log)
 
 
 def _keep(folders: LogFolders, log: LogKit) -> None:
     """Keep what is there first, and note it; start anew where an earlier run did not finish."""
     folders.kept.mkdir(parents=True, exist_ok=True)
-    _remove_temporaries(folders.kept)
+    remove_temporaries(folders.kept)
     found = [file.name for file in log.files if is_there(folders.log / file.name)]
     for file in log.files:
         if file.name in found and not is_as_said(folders.log / file.name, file):
@@ -137,44 +139,21 @@ def _last_segment(folder: Path, log: LogKit) -> Iterator[tuple[BinaryIO, Cut]]:
 
 
 def _put(folders: LogFolders, files: Sequence[NewFile], like: Path) -> None:
-    """Put files in place: all are written and synced before the first is renamed."""
-    _remove_temporaries(folders.log)
+    """Put the files in place that are not; those that are get synced with them."""
+    present = [file.name for file in files if is_as_said(folders.log / file.name, file)]
+    lacking = [file.name for file in files if file.name not in present]
     try:
-        written = [
-            (_written(folders, file, like), file.name)
-            for file in files
-            if not is_as_said(folders.log / file.name, file)
-        ]
-    except SetAsideError:
-        _remove_temporaries(folders.log)
-        raise
+        write_together(
+            folders.log,
+            ((name, (folders.kit / name).read_bytes()) for name in lacking),
+            finish=lambda whole: own_like(whole, like),
+            present=present,
+        )
     except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
         reason = f"{error.strerror}; {free_bytes(folders.log)} bytes are free: make room and run"
-        _remove_temporaries(folders.log)
         raise OSError(error.errno, f"{reason} `recovery apply` again", str(folders.log)) from None
-    names = {name for _, name in written}
-    for file in files:
-        if file.name not in names:
-            _sync_file(folders.log / file.name)
-    for temporary, _ in written:
-        _sync_file(temporary)
-    for temporary, name in written:
-        os.replace(temporary, folders.log / name)
-
-
-def _written(folders: LogFolders, file: NewFile, like: Path) -> Path:
-    temporary = Path(temporary_name(str(folders.log / file.name)))
-    temporary.write_bytes((folders.kit / file.name).read_bytes())
-    own_like(temporary, like)
-    return temporary
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def change_log_back(folders: LogFolders, log: LogKit) -> bool:
@@ -199,7 +178,7 @@ def change_log_back(folders: LogFolders, log: LogKit) -> bool:
     for name in note.found:
         if is_there(folders.kept / name):
             move_durably(folders.kept / name, folders.log / name)
-    _remove_temporaries(folders.log)
+    remove_temporaries(folders.log)
     sync_folder(folders.log)
     folders.note.unlink()
     _forget(folders)
@@ -212,9 +191,3 @@ def _forget(folders: LogFolders) -> None:
         for entry in folders.kept.iterdir():
             entry.unlink()
         folders.kept.rmdir()
-
-
-def _remove_temporaries(folder: Path) -> None:
-    """Remove the temporary files of runs that were killed."""
-    for leftover in folder.glob(f".*{TEMPORARY}"):
-        leftover.unlink()

@@ -7,7 +7,8 @@ import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableObjectError
 from kafka_segments.index.offset_index import decode_offset_index
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_findings, total
 from kafka_segments.recovery.decide.kits import work_with_kit

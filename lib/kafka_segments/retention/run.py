@@ -23,6 +23,7 @@ from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.topic_configs import (
     ClusterConfigs,
     TopicConfigs,
@@ -90,12 +91,7 @@ def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bo
     decided = (
         segments_to_decide(spark, options)
         .transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
-        .withColumns(
-            {
-                "run_id": F.lit(run_id),
-                "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
-            }
-        )
+        .withColumns(stamp_of(run_id, options.now_ms))
     )
     if dry_run:
         return decided

@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.index.recovery import RecoveryOptions, SegmentRecoverer
+from kafka_segments.index.recovery import SegmentRecoverer
+from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.roll.decide.rules import IndexSource
 from kafka_segments.storage.files import Place, open_segment, place

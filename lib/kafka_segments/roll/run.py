@@ -11,12 +11,12 @@ from kafka_segments.roll.decide.recut import compare_cuts
 from kafka_segments.roll.decide.rolls import decide_rolls
 from kafka_segments.roll.decide.rules import RollRules
 from kafka_segments.roll.tasks import with_index_entries
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.looked_at import refuse_looked_at
+from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.topic_configs import TopicConfigs
 
 _OF_SEGMENTS = (
@@ -75,12 +75,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         .transform(with_index_entries())
         .transform(append)
         .transform(decide_rolls(now_ms=options.now_ms, rules=options.rules))
-        .withColumns(
-            {
-                "run_id": F.lit(run_id),
-                "decided_at": F.timestamp_millis(F.lit(options.now_ms)),
-            }
-        )
+        .withColumns(stamp_of(run_id, options.now_ms))
     )
     if dry_run:
         return decided

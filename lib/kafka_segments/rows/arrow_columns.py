@@ -61,8 +61,8 @@ class HeaderColumns:
     def __init__(self, batches: wire.Batches, index: Int64s | None = None) -> None:
         self._batches = batches
         self._index = index
-        magic = self._field(wire.MAGIC)
-        self._attributes = self._field(wire.ATTRIBUTES)
+        magic = self._field(wire.BATCH_MAGIC)
+        self._attributes = self._field(wire.BATCH_ATTRIBUTES)
         self._is_legacy = magic < layout.MAGIC_V2
         self._is_wrapper = self._is_legacy & (self._attributes & layout.CODEC_MASK != 0)
         self._has_type = magic != 0
@@ -93,13 +93,13 @@ class HeaderColumns:
         return pa.array(wire.TIMESTAMP_TYPES).take(pa.array(types))
 
     def _base_offset(self, arrow_type: pa.DataType) -> pa.Array:
-        return numbers(self._field(wire.BASE_OFFSET), arrow_type, self._is_wrapper)
+        return numbers(self._field(wire.BATCH_BASE_OFFSET), arrow_type, self._is_wrapper)
 
     def _record_count(self, arrow_type: pa.DataType) -> pa.Array:
-        return numbers(self._field(wire.RECORD_COUNT), arrow_type, self._is_wrapper)
+        return numbers(self._field(wire.BATCH_RECORD_COUNT), arrow_type, self._is_wrapper)
 
     def _last_offset_delta(self, arrow_type: pa.DataType) -> pa.Array:
-        delta = self._field(wire.LAST_OFFSET) - self._field(wire.BASE_OFFSET)
+        delta = self._field(wire.BATCH_LAST_OFFSET) - self._field(wire.BATCH_BASE_OFFSET)
         return numbers(delta, arrow_type, self._is_legacy)
 
     def _is_transactional(self, _: pa.DataType) -> pa.Array:
@@ -113,19 +113,19 @@ class HeaderColumns:
 
 
 _FIELDS = {  # column -> (row of the batches array, whether only v2 has it)
-    "position": (wire.POSITION, False),
-    "batch_position": (wire.POSITION, False),
-    "size_bytes": (wire.SIZE_BYTES, False),
-    "last_offset": (wire.LAST_OFFSET, False),
-    "partition_leader_epoch": (wire.LEADER_EPOCH, True),
-    "magic": (wire.MAGIC, False),
-    "crc": (wire.CRC, False),
-    "attributes": (wire.ATTRIBUTES, False),
-    "base_timestamp_ms": (wire.BASE_TIMESTAMP, True),
-    "max_timestamp_ms": (wire.MAX_TIMESTAMP, False),
-    "producer_id": (wire.PRODUCER_ID, True),
-    "producer_epoch": (wire.PRODUCER_EPOCH, True),
-    "base_sequence": (wire.BASE_SEQUENCE, True),
+    "position": (wire.BATCH_POSITION, False),
+    "batch_position": (wire.BATCH_POSITION, False),
+    "size_bytes": (wire.BATCH_SIZE_BYTES, False),
+    "last_offset": (wire.BATCH_LAST_OFFSET, False),
+    "partition_leader_epoch": (wire.BATCH_LEADER_EPOCH, True),
+    "magic": (wire.BATCH_MAGIC, False),
+    "crc": (wire.BATCH_CRC, False),
+    "attributes": (wire.BATCH_ATTRIBUTES, False),
+    "base_timestamp_ms": (wire.BATCH_BASE_TIMESTAMP, True),
+    "max_timestamp_ms": (wire.BATCH_MAX_TIMESTAMP, False),
+    "producer_id": (wire.BATCH_PRODUCER_ID, True),
+    "producer_epoch": (wire.BATCH_PRODUCER_EPOCH, True),
+    "base_sequence": (wire.BATCH_BASE_SEQUENCE, True),
 }
 _BUILT: dict[str, Callable[[HeaderColumns, Any], pa.Array]] = {
     "base_offset": HeaderColumns._base_offset,

@@ -24,9 +24,9 @@ def covers_end_of_log(tail: bytes, *, last_offset: int | None, greatest_timestam
     batches = np.empty((wire.BATCH_FIELDS, _MOST_AT_ONCE), dtype=np.int64)
     is_first = True
     while count := wire.walk_batches(data, len(data), 0, batches, 0, walk):
-        if is_first and last_offset not in (None, int(batches[wire.LAST_OFFSET, 0])):
+        if is_first and last_offset not in (None, int(batches[wire.BATCH_LAST_OFFSET, 0])):
             return False
-        if int(batches[wire.MAX_TIMESTAMP, :count].max()) > greatest_timestamp:
+        if int(batches[wire.BATCH_MAX_TIMESTAMP, :count].max()) > greatest_timestamp:
             return False
         is_first = False
     return not is_first or last_offset is None

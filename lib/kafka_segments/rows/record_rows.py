@@ -112,9 +112,9 @@ class RecordRows:
         """Number the records of a producer: after 2147483647 comes 0."""
         filled = self._filler.columns.rows[:, :rows]
         batch = filled[filling.ROW_BATCH]
-        first = batches[wire.BASE_SEQUENCE, batch]
-        delta = filled[filling.ROW_OFFSET] - batches[wire.BASE_OFFSET, batch]
-        is_null = batches[wire.MAGIC, batch] < layout.MAGIC_V2
+        first = batches[wire.BATCH_BASE_SEQUENCE, batch]
+        delta = filled[filling.ROW_OFFSET] - batches[wire.BATCH_BASE_OFFSET, batch]
+        is_null = batches[wire.BATCH_MAGIC, batch] < layout.MAGIC_V2
         is_null[list(self._filler.errors)] = True
         sequence = np.where(first < 0, -1, (first + delta) & _MAX_SEQUENCE)
         return numbers(sequence, arrow_type, is_null)

@@ -99,21 +99,21 @@ class FirstRecordFinder:
         self, data: wire.Bytes, data_position: int, least_timestamp_ms: int, least_offset: int
     ) -> FoundRecord | None:
         header = self._header
-        position = int(header[wire.POSITION, 0])
+        position = int(header[wire.BATCH_POSITION, 0])
         if self._decoded is None or self._decoded[0] != position:
             self._decoded = (position, *self._records(data, data_position))
         _, offsets, timestamps = self._decoded
         fits = np.flatnonzero((timestamps >= least_timestamp_ms) & (offsets >= least_offset))
         if not len(fits):
             return None
-        epoch = int(header[wire.LEADER_EPOCH, 0])
-        is_v2 = header[wire.MAGIC, 0] >= layout.MAGIC_V2
+        epoch = int(header[wire.BATCH_LEADER_EPOCH, 0])
+        is_v2 = header[wire.BATCH_MAGIC, 0] >= layout.MAGIC_V2
         return FoundRecord(
             offset=int(offsets[fits[0]]),
             timestamp_ms=int(timestamps[fits[0]]),
             leader_epoch=epoch,
             position=position,
-            batch_offset=int(header[wire.BASE_OFFSET, 0] if is_v2 else offsets[0]),
+            batch_offset=int(header[wire.BATCH_BASE_OFFSET, 0] if is_v2 else offsets[0]),
         )
 
     def _records(self, data: wire.Bytes, data_position: int) -> tuple[_Int64s, _Int64s]:

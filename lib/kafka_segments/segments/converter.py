@@ -101,7 +101,7 @@ class SegmentConverter:
         if not batches.shape[1]:
             return
         if chunk.data is None:
-            position, size_bytes = batches[[wire.POSITION, wire.SIZE_BYTES], 0].tolist()
+            position, size_bytes = batches[[wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES], 0].tolist()
             most = self._options.max_batch_bytes
             message = f"the batch has {size_bytes} bytes, at most {most} are read"
             raise _RefusedError(HazardKind.UNDECODABLE, position, message)
@@ -114,7 +114,7 @@ class SegmentConverter:
             else:
                 for batch in range(first, stop):
                     self._convert_set(given, batch, run)
-        run.valid_bytes = int(batches[wire.POSITION, -1] + batches[wire.SIZE_BYTES, -1])
+        run.valid_bytes = int(batches[wire.BATCH_POSITION, -1] + batches[wire.BATCH_SIZE_BYTES, -1])
 
     def _convert_plain(self, given: "_Given", first: int, stop: int, run: "_Run") -> None:
         while first < stop:
@@ -126,14 +126,14 @@ class SegmentConverter:
             run.write(self._out[:used])
             if status == writing.NO_ROOM:
                 if not used:
-                    self._make_room(int(given.batches[wire.SIZE_BYTES, first]), messages=1)
+                    self._make_room(int(given.batches[wire.BATCH_SIZE_BYTES, first]), messages=1)
             elif status != writing.WRITTEN:
-                position = int(given.batches[wire.POSITION, first])
+                position = int(given.batches[wire.BATCH_POSITION, first])
                 self._refuse(status, position, "message", start=position - given.data_position)
 
     def _convert_set(self, given: "_Given", batch: int, run: "_Run") -> None:
         column = given.batches[:, batch]
-        position = int(column[wire.POSITION])
+        position = int(column[wire.BATCH_POSITION])
         messages, shift = self._decompressed(given, column)
         status = writing.write_records(
             messages,
@@ -149,9 +149,9 @@ class SegmentConverter:
         )
         if status != writing.WRITTEN:
             self._refuse(status, position, "decompressed messages", start=0)
-        attributes = int(column[wire.ATTRIBUTES]) & layout.CODEC_MASK
-        if column[wire.MAGIC] == 1:
-            attributes |= int(column[wire.ATTRIBUTES]) & layout.LOG_APPEND_TIME
+        attributes = int(column[wire.BATCH_ATTRIBUTES]) & layout.CODEC_MASK
+        if column[wire.BATCH_MAGIC] == 1:
+            attributes |= int(column[wire.BATCH_ATTRIBUTES]) & layout.LOG_APPEND_TIME
         packed = compress(
             attributes & layout.CODEC_MASK, self._out[: int(self._facts[writing.END])]
         )
@@ -161,21 +161,21 @@ class SegmentConverter:
         writing.note_size(run.state, len(made), position)
         run.write(made)
         run.note(HazardKind.RECOMPRESSED, position)
-        if self._facts[writing.LAST_MESSAGE] != column[wire.LAST_OFFSET]:
+        if self._facts[writing.LAST_MESSAGE] != column[wire.BATCH_LAST_OFFSET]:
             run.note(HazardKind.LAST_OFFSET, position)
         if self._facts[writing.AGELESS]:
             run.note(HazardKind.TIMESTAMP_CHANGED, position)
 
     def _decompressed(self, given: "_Given", column: Int64s) -> tuple[wire.Bytes, int]:
         """Return the checked messages of a set and what to add to their offsets."""
-        position = int(column[wire.POSITION])
+        position = int(column[wire.BATCH_POSITION])
         start = position - given.data_position
-        stored = given.data[start : start + int(column[wire.SIZE_BYTES])]
+        stored = given.data[start : start + int(column[wire.BATCH_SIZE_BYTES])]
         try:
             messages = decompressed_records(self._decompressor, stored, column)
         except DecompressionError as error:
             raise _RefusedError(HazardKind.UNDECODABLE, position, str(error)) from None
-        magic, offset = column[wire.MAGIC], column[wire.LAST_OFFSET]
+        magic, offset = column[wire.BATCH_MAGIC], column[wire.BATCH_LAST_OFFSET]
         status, count, shift = check_messages(
             messages, 0, len(messages), magic, offset, self._failure
         )
@@ -236,7 +236,7 @@ class _Run:
 
     def keep(self, given: _Given, first: int, stop: int) -> None:
         """Write batches as they are; they lie one behind the other."""
-        positions, sizes = given.batches[[wire.POSITION, wire.SIZE_BYTES], first:stop]
+        positions, sizes = given.batches[[wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES], first:stop]
         start = int(positions[0]) - given.data_position
         end = int(positions[-1] + sizes[-1]) - given.data_position
         writing.note_sizes(given.batches, first, stop, self.state)
@@ -274,8 +274,8 @@ class _Run:
 
 def _stretches(batches: wire.Batches) -> Iterator[tuple[int, int, int]]:
     """Yield stretches of batches of one kind: kind, first column, column behind the last."""
-    is_legacy = batches[wire.MAGIC] < layout.MAGIC_V2
-    is_set = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
+    is_legacy = batches[wire.BATCH_MAGIC] < layout.MAGIC_V2
+    is_set = batches[wire.BATCH_ATTRIBUTES] & layout.CODEC_MASK != 0
     kinds = np.where(is_legacy, np.where(is_set, _SET, _PLAIN), _KEPT)
     starts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist()]
     for first, stop in zip(starts, [*starts[1:], len(kinds)], strict=True):

@@ -72,7 +72,7 @@ class RecordDigester:
         form[record_form.BATCH], form[record_form.LEFT] = 0, -1
         if not batches.shape[1]:
             return None
-        reason: object = f"{batches[wire.SIZE_BYTES, 0]} bytes, more than a batch may have"
+        reason: object = f"{batches[wire.BATCH_SIZE_BYTES, 0]} bytes, more than a batch may have"
         if chunk.data is not None:
             try:
                 self._add_batches(chunk.data, chunk.data_position, batches)
@@ -80,11 +80,13 @@ class RecordDigester:
                 reason = error
             else:
                 return None
-        return f"the batch at byte {batches[wire.POSITION, form[record_form.BATCH]]}: {reason}"
+        return (
+            f"the batch at byte {batches[wire.BATCH_POSITION, form[record_form.BATCH]]}: {reason}"
+        )
 
     def _add_batches(self, data: wire.Bytes, data_position: int, batches: wire.Batches) -> None:
         starts, ends = record_sections(batches, data_position)
-        for batch in np.flatnonzero(batches[wire.ATTRIBUTES] & layout.CODEC_MASK).tolist():
+        for batch in np.flatnonzero(batches[wire.BATCH_ATTRIBUTES] & layout.CODEC_MASK).tolist():
             self._write(data, starts, ends, batch, batches)
             stored = data[starts[batch] : ends[batch]]
             records = decompressed_records(self._decompressor, stored, batches[:, batch])

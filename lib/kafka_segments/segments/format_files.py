@@ -121,7 +121,9 @@ class _Segment:
         for chunk in self.readers.headers.read(self.read_into, size_bytes=self.valid_bytes):
             found = chunk.batches
             yield BatchTimes(
-                found[wire.POSITION], found[wire.LAST_OFFSET], found[wire.MAX_TIMESTAMP]
+                found[wire.BATCH_POSITION],
+                found[wire.BATCH_LAST_OFFSET],
+                found[wire.BATCH_MAX_TIMESTAMP],
             )
 
     def first_offset(self) -> int | None:

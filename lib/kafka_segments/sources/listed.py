@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.sources.kinds import LEFT_OVER, NOT_FOLLOWED, UNRECOGNIZED
+from kafka_segments.storage.durable_files import TEMPORARY
 from kafka_segments.storage.files import Place, first_line, read_whole
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire import checkpoints
@@ -56,6 +57,20 @@ def unrecognized(
         size_bytes=None if entry.is_folder else entry.size_bytes,
         reason=reason,
     )
+
+
+def why_strange(entry: FileEntry) -> str | None:
+    """Return why an entry of a partition's folder is none that a broker or a tier makes there.
+
+    None: its name does not rule it out.
+    """
+    if entry.is_folder:
+        return "a folder inside a partition's folder"
+    if entry.oddity is not None:
+        return entry.oddity
+    if entry.name.endswith(TEMPORARY):
+        return "unfinished file of a kafka-segments run that was stopped; may be removed"
+    return None
 
 
 class BrokerFiles:

@@ -5,9 +5,8 @@ from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from kafka_segments.sources.kinds import LOG, SEGMENT
-from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized
+from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized, why_strange
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
-from kafka_segments.storage.durable_files import TEMPORARY
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.uris import join_uri
@@ -146,16 +145,11 @@ def _copies(entries: list[FileEntry], parse_name: Callable[[str], int | None]) -
 
 
 def _why_unrecognized(entry: FileEntry, base_offset: int | None) -> str | None:
-    if entry.is_folder:
-        return "a folder inside a partition's folder"
-    if entry.oddity is not None:
-        return entry.oddity
-    if base_offset is not None:
-        return None
+    reason = why_strange(entry)
+    if reason is not None or base_offset is not None:
+        return reason
     if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)):
         return _LEFT_OVER
-    if entry.name.endswith(TEMPORARY):
-        return "unfinished file of a kafka-segments run that was stopped; may be removed"
     if not entry.name.endswith(LOG_SUFFIX):
         return None
     number = entry.name.partition(".")[0]

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.storage.durable_files import TEMPORARY
+from kafka_segments.sources.listed import why_strange
 from kafka_segments.storage.files import Place, read_manifest
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire.segment_manifest import RemoteSegment
@@ -61,7 +61,7 @@ def sort_objects(folder: Place, entries: Iterable[FileEntry]) -> list[TieredObje
     uploads: dict[TieredName, dict[str, FileEntry]] = defaultdict(dict)
     for entry in entries:
         name = parse_tiered_name(entry.name)
-        reason = _why_strange(entry, name)
+        reason = _why_no_object(entry, name)
         if reason is not None or name is None:
             strange.append(TieredObject(Role.STRANGE, entry, None, reason or ""))
         else:
@@ -104,13 +104,10 @@ def _announced(folder: Place, log: str) -> RemoteSegment | None:
         return None
 
 
-def _why_strange(entry: FileEntry, name: TieredName | None) -> str | None:
-    if entry.is_folder:
-        return "a folder inside a partition's folder"
-    if entry.oddity is not None:
-        return entry.oddity
-    if entry.name.endswith(TEMPORARY):
-        return "unfinished file of a kafka-segments run that was stopped; may be removed"
+def _why_no_object(entry: FileEntry, name: TieredName | None) -> str | None:
+    reason = why_strange(entry)
+    if reason is not None:
+        return reason
     if name is None:
         return "no object of a tiered segment: <20 digits>-<segment id>.log expected"
     if name.suffix not in TIERED_SUFFIXES:

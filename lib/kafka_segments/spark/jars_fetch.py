@@ -26,6 +26,7 @@ from kafka_segments.spark.jars import (
     spark_has_delta,
     spark_home,
 )
+from kafka_segments.storage.durable_files import name_folder
 
 _LOG = logging.getLogger(__name__)
 _POM = Path(__file__).with_name("pom.xml")
@@ -78,7 +79,9 @@ def fetch_jars(kind: str, folder: Path) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetched-", dir=folder.parent) as scratch:
-            _put_in_place(_fetched(kind, Path(scratch)), folder)
+            found = _fetched(kind, Path(scratch))
+            before = found.with_name("before")  # another process may have fetched them meanwhile
+            name_folder(found, folder, replaced=before, is_synced=False)
     except OSError as error:
         sys.stderr.write("failed\n")
         raise UsageError(f"{folder}: {error}") from None
@@ -198,11 +201,3 @@ def _check(kind: str, folder: Path) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
             raise _NotFetchedError(f"{name} has the SHA-256 {found}, {expected} expected")
-
-
-def _put_in_place(found: Path, folder: Path) -> None:
-    """Give the folder its name; another process may have done so meanwhile."""
-    aside = found.with_name("before")
-    if folder.exists():
-        folder.replace(aside)
-    found.replace(folder)

@@ -4,10 +4,8 @@ Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution, Delta L
 """
 
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -15,7 +13,7 @@ from pyarrow import fs, parquet
 
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.storage.delta_log import CHECKPOINT, COMMIT
-from kafka_segments.storage.durable_files import sync_folder, temporary_name
+from kafka_segments.storage.durable_files import write_durably
 from kafka_segments.storage.files import Place, list_folder, place, read_whole
 from kafka_segments.storage.publishing import publish
 from kafka_segments.storage.uris import join_uri
@@ -173,16 +171,7 @@ def publish_once(target: Place, data: bytes) -> None:
         FileExistsError: there is one of that name.
     """
     if target.store.is_local:
-        temporary = Path(temporary_name(target.path))
-        try:
-            with temporary.open("xb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.link(temporary, target.path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(temporary.parent)
+        write_durably(target.path, data, replaces=False)
         return
     if target.filesystem.get_file_info(target.path).type != fs.FileType.NotFound:
         raise FileExistsError(target.path)

@@ -2,16 +2,17 @@
 
 A file is written under a temporary name beside its own, synced, and then renamed, so no reader sees
 a part of it. An error removes the temporary file; a process that is killed leaves it, and its
-suffix tells what it is. A symbolic link is moved, copied and digested as a link; it is never
-followed.
+suffix tells what it is. A folder is filled under another name, synced and renamed as well. A
+symbolic link is moved, copied and digested as a link; it is never followed.
 """
 
 import errno
+import glob
 import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -19,13 +20,24 @@ from typing import BinaryIO
 from kafka_segments.errors import SetAsideError
 
 TEMPORARY = ".kafka-segments-tmp"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Codes of the errors of a disk that is full."""
 
 
 def temporary_name(path: str) -> str:
     """Return a name beside a path that no other process takes."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{TEMPORARY}")
+
+
+def remove_temporaries(folder: Path, *, name: str | None = None) -> None:
+    """Remove the temporary files that killed processes left in a folder.
+
+    ``name``: only those of the file of that name, where other processes write beside this one.
+    """
+    pattern = "*" if name is None else f".{glob.escape(name)}.*"
+    for leftover in folder.glob(f"{pattern}{TEMPORARY}"):
+        leftover.unlink()
 
 
 @contextmanager
@@ -35,17 +47,20 @@ def durable_file(
     size_bytes: int | None,
     finish: Callable[[Path], object] | None = None,
     is_synced: bool = True,
+    replaces: bool = True,
 ) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name when it is whole and on disk.
 
     Args:
-        path: its name; a file of that name is replaced.
+        path: its name.
         size_bytes: its size in the end, for the message of a full disk; None: not known.
         finish: is called with the whole file before it is renamed, to set its owner and mtime.
         is_synced: wait until the file and its name are on disk. Without it a crash of the machine
             may leave the file empty; a crash of the process does not.
+        replaces: a file of that name is replaced; else it stays.
 
     Raises:
+        FileExistsError: without ``replaces``, there is a file of that name.
         OSError: the file cannot be written. For a full disk the text says how much is free.
     """
     temporary = temporary_name(os.fspath(path))
@@ -57,12 +72,16 @@ def durable_file(
                 os.fsync(stream.fileno())
         if finish is not None:
             finish(Path(temporary))
-        os.replace(temporary, path)
+        if replaces:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)
+            os.unlink(temporary)
         if is_synced:
             sync_folder(Path(path).parent)
     except BaseException as error:
         written_bytes = _removed(Path(temporary))
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
             wanted = "" if size_bytes is None else f" of {size_bytes}"
             reason = f"{os.strerror(error.errno)}: {written_bytes}{wanted} bytes were written,"
             free = free_bytes(Path(path).parent)
@@ -86,10 +105,51 @@ def write_durably(
     *,
     finish: Callable[[Path], object] | None = None,
     is_synced: bool = True,
+    replaces: bool = True,
 ) -> None:
     """Write a file that appears whole; arguments and errors are those of ``durable_file``."""
-    with durable_file(path, size_bytes=len(data), finish=finish, is_synced=is_synced) as stream:
+    size_bytes = len(data)
+    with durable_file(
+        path, size_bytes=size_bytes, finish=finish, is_synced=is_synced, replaces=replaces
+    ) as stream:
         stream.write(data)
+
+
+def write_together(
+    folder: Path,
+    files: Iterable[tuple[str, bytes]],
+    *,
+    finish: Callable[[Path], object],
+    present: Iterable[str] = (),
+) -> None:
+    """Write files of a folder; all are whole and on disk before the first gets its name.
+
+    The names are on disk after ``sync_folder``.
+
+    Args:
+        folder: where, for this process alone: temporary files that are there are removed.
+        files: their names and bytes; files of these names are replaced.
+        finish: is called with each file before it is synced, to set its owner.
+        present: names of files that stay, and are synced before the others get theirs.
+
+    Raises:
+        OSError: a step was refused. The files that have their names are whole, the others are as
+            they were.
+    """
+    remove_temporaries(folder)
+    written: dict[str, Path] = {}
+    try:
+        for name, data in files:
+            written[name] = Path(temporary_name(str(folder / name)))
+            written[name].write_bytes(data)
+            finish(written[name])
+        for path in (*(folder / name for name in present), *written.values()):
+            sync_file(path)
+        for name, temporary in written.items():
+            os.replace(temporary, folder / name)
+    except BaseException:
+        remove_temporaries(folder)
+        raise
 
 
 def copy_durably(
@@ -158,6 +218,38 @@ def _check_copy(copy: Path, source: Path) -> None:
         raise SetAsideError(
             copy, f"its sha256 differs from that of {source}, which it is copied from"
         )
+
+
+def name_folder(
+    whole: Path,
+    folder: Path,
+    *,
+    note: Callable[[], object] | None = None,
+    replaced: Path | None = None,
+    is_synced: bool = True,
+) -> None:
+    """Give a folder that was filled under another name its own, so that it appears whole.
+
+    Args:
+        whole: the folder, on the same file system. Its files are on disk, if that matters.
+        folder: its name.
+        note: is called before the rename, when the names in the folder are on disk: it may write
+            what the folder holds.
+        replaced: where a folder of that name goes; None: there is none.
+        is_synced: wait until the names in the folder, and then its own, are on disk.
+
+    Raises:
+        OSError: a step was refused; the folder has the one name or the other.
+    """
+    if is_synced:
+        sync_folder(whole)
+    if note is not None:
+        note()
+    if replaced is not None and folder.exists():
+        os.replace(folder, replaced)
+    os.replace(whole, folder)
+    if is_synced:
+        sync_folder(folder.parent)
 
 
 def own_like(path: Path, other: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kafka_segments.errors import SetAsideError
 from kafka_segments.storage import backups
 from kafka_segments.storage.backups import is_there, status_of
-from kafka_segments.storage.durable_files import TEMPORARY, move_durably, sha256_of
+from kafka_segments.storage.durable_files import move_durably, remove_temporaries, sha256_of
 from kafka_segments.storage.local_folder import mtime_ns_of
 from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX
@@ -128,7 +128,7 @@ def set_aside(
         for name, digest in digests.items():
             _check_digest(folder / name, digest, planned_digests)
         _write_manifest(folder, aside, planned, digests)
-    _remove_leftovers(aside)
+    remove_temporaries(aside)
     for file, digest in read_manifest(aside):
         if not is_there(folder / file.name):
             _check(aside / file.name, file, digest)
@@ -159,8 +159,8 @@ def bring_back(folder: Path, aside: Path) -> int:
         else:
             _check(target, file, digest)
     (aside / MANIFEST).unlink(missing_ok=True)
-    _remove_leftovers(aside)
-    _remove_leftovers(folder)
+    remove_temporaries(aside)
+    remove_temporaries(folder)
     aside.rmdir()
     return len(files)
 
@@ -201,12 +201,6 @@ def _write_manifest(
     aside.mkdir(parents=True, exist_ok=True)
     rows = [{**file._asdict(), "sha256": digests[file.name]} for file in planned]
     backups.write_manifest(aside / MANIFEST, {"folder": str(folder), "files": rows})
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of runs that were killed."""
-    for leftover in folder.glob(f"*{TEMPORARY}"):
-        leftover.unlink()
 
 
 def _check(path: Path, file: SegmentFile, digest: str) -> None:

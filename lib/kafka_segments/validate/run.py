@@ -19,6 +19,7 @@ from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.validate.decide.checks import Severity, Suite
 from kafka_segments.validate.decide.failures import count_failures
 from kafka_segments.validate.decide.measure_migrations import (
@@ -109,8 +110,7 @@ def run_validate(
             failing = held(failing_segments(measured, suites), caches)
         quarantined = 0 if failing is None else failing.count()
         if not dry_run:
-            decided_at = F.timestamp_millis(F.lit(options.now_ms))
-            stamp = {"run_id": F.lit(run_id), "decided_at": decided_at}
+            stamp = stamp_of(run_id, options.now_ms)
             _set_aside(root, failing, stamp)
             root.create(tables.VALIDATION_RESULTS)
             values = list(map(_result_values, results))

@@ -28,21 +28,21 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "un
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
 # Rows of the ``batches`` array (int64); a column of it is a batch. What a message v0 or v1 does
-# not have is -1.
-POSITION = 0
-SIZE_BYTES = 1
-MAGIC = 2
-CRC = 3
-ATTRIBUTES = 4  # the low byte, the only one in use
-BASE_OFFSET = 5  # of a compressed message: its last inner offset, the first is not in the header
-LAST_OFFSET = 6
-LEADER_EPOCH = 7
-BASE_TIMESTAMP = 8
-MAX_TIMESTAMP = 9
-PRODUCER_ID = 10
-PRODUCER_EPOCH = 11
-BASE_SEQUENCE = 12
-RECORD_COUNT = 13  # of a compressed message -1: not in the header
+# not have is -1. Where the same fields lie in a header, ``header_layout`` says.
+BATCH_POSITION = 0
+BATCH_SIZE_BYTES = 1
+BATCH_MAGIC = 2
+BATCH_CRC = 3
+BATCH_ATTRIBUTES = 4  # the low byte, the only one in use
+BATCH_BASE_OFFSET = 5  # of a compressed message: its last inner one, its header has no other
+BATCH_LAST_OFFSET = 6
+BATCH_LEADER_EPOCH = 7
+BATCH_BASE_TIMESTAMP = 8
+BATCH_MAX_TIMESTAMP = 9
+BATCH_PRODUCER_ID = 10
+BATCH_PRODUCER_EPOCH = 11
+BATCH_BASE_SEQUENCE = 12
+BATCH_RECORD_COUNT = 13  # of a compressed message -1: not in the header
 BATCH_FIELDS = 14
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -105,18 +105,18 @@ def _check_whole(walk: Any, data: Any, at: Any, size_bytes: Any, magic: Any) -> 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _store_header(batches: Any, column: Any, header: Any) -> None:
-    batches[MAGIC, column] = header.magic
-    batches[CRC, column] = header.crc
-    batches[ATTRIBUTES, column] = header.attributes
-    batches[BASE_OFFSET, column] = header.base_offset
-    batches[LAST_OFFSET, column] = header.last_offset
-    batches[LEADER_EPOCH, column] = header.leader_epoch
-    batches[BASE_TIMESTAMP, column] = header.base_timestamp
-    batches[MAX_TIMESTAMP, column] = header.max_timestamp
-    batches[PRODUCER_ID, column] = header.producer_id
-    batches[PRODUCER_EPOCH, column] = header.producer_epoch
-    batches[BASE_SEQUENCE, column] = header.base_sequence
-    batches[RECORD_COUNT, column] = header.record_count
+    batches[BATCH_MAGIC, column] = header.magic
+    batches[BATCH_CRC, column] = header.crc
+    batches[BATCH_ATTRIBUTES, column] = header.attributes
+    batches[BATCH_BASE_OFFSET, column] = header.base_offset
+    batches[BATCH_LAST_OFFSET, column] = header.last_offset
+    batches[BATCH_LEADER_EPOCH, column] = header.leader_epoch
+    batches[BATCH_BASE_TIMESTAMP, column] = header.base_timestamp
+    batches[BATCH_MAX_TIMESTAMP, column] = header.max_timestamp
+    batches[BATCH_PRODUCER_ID, column] = header.producer_id
+    batches[BATCH_PRODUCER_EPOCH, column] = header.producer_epoch
+    batches[BATCH_BASE_SEQUENCE, column] = header.base_sequence
+    batches[BATCH_RECORD_COUNT, column] = header.record_count
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -198,8 +198,8 @@ def _walk_batches(
                 break
         if is_wanted:
             _store_header(batches, count, header)
-            batches[POSITION, count] = position
-            batches[SIZE_BYTES, count] = size_bytes
+            batches[BATCH_POSITION, count] = position
+            batches[BATCH_SIZE_BYTES, count] = size_bytes
             count += 1
         walk.next_position = position + size_bytes
     return count

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.compiling import njit
-from kafka_segments.wire import batches as header
+from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import FAILURE_SLOTS, OK
 from kafka_segments.wire.headers import size_at
@@ -139,10 +139,10 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
     Whatever a record's fields are, none is longer than the record, so that much room will do.
     """
     batch = fill[BATCH]
-    base_offset = batches[header.BASE_OFFSET, batch]
-    base_timestamp = batches[header.BASE_TIMESTAMP, batch]
-    max_timestamp = batches[header.MAX_TIMESTAMP, batch]
-    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
+    base_offset = batches[wire.BATCH_BASE_OFFSET, batch]
+    base_timestamp = batches[wire.BATCH_BASE_TIMESTAMP, batch]
+    max_timestamp = batches[wire.BATCH_MAX_TIMESTAMP, batch]
+    is_append_time = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, header_ends = columns.rows, columns.header_ends
     keys, key_ends, key_is_null = columns.key.data, columns.key.ends, columns.key.is_null
     values, value_ends, value_is_null = (
@@ -198,7 +198,7 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
     With LogAppendTime an inner message has its wrapper's timestamp; magic 0 never has one.
     """
     batch = fill[BATCH]
-    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
+    is_append_time = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, key, value = columns.rows, columns.key, columns.value
     wants_key, wants_value = columns.wants[0], columns.wants[1]
     while fill[LEFT] > 0:
@@ -214,8 +214,8 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
         timestamp = np.int64(layout.NO_TIMESTAMP)
         if data[at + layout.MAGIC] != 0:
             timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
-            if is_append_time and batches[header.MAGIC, batch] == 1:
-                timestamp = batches[header.MAX_TIMESTAMP, batch]
+            if is_append_time and batches[wire.BATCH_MAGIC, batch] == 1:
+                timestamp = batches[wire.BATCH_MAX_TIMESTAMP, batch]
         key_at = key_length_at(data, at) + 4
         key_length = load_i32(data, key_at - 4)
         value_at = key_at + max(key_length, 0) + 4
@@ -237,13 +237,13 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
 @njit  # type: ignore[untyped-decorator]
 def check_batch(data: Any, start: Any, end: Any, batches: Any, batch: Any, failure: Any) -> Any:
     """Check the records of a batch of any magic; return (code, records, shift of their offsets)."""
-    magic = batches[header.MAGIC, batch]
-    count = batches[header.RECORD_COUNT, batch]
+    magic = batches[wire.BATCH_MAGIC, batch]
+    count = batches[wire.BATCH_RECORD_COUNT, batch]
     shift = np.int64(0)
     if magic >= layout.MAGIC_V2:
         code = check_records(data, start, end, count, failure)
     elif count < 0:
-        wrapper_offset = batches[header.LAST_OFFSET, batch]
+        wrapper_offset = batches[wire.BATCH_LAST_OFFSET, batch]
         code, count, shift = check_messages(data, start, end, magic, wrapper_offset, failure)
     else:
         code = check_plain_message(data, start, end, failure)
@@ -285,7 +285,7 @@ def fill_columns(
         start, end = starts[batch], ends[batch]
         if fill[LEFT] < 0 and _begin(data, start, end, batches, fill, failure) != OK:
             return FAILED
-        if batches[header.MAGIC, batch] >= layout.MAGIC_V2:
+        if batches[wire.BATCH_MAGIC, batch] >= layout.MAGIC_V2:
             is_done = _copy_records(data, end, batches, columns, fill)
         else:
             is_done = _copy_messages(data, batches, columns, fill)

@@ -78,14 +78,14 @@ class RecordFiller:
     ) -> Iterator[None]:
         """Fill the columns; stops wherever they are to be emptied."""
         if data is None:
-            for size_bytes in batches[wire.SIZE_BYTES].tolist():
+            for size_bytes in batches[wire.BATCH_SIZE_BYTES].tolist():
                 yield from self._give_up(
                     batches,
                     f"the batch has {size_bytes} bytes, at most {self._max_batch_bytes} are read",
                 )
             return
         starts, ends = record_sections(batches, data_position)
-        for batch in np.flatnonzero(batches[wire.ATTRIBUTES] & layout.CODEC_MASK).tolist():
+        for batch in np.flatnonzero(batches[wire.BATCH_ATTRIBUTES] & layout.CODEC_MASK).tolist():
             yield from self._fill_up(data, starts, ends, batch, batches)
             stored = data[starts[batch] : ends[batch]]
             try:
@@ -108,7 +108,7 @@ class RecordFiller:
                 return
             if status == filling.FAILED:
                 batch = self._fill[filling.BATCH]
-                is_compressed = batches[wire.ATTRIBUTES, batch] & layout.CODEC_MASK
+                is_compressed = batches[wire.BATCH_ATTRIBUTES, batch] & layout.CODEC_MASK
                 section = "decompressed records" if is_compressed else "records"
                 reason = describe(self._failure, section=section, start=int(starts[batch]))
                 yield from self._give_up(batches, reason)
@@ -132,8 +132,8 @@ class RecordFiller:
         fill, columns = self._fill, self.columns
         row, batch = int(fill[filling.ROWS]), int(fill[filling.BATCH])
         columns.rows[filling.ROW_BATCH, row] = batch
-        columns.rows[filling.ROW_OFFSET, row] = batches[wire.BASE_OFFSET, batch]
-        columns.rows[filling.ROW_TIMESTAMP, row] = batches[wire.MAX_TIMESTAMP, batch]
+        columns.rows[filling.ROW_OFFSET, row] = batches[wire.BATCH_BASE_OFFSET, batch]
+        columns.rows[filling.ROW_TIMESTAMP, row] = batches[wire.BATCH_MAX_TIMESTAMP, batch]
         for column in (columns.key, columns.value):
             column.is_null[row] = True
             column.ends[row + 1] = column.ends[row]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kafka_segments.compiling import njit
-from kafka_segments.wire import batches as header
+from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import OK
 from kafka_segments.wire.filling import check_batch
@@ -141,9 +141,9 @@ def form_batches(
             code = _begin(data, starts[batch], ends[batch], batches, form, failure)
             if code != OK:
                 return FAILED
-        if batches[header.MAGIC, batch] >= layout.MAGIC_V2:
+        if batches[wire.BATCH_MAGIC, batch] >= layout.MAGIC_V2:
             is_done = _form_records(
-                data, ends[batch], batches[header.BASE_OFFSET, batch], out, form
+                data, ends[batch], batches[wire.BATCH_BASE_OFFSET, batch], out, form
             )
         else:
             is_done = _form_messages(data, out, form)

@@ -44,7 +44,7 @@ class RecordTimesReader:
         """Return the records of ``batches``, whose bytes are in ``data``; None: too many bytes."""
         for count in self._filler.fill(batches, data, data_position):
             rows = self._filler.columns.rows[:, :count].copy()
-            positions = batches[wire.POSITION, rows[filling.ROW_BATCH]]
+            positions = batches[wire.BATCH_POSITION, rows[filling.ROW_BATCH]]
             for row, reason in self._filler.errors.items():
                 if self.undecodable is None:
                     self.undecodable = Undecodable(int(positions[row]), reason)

@@ -17,9 +17,9 @@ def record_sections(batches: wire.Batches, data_position: int) -> tuple[Int64s, 
 
     In a batch v2 they are all that follows the header; a message v0 or v1 is taken whole.
     """
-    ends = batches[wire.POSITION] + batches[wire.SIZE_BYTES] - data_position
-    is_v2 = batches[wire.MAGIC] >= layout.MAGIC_V2
-    starts = ends - batches[wire.SIZE_BYTES] + np.where(is_v2, HEADER_BYTES, 0)
+    ends = batches[wire.BATCH_POSITION] + batches[wire.BATCH_SIZE_BYTES] - data_position
+    is_v2 = batches[wire.BATCH_MAGIC] >= layout.MAGIC_V2
+    starts = ends - batches[wire.BATCH_SIZE_BYTES] + np.where(is_v2, HEADER_BYTES, 0)
     return starts, ends
 
 
@@ -31,9 +31,12 @@ def decompressed_records(
     Raises:
         DecompressionError: they cannot be, or are more than ``decompressor`` takes.
     """
-    codec, magic = int(batch[wire.ATTRIBUTES]) & layout.CODEC_MASK, int(batch[wire.MAGIC])
+    codec, magic = (
+        int(batch[wire.BATCH_ATTRIBUTES]) & layout.CODEC_MASK,
+        int(batch[wire.BATCH_MAGIC]),
+    )
     if magic < layout.MAGIC_V2:
         stored = wrapper_value(stored)
-    if not batch[wire.RECORD_COUNT] and not len(stored):
+    if not batch[wire.BATCH_RECORD_COUNT] and not len(stored):
         return stored
     return decompressor.decompress(codec, stored, magic=magic)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kafka_segments.compiling import njit
-from kafka_segments.wire import batches as header
+from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC, crc32c_update
 from kafka_segments.wire.failures import OK
@@ -103,9 +103,9 @@ def _write_record(
 def _timestamp(data: Any, at: Any, batches: Any, batch: Any, no_timestamp_as: Any) -> Any:
     """Return a message's timestamp: its own, or with LogAppendTime its set's; v0 has none."""
     is_v0 = data[at + layout.MAGIC] == 0
-    is_append_time = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
-    if is_append_time and batches[header.MAGIC, batch] == 1:
-        return np.int64(layout.NO_TIMESTAMP) if is_v0 else batches[header.MAX_TIMESTAMP, batch]
+    is_append_time = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
+    if is_append_time and batches[wire.BATCH_MAGIC, batch] == 1:
+        return np.int64(layout.NO_TIMESTAMP) if is_v0 else batches[wire.BATCH_MAX_TIMESTAMP, batch]
     timestamp = np.int64(layout.NO_TIMESTAMP)
     if not is_v0:
         timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
@@ -141,8 +141,8 @@ def write_records(
     offsets absolute. Gives WRITTEN and the facts, or why Kafka would not write such a batch.
     """
     is_append_time = (
-        batches[header.MAGIC, batch] == 1
-        and batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
+        batches[wire.BATCH_MAGIC, batch] == 1
+        and batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     )
     base_offset = base_timestamp = last_offset = count = ageless = np.int64(0)
     max_timestamp = np.int64(layout.NO_TIMESTAMP)
@@ -163,12 +163,14 @@ def write_records(
         count += 1
         at += size_at(data, at)
     facts[LAST_MESSAGE] = last_offset
-    last_offset = max(last_offset, batches[header.LAST_OFFSET, batch])
+    last_offset = max(last_offset, batches[wire.BATCH_LAST_OFFSET, batch])
     if last_offset - base_offset > MAX_OFFSET_DELTA:
         return OFFSET_SPAN
     facts[BASE_OFFSET], facts[LAST_OFFSET], facts[COUNT] = base_offset, last_offset, count
     facts[BASE_TIMESTAMP], facts[END], facts[AGELESS] = base_timestamp, to, ageless
-    facts[MAX_TIMESTAMP] = batches[header.MAX_TIMESTAMP, batch] if is_append_time else max_timestamp
+    facts[MAX_TIMESTAMP] = (
+        batches[wire.BATCH_MAX_TIMESTAMP, batch] if is_append_time else max_timestamp
+    )
     return WRITTEN
 
 
@@ -214,7 +216,9 @@ def _note_size(state: Any, size_bytes: Any, position: Any) -> None:
 def note_sizes(batches: Any, first: Any, stop: Any, state: Any) -> None:
     """Take the sizes of batches that stay as they are into account."""
     for batch in range(first, stop):
-        _note_size(state, batches[header.SIZE_BYTES, batch], batches[header.POSITION, batch])
+        _note_size(
+            state, batches[wire.BATCH_SIZE_BYTES, batch], batches[wire.BATCH_POSITION, batch]
+        )
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -241,8 +245,8 @@ def convert_plain(
     (WRITTEN, or why it stopped; the column after the last one written).
     """
     for batch in range(first, stop):
-        start = batches[header.POSITION, batch] - data_position
-        end = start + batches[header.SIZE_BYTES, batch]
+        start = batches[wire.BATCH_POSITION, batch] - data_position
+        end = start + batches[wire.BATCH_SIZE_BYTES, batch]
         at = state[USED]
         if len(out) - at < layout.HEADER_BYTES + MOST_RECORD_OVERHEAD + end - start:
             return NO_ROOM, batch
@@ -262,9 +266,9 @@ def convert_plain(
         )
         if status != WRITTEN:
             return status, batch
-        is_append_time = batches[header.MAGIC, batch] == 1
-        attributes = batches[header.ATTRIBUTES, batch] & layout.LOG_APPEND_TIME
+        is_append_time = batches[wire.BATCH_MAGIC, batch] == 1
+        attributes = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME
         write_header(out, at, facts[END], attributes if is_append_time else 0, facts, state)
-        _note_size(state, facts[END] - at, batches[header.POSITION, batch])
+        _note_size(state, facts[END] - at, batches[wire.BATCH_POSITION, batch])
         state[USED] = facts[END]
     return WRITTEN, stop

@@ -64,19 +64,19 @@ class LogProbe:
         """Take the next batches, in the columns of ``wire.batches``."""
         if not batches.shape[1]:
             return
-        positions, last_offsets = batches[wire.POSITION], batches[wire.LAST_OFFSET]
+        positions, last_offsets = batches[wire.BATCH_POSITION], batches[wire.BATCH_LAST_OFFSET]
         offsets = np.maximum.accumulate(np.concatenate(([self._last_offset], last_offsets)))
-        times = np.concatenate(([self._max_timestamp], batches[wire.MAX_TIMESTAMP]))
+        times = np.concatenate(([self._max_timestamp], batches[wire.BATCH_MAX_TIMESTAMP]))
         times = np.maximum.accumulate(times)
-        is_legacy = batches[wire.MAGIC] < layout.MAGIC_V2
-        is_compressed = batches[wire.ATTRIBUTES] & layout.CODEC_MASK != 0
+        is_legacy = batches[wire.BATCH_MAGIC] < layout.MAGIC_V2
+        is_compressed = batches[wire.BATCH_ATTRIBUTES] & layout.CODEC_MASK != 0
         facts = BatchFacts(
             positions,
             np.concatenate(([self.last_position], positions[:-1])),
-            batches[wire.BASE_OFFSET],
+            batches[wire.BATCH_BASE_OFFSET],
             last_offsets,
             offsets[:-1],
-            batches[wire.MAX_TIMESTAMP],
+            batches[wire.BATCH_MAX_TIMESTAMP],
             times[:-1],
             (is_legacy & is_compressed).astype(np.int64),
         )

@@ -82,11 +82,15 @@ def _markers(walk: WalkLog) -> dict[int, int]:
     """Return the producer of every control batch, by offset."""
     markers: dict[int, int] = {}
     for batches in walk():
-        is_v2 = batches[wire.MAGIC] >= layout.MAGIC_V2
-        is_control = batches[wire.ATTRIBUTES] & layout.CONTROL != 0
+        is_v2 = batches[wire.BATCH_MAGIC] >= layout.MAGIC_V2
+        is_control = batches[wire.BATCH_ATTRIBUTES] & layout.CONTROL != 0
         found = batches[:, is_v2 & is_control]
         markers.update(
-            zip(found[wire.BASE_OFFSET].tolist(), found[wire.PRODUCER_ID].tolist(), strict=True)
+            zip(
+                found[wire.BATCH_BASE_OFFSET].tolist(),
+                found[wire.BATCH_PRODUCER_ID].tolist(),
+                strict=True,
+            )
         )
     return markers
 

@@ -9,6 +9,16 @@ from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.wire.header_layout import HEADER_BYTES
 
+OF_PLANNED_SEGMENT = (
+    "path",
+    "root",
+    "next_base_offset",
+    "size_bytes",
+    "mtime_ns",
+    "action",
+    "cut_bytes",
+)
+"""The columns of a plan that a ``PlannedSegment`` is made of, besides base_offset."""
 _INDEX_BYTES = 8 + 12  # an entry of both
 
 
@@ -46,16 +56,7 @@ def logs_of_segments(segments: DataFrame) -> DataFrame:
     Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, rules,
     segments, problem, is_failed.
     """
-    segment = F.struct(
-        "base_offset",
-        "path",
-        "root",
-        "next_base_offset",
-        "size_bytes",
-        "mtime_ns",
-        "action",
-        "cut_bytes",
-    )
+    segment = F.struct("base_offset", *OF_PLANNED_SEGMENT)
     return segments.groupBy(*LOG_KEYS).agg(
         F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
         F.min("root").alias("root"),
