@@ -29,7 +29,7 @@ from numba import njit
 
 from kafka_segments.build.scanner import ScanOptions, SegmentScanner, in_turn
 from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.sources.walk import SegmentFile, find_segments
+from kafka_segments.sources.walk import ListedSegment, find_segments
 from kafka_segments.storage.s3_ranges import S3Bucket
 from kafka_segments.storage.uris import split_uri
 from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
@@ -88,7 +88,7 @@ class Rounds(NamedTuple):
         return self.median("scan").rate / self.median(what).rate
 
 
-def scan(segments: list[SegmentFile]) -> None:
+def scan(segments: list[ListedSegment]) -> None:
     """Recover segments as a task of a build does."""
     scanner = SegmentScanner(ScanOptions(RecoveryOptions(), None))
     scanner.announce((found.source, found.relative_path, found.name) for found in segments)
@@ -111,7 +111,7 @@ def ignore(_: np.ndarray, __: int) -> None:
 
 
 def get_ranges(
-    segments: list[SegmentFile],
+    segments: list[ListedSegment],
     urls: list[str],
     at_once: int,
     use: Callable[[np.ndarray, int], Any],

@@ -20,7 +20,7 @@ from typing import IO, Any, Self
 
 from kafka_segments.recovery.advanced_checkpoint import points_of
 from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_logs
-from kafka_segments.recovery.run_apply import ApplyOptions, LogStep, run_apply, run_rollback
+from kafka_segments.recovery.run_apply import AppliedLog, ApplyOptions, run_apply, run_rollback
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.wire.checkpoints import RECOVERY_POINT
 from recovery_kits import made_kit
@@ -225,7 +225,7 @@ class _Tries:
         assert set(_statuses(run_rollback(self._options))) == {"done"}
 
 
-def _statuses(steps: Iterable[LogStep]) -> list[str]:
+def _statuses(steps: Iterable[AppliedLog]) -> list[str]:
     return [step.status for step in steps]
 
 

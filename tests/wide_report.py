@@ -11,7 +11,7 @@ from kafka_segments.report.cluster import ClusterFacts
 from kafka_segments.report.copies import CopyFacts
 from kafka_segments.report.crash import crashes_of
 from kafka_segments.report.decide.overview import DAY_MS, KINDS
-from kafka_segments.report.run import Forecast, ReportData, ReportLimits
+from kafka_segments.report.run import ReportData, ReportLimits, RetentionForecast
 
 NOW_MS = 1_795_000_000_000
 PARTITIONS, SEGMENTS_A_PARTITION = 10_000, 60
@@ -123,7 +123,7 @@ def _odd(lane: int) -> Row:
     return _rows({**_log(lane), "base_offset": 30_000_000, "size_bytes": _GIB, **moment})
 
 
-def _forecast(size_bytes: int) -> Forecast:
+def _forecast(size_bytes: int) -> RetentionForecast:
     blocked = [
         _rows(
             {
@@ -137,7 +137,7 @@ def _forecast(size_bytes: int) -> Forecast:
     ]
     freed = [size_bytes // 120] * (_LIMITS.forecast_days + 1)
     inflow = [(7 * DAY_MS, size_bytes / 40)]
-    return Forecast(NOW_MS, freed, inflow, blocked, 3_100, 5_050 * _GIB)
+    return RetentionForecast(NOW_MS, freed, inflow, blocked, 3_100, 5_050 * _GIB)
 
 
 def _cluster() -> ClusterFacts:

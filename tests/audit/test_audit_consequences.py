@@ -22,10 +22,10 @@ from kafka_segments.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
+    IndexKind,
+    IndexVerdict,
     Judgement,
-    Kind,
     LogFacts,
-    Verdict,
 )
 from kafka_segments.audit.decide.odd_files import judge_odd_file
 from kafka_segments.audit.decide.segment import judge_segment
@@ -36,7 +36,9 @@ from kafka_segments.errors import UsageError
 LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)
 
 
-def _judged(verdict: Verdict, kind: Kind | None = None, suffix: str = OFFSET_INDEX, **more: Any):
+def _judged(
+    verdict: IndexVerdict, kind: IndexKind | None = None, suffix: str = OFFSET_INDEX, **more: Any
+):
     return Judgement(suffix, verdict, kind, "a message", **more)
 
 
@@ -93,7 +95,10 @@ def test_a_file_that_fails_the_sanity_check_of_2_2(
     version: str, index: Effect, time_index: Effect, txn_index: Effect
 ) -> None:
     found = [
-        _of(_judged(Verdict.CORRUPT, Kind.OUT_OF_ORDER, suffix, refused_below=(2, 3)), version)
+        _of(
+            _judged(IndexVerdict.CORRUPT, IndexKind.OUT_OF_ORDER, suffix, refused_below=(2, 3)),
+            version,
+        )
         for suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
     ]
 
@@ -106,9 +111,9 @@ def test_a_file_that_fails_the_sanity_check_of_2_2(
 
 def test_why_a_segment_is_recovered() -> None:
     wrong = {"refused_below": (2, 3)}
-    index = _judged(Verdict.CORRUPT, **wrong)
-    time_index = _judged(Verdict.CORRUPT, suffix=TIME_INDEX, **wrong)
-    missing, none = _judged(Verdict.MISSING), _judged(Verdict.MISSING, suffix=TIME_INDEX)
+    index = _judged(IndexVerdict.CORRUPT, **wrong)
+    time_index = _judged(IndexVerdict.CORRUPT, suffix=TIME_INDEX, **wrong)
+    missing, none = _judged(IndexVerdict.MISSING), _judged(IndexVerdict.MISSING, suffix=TIME_INDEX)
 
     def why(version: str, *judgements: Judgement, **state: Any) -> str | None:
         return why_recovered(judgements, LOADED._replace(**state), parse_version(version))
@@ -124,30 +129,36 @@ def test_why_a_segment_is_recovered() -> None:
 
 
 CASES: list[tuple[Judgement, dict[str, Any], Effect, str]] = [
-    (_judged(Verdict.IDENTICAL), {}, Effect.TRUSTED, "and right"),
-    (_judged(Verdict.VALID, Kind.SHIFTED), {}, Effect.TRUSTED, "and right"),
-    (_judged(Verdict.UNJUDGED, Kind.LOG_DAMAGE), {}, Effect.UNKNOWN, "a message"),
-    (_judged(Verdict.NEVER_WRITTEN, Kind.EMPTY), {}, Effect.SLOW, "read far"),
-    (_judged(Verdict.STALE, Kind.LOG_GREW), {"is_active": True}, Effect.SLOW, "read far"),
-    (_judged(Verdict.CORRUPT, Kind.LENGTH), {}, Effect.SLOW, "cut entry"),
-    (_judged(Verdict.NEVER_WRITTEN, Kind.ALL_ZERO), {}, Effect.SLOW, "name byte 0"),
-    (_judged(Verdict.PADDED), {"is_active": True}, Effect.SLOW, "counts as full"),
-    (_judged(Verdict.STALE, Kind.BEYOND_LOG), {}, Effect.WRONG_LOOKUPS, "wrong bytes"),
-    (_judged(Verdict.STALE), {"is_active": True}, Effect.LOSES_LOG_END, "overwritten"),
-    (_judged(Verdict.CORRUPT), {"is_active": True}, Effect.WRONG_LOOKUPS, "wrong bytes"),
+    (_judged(IndexVerdict.IDENTICAL), {}, Effect.TRUSTED, "and right"),
+    (_judged(IndexVerdict.VALID, IndexKind.SHIFTED), {}, Effect.TRUSTED, "and right"),
+    (_judged(IndexVerdict.UNJUDGED, IndexKind.LOG_DAMAGE), {}, Effect.UNKNOWN, "a message"),
+    (_judged(IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY), {}, Effect.SLOW, "read far"),
+    (_judged(IndexVerdict.STALE, IndexKind.LOG_GREW), {"is_active": True}, Effect.SLOW, "read far"),
+    (_judged(IndexVerdict.CORRUPT, IndexKind.LENGTH), {}, Effect.SLOW, "cut entry"),
+    (_judged(IndexVerdict.NEVER_WRITTEN, IndexKind.ALL_ZERO), {}, Effect.SLOW, "name byte 0"),
+    (_judged(IndexVerdict.PADDED), {"is_active": True}, Effect.SLOW, "counts as full"),
+    (_judged(IndexVerdict.STALE, IndexKind.BEYOND_LOG), {}, Effect.WRONG_LOOKUPS, "wrong bytes"),
+    (_judged(IndexVerdict.STALE), {"is_active": True}, Effect.LOSES_LOG_END, "overwritten"),
+    (_judged(IndexVerdict.CORRUPT), {"is_active": True}, Effect.WRONG_LOOKUPS, "wrong bytes"),
 ]
-TIMES: list[tuple[Verdict, Kind | None, int, dict[str, Any], Effect]] = [
-    (Verdict.MISSING, None, 0, {}, Effect.FALLS_BACK_TO_MTIME),
-    (Verdict.NEVER_WRITTEN, Kind.EMPTY, 0, {}, Effect.FALLS_BACK_TO_MTIME),
-    (Verdict.MISSING, None, 0, {"has_timestamps": False}, Effect.TRUSTED),
-    (Verdict.NEVER_WRITTEN, Kind.EMPTY, 0, {"has_timestamps": False}, Effect.TRUSTED),
-    (Verdict.STALE, Kind.NOT_CLOSED, 5, {}, Effect.EXPIRES_EARLY),
-    (Verdict.STALE, Kind.BEYOND_LOG, 5, {}, Effect.WRONG_TIMES),
-    (Verdict.CORRUPT, Kind.LENGTH, 5, {}, Effect.WRONG_TIMES),
-    (Verdict.PADDED, Kind.TRAILING_ZEROS, 10, {}, Effect.DELETES_DATA),
-    (Verdict.PADDED, Kind.TRAILING_ZEROS, 9, {"is_active": True}, Effect.DELETES_DATA),
-    (Verdict.PADDED, Kind.TRAILING_ZEROS, 10, {"is_active": True}, Effect.THROWS_AT_ROLL),
-    (Verdict.NEVER_WRITTEN, Kind.ALL_ZERO, 10, {"is_active": True}, Effect.THROWS_AT_ROLL),
+TIMES: list[tuple[IndexVerdict, IndexKind | None, int, dict[str, Any], Effect]] = [
+    (IndexVerdict.MISSING, None, 0, {}, Effect.FALLS_BACK_TO_MTIME),
+    (IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY, 0, {}, Effect.FALLS_BACK_TO_MTIME),
+    (IndexVerdict.MISSING, None, 0, {"has_timestamps": False}, Effect.TRUSTED),
+    (IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY, 0, {"has_timestamps": False}, Effect.TRUSTED),
+    (IndexVerdict.STALE, IndexKind.NOT_CLOSED, 5, {}, Effect.EXPIRES_EARLY),
+    (IndexVerdict.STALE, IndexKind.BEYOND_LOG, 5, {}, Effect.WRONG_TIMES),
+    (IndexVerdict.CORRUPT, IndexKind.LENGTH, 5, {}, Effect.WRONG_TIMES),
+    (IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, 10, {}, Effect.DELETES_DATA),
+    (IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, 9, {"is_active": True}, Effect.DELETES_DATA),
+    (IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, 10, {"is_active": True}, Effect.THROWS_AT_ROLL),
+    (
+        IndexVerdict.NEVER_WRITTEN,
+        IndexKind.ALL_ZERO,
+        10,
+        {"is_active": True},
+        Effect.THROWS_AT_ROLL,
+    ),
 ]
 
 
@@ -168,27 +179,34 @@ def test_an_offset_index_that_is_taken_as_it_is(
 
 @pytest.mark.parametrize(("verdict", "kind", "entries", "state", "effect"), TIMES)
 def test_a_time_index_that_is_taken_as_it_is(
-    verdict: Verdict, kind: Kind | None, entries: int, state: dict[str, Any], effect: Effect
+    verdict: IndexVerdict,
+    kind: IndexKind | None,
+    entries: int,
+    state: dict[str, Any],
+    effect: Effect,
 ) -> None:
     judgement = _judged(verdict, kind, TIME_INDEX, entries=entries)
 
     found = _of(judgement, segment_index_bytes=12 * 10 + 11, **state)
 
     assert found.effect == effect
-    assert found.text.startswith("taken as it is") == (verdict != Verdict.MISSING)
+    assert found.text.startswith("taken as it is") == (verdict != IndexVerdict.MISSING)
 
 
 def test_what_a_running_broker_keeps_is_no_finding() -> None:
-    padded = _judged(Verdict.PADDED, Kind.PREALLOCATED)
+    padded = _judged(IndexVerdict.PADDED, IndexKind.PREALLOCATED)
 
     assert _of(padded, is_open=True).effect == Effect.TRUSTED
     assert _of(padded, is_open=True, is_recovered=True).effect == Effect.TRUSTED
     assert _of(padded).effect == Effect.SLOW
-    assert _of(_judged(Verdict.CORRUPT), is_open=True).effect == Effect.WRONG_LOOKUPS
+    assert _of(_judged(IndexVerdict.CORRUPT), is_open=True).effect == Effect.WRONG_LOOKUPS
 
 
 def test_a_damaged_log_is_copied_before_its_index_is_mended() -> None:
-    wrong, txn_index = _judged(Verdict.CORRUPT), _judged(Verdict.CORRUPT, suffix=TXN_INDEX)
+    wrong, txn_index = (
+        _judged(IndexVerdict.CORRUPT),
+        _judged(IndexVerdict.CORRUPT, suffix=TXN_INDEX),
+    )
     cut = _of(wrong, is_recovered=True, log_damage="bad CRC")
 
     assert (cut.effect, cut.action) == (Effect.REBUILT, "copy the .log before the broker starts")
@@ -199,11 +217,11 @@ def test_a_damaged_log_is_copied_before_its_index_is_mended() -> None:
 
 
 def test_what_is_rebuilt_is_a_finding_only_where_it_was_wrong() -> None:
-    for verdict in Verdict:
+    for verdict in IndexVerdict:
         judgement = _judged(verdict)
         found = _of(judgement, is_recovered=True)
         assert found.effect == Effect.REBUILT
-        is_right = verdict in (Verdict.IDENTICAL, Verdict.VALID)
+        is_right = verdict in (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
         assert is_finding(judgement, found) == (not is_right)
     assert orphan_consequence((3, 9, 1)).text == "Kafka 3.9.1 deletes it at start"
 
@@ -229,7 +247,7 @@ def test_a_release_is_two_to_four_numbers(text: str) -> None:
 def test_a_folder_in_the_place_of_an_index_fails_the_releases_that_know_it(
     suffix: str, version: str, effect: Effect
 ) -> None:
-    judgement = judge_odd_file(suffix, Kind.FOLDER, "a folder")
+    judgement = judge_odd_file(suffix, IndexKind.FOLDER, "a folder")
 
     found = consequence_anywhere(judgement, LOADED, parse_version(version), None)
 

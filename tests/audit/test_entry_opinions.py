@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kafka_segments.audit.decide.judgement import Kind, LogFacts, Verdict
+from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict, LogFacts
 from kafka_segments.audit.decide.log_probe import LogProbe
 from kafka_segments.audit.decide.time_entries import judge_time_entries
 from kafka_segments.audit.decide.transactions import hold_against_log, judge_txn_index
@@ -42,7 +42,7 @@ def test_the_first_timestamp_may_be_that_of_1970(first: int) -> None:
         _entries((first, 0), (first + 2, 2)), _facts(log), lambda: iter([batches_of(log)])
     )
 
-    assert opinion.verdict == Verdict.VALID
+    assert opinion.verdict == IndexVerdict.VALID
 
 
 def test_a_timestamp_below_1970_is_out_of_order() -> None:
@@ -50,7 +50,7 @@ def test_a_timestamp_below_1970_is_out_of_order() -> None:
 
     opinion = judge_time_entries(_entries((-1, 0)), _facts(log), lambda: iter([batches_of(log)]))
 
-    assert (opinion.verdict, opinion.kind) == (Verdict.CORRUPT, Kind.OUT_OF_ORDER)
+    assert (opinion.verdict, opinion.kind) == (IndexVerdict.CORRUPT, IndexKind.OUT_OF_ORDER)
 
 
 def test_only_a_compressed_message_holds_the_offsets_before_its_own() -> None:
@@ -77,7 +77,7 @@ def test_a_transaction_that_began_earlier_than_its_entry_says_is_untrue() -> Non
     held = hold_against_log(alone, found, [AbortedTransaction(7, 3, 4, 4)])
 
     assert alone is not None
-    assert alone.verdict == Verdict.VALID
+    assert alone.verdict == IndexVerdict.VALID
     assert held is not None
-    assert (held.verdict, held.kind) == (Verdict.CORRUPT, Kind.UNTRUE)
+    assert (held.verdict, held.kind) == (IndexVerdict.CORRUPT, IndexKind.UNTRUE)
     assert held.message == "producer 7, offsets 4 to 4, but it began at 3"

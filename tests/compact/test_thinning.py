@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kafka_segments.broker_rules.lookups import lookup_timestamp
-from kafka_segments.compact.decide.thinning import IndexFiles, compact_files, trim
+from kafka_segments.compact.decide.thinning import IndexBytes, compact_files, trim
 from kafka_segments.index.offset_index import (
     decode_offset_index,
     encode_offset_index,
@@ -30,7 +30,7 @@ def logs(draw: st.DrawFn) -> list[Batch]:
     return batches
 
 
-def _built(batches: list[Batch], interval: int) -> IndexFiles:
+def _built(batches: list[Batch], interval: int) -> IndexBytes:
     offsets: list[tuple[int, int]] = []
     times: list[tuple[int, int]] = []
     last, greatest, greatest_at = 0, -1, BASE
@@ -44,7 +44,7 @@ def _built(batches: list[Batch], interval: int) -> IndexFiles:
                 times.append((greatest, greatest_at))
     if greatest > (times[-1][0] if times else -1):
         times.append((greatest, greatest_at))
-    return IndexFiles(
+    return IndexBytes(
         encode_offset_index(_array(offsets), base_offset=BASE),
         encode_time_index(_array(times), base_offset=BASE),
     )
@@ -54,7 +54,7 @@ def _array(rows: list[tuple[int, int]]) -> Entries:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
-def _read(files: IndexFiles) -> tuple[Entries, Entries]:
+def _read(files: IndexBytes) -> tuple[Entries, Entries]:
     assert files.offset_index is not None and files.time_index is not None
     return (
         decode_offset_index(files.offset_index, base_offset=BASE),
@@ -68,7 +68,7 @@ def _first_at(batches: list[Batch], offsets: Entries, target: int) -> Batch | No
     return next((b for b in batches if b[1] >= start and b[0] >= target), None)
 
 
-def _first_since(batches: list[Batch], files: IndexFiles, timestamp: int) -> Batch | None:
+def _first_since(batches: list[Batch], files: IndexBytes, timestamp: int) -> Batch | None:
     offsets, times = _read(files)
     found = lookup_timestamp(times, timestamp, base_offset=BASE).offset
     start = lookup_offset(offsets, found, base_offset=BASE).position
@@ -100,7 +100,7 @@ def test_trimming_gives_the_bytes_that_recovery_writes(batches: list[Batch], zer
     built = _built(batches, 200)
     assert built.offset_index is not None and built.time_index is not None
     assume(built.time_index != bytes(12))  # timestamp 0 alone looks like a file never written
-    padded = IndexFiles(
+    padded = IndexBytes(
         built.offset_index + bytes(8 * (zeros + 2)), built.time_index + bytes(12 * (zeros + 2))
     )
 
@@ -113,7 +113,7 @@ def test_an_entry_that_repeats_the_one_before_goes() -> None:
     doubled = encode_offset_index(_array([(1005, 300), (1005, 300), (1009, 800)]), base_offset=BASE)
 
     compacted = compact_files(
-        IndexFiles(doubled, None), base_offset=BASE, index_interval_bytes=None
+        IndexBytes(doubled, None), base_offset=BASE, index_interval_bytes=None
     )
 
     assert compacted.offset_index == doubled[8:]
@@ -127,7 +127,7 @@ def test_an_entry_that_repeats_the_one_before_goes() -> None:
     ],
 )
 def test_what_cannot_be_judged_stays_as_it_is(data: bytes) -> None:
-    files = IndexFiles(data, None)
+    files = IndexBytes(data, None)
 
     assert compact_files(files, base_offset=BASE, index_interval_bytes=10**6) == files
 
@@ -140,7 +140,7 @@ def test_one_entry_of_zeros_may_be_true_more_were_never_written() -> None:
 def _compacted(
     offsets: list[tuple[int, int]], times: list[tuple[int, int]], interval: int | None
 ) -> tuple[list[list[int]], list[list[int]]]:
-    files = IndexFiles(
+    files = IndexBytes(
         encode_offset_index(_array(offsets), base_offset=BASE),
         encode_time_index(_array(times), base_offset=BASE),
     )
@@ -192,11 +192,11 @@ def test_repeats_go_from_both_files_and_equal_second_values_are_no_repeat() -> N
 )
 def test_a_time_index_that_cannot_be_judged_stays_beside_one_that_can(time_index: bytes) -> None:
     offset_index = encode_offset_index(_array([(1001, 100), (1002, 300)]), base_offset=BASE)
-    files = IndexFiles(offset_index, time_index)
+    files = IndexBytes(offset_index, time_index)
 
     compacted = compact_files(files, base_offset=BASE, index_interval_bytes=200)
 
-    assert compacted == IndexFiles(offset_index[8:], time_index)
+    assert compacted == IndexBytes(offset_index[8:], time_index)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkStageInfo
 
-from kafka_segments.console.bar import ReadingHere, ReadingStage, Work
+from kafka_segments.console.bar import ReadingHere, ReadingStage, ReadProgress
 from kafka_segments.console.output import console, progress, size_text
 from kafka_segments.spark.packing import Load
 
@@ -44,7 +44,7 @@ class _Spark:
 
 
 def test_what_is_read_is_told_in_bytes_and_the_time_left() -> None:
-    work = Work()
+    work = ReadProgress()
     reading = ReadingStage(work)
 
     assert reading.told([_stage(1, 0, 16)], 0.0) is None
@@ -56,7 +56,7 @@ def test_what_is_read_is_told_in_bytes_and_the_time_left() -> None:
 
 
 def test_a_later_stage_of_as_many_tasks_reads_nothing_more() -> None:
-    work = Work()
+    work = ReadProgress()
     work.reads(Load(4, GIB), 16)
     reading = ReadingStage(work)
     reading.told([_stage(2, 0, 16), _stage(3, 0, 16)], 0.0)
@@ -65,7 +65,7 @@ def test_a_later_stage_of_as_many_tasks_reads_nothing_more() -> None:
 
 
 def test_what_is_told_later_is_read_by_a_later_stage() -> None:
-    work = Work()
+    work = ReadProgress()
     work.reads(Load(4, GIB), 16)
     reading = ReadingStage(work)
     reading.told([_stage(2, 8, 16)], 0.0)
@@ -77,7 +77,7 @@ def test_what_is_told_later_is_read_by_a_later_stage() -> None:
 
 
 def test_where_a_few_bytes_of_each_segment_are_looked_at_segments_are_told() -> None:
-    work = Work()
+    work = ReadProgress()
     work.reads(Load(1_000_000, 0), 16)
     reading = ReadingStage(work)
     reading.told([_stage(2, 0, 16)], 0.0)
@@ -93,7 +93,7 @@ def test_where_a_few_bytes_of_each_segment_are_looked_at_segments_are_told() -> 
 def test_what_this_process_reads_is_told_without_a_stage_and_without_a_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    work = Work()
+    work = ReadProgress()
     reading = ReadingHere(work)
     assert reading.told([], 0.0) is None
     work.reads_here(4 * GIB)

@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 from kafka_referee import Referee
-from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.decide.copies import DifferenceKind
 from log_copies import CLOCK_MS, LogCopy, compared
 from sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
 from strategies import TRANSACTIONAL, v2_batch, v2_record
@@ -144,4 +144,4 @@ def test_copies_that_were_compacted_at_other_moments_are_no_fault(
             assert [row for row in rows if row.is_finding] == []
             kinds |= {row.kind for row in rows}
 
-    assert Kind.COMPACTION in kinds
+    assert DifferenceKind.COMPACTION in kinds

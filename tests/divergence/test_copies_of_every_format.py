@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.decide.copies import DifferenceKind
 from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.wire import batches as wire
 from log_copies import LogCopy, compared, flipped
@@ -46,7 +46,7 @@ def test_a_log_equals_itself_wherever_it_is_cut(seed: int, style: str) -> None:
         segments = _drawn(rng, style)
         rows = compared({"a": _copy(segments), "b": _cut_elsewhere(rng, segments)})
 
-        assert {row.kind for row in rows} == {Kind.EQUAL}
+        assert {row.kind for row in rows} == {DifferenceKind.EQUAL}
 
 
 @pytest.mark.parametrize("style", ["legacy", "mixed"])
@@ -63,7 +63,7 @@ def test_a_converted_log_has_the_same_records(seed: int, style: str) -> None:
             wrong.spoil(index, bytes(out))
         rows = compared({"a": _copy(segments), "b": wrong})
 
-        assert {row.kind for row in rows} <= {Kind.EQUAL, Kind.RECOMPRESSED}
+        assert {row.kind for row in rows} <= {DifferenceKind.EQUAL, DifferenceKind.RECOMPRESSED}
 
 
 @pytest.mark.parametrize("style", STYLES)

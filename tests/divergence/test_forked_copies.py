@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
 from kafka_segments.divergence.decide.logs import compare_log
 from log_copies import (
     Batch,
@@ -60,33 +60,37 @@ Second = tuple[LogCopy, list[tuple]]
 
 def _lost(rng: random.Random, log: list[Batch], at: int) -> Second:
     behind = rng.randint(at + 1, at + 2)
-    return without(rng, log, at, behind), [(Kind.LOST, log[at].base, log[behind].base, "c", "b")]
+    return without(rng, log, at, behind), [
+        (DifferenceKind.LOST, log[at].base, log[behind].base, "c", "b")
+    ]
 
 
 def _rotten(rng: random.Random, log: list[Batch], at: int) -> Second:
-    return hurt(rng, log, at), [(Kind.ROT, log[at].base, log[at].last + 1, "c", "b")]
+    return hurt(rng, log, at), [(DifferenceKind.ROT, log[at].base, log[at].last + 1, "c", "b")]
 
 
 def _in_conflict(rng: random.Random, log: list[Batch], at: int) -> Second:
     records = tuple((offset, b"x", b"other") for offset, _, _ in log[at].records)
     other = [*log[:at], replace(log[at], records=records), *log[at + 1 :]]
-    return rolled(rng, other), [(Kind.CONFLICT, log[at].base, log[at].last + 1, "bc", "")]
+    return rolled(rng, other), [(DifferenceKind.CONFLICT, log[at].base, log[at].last + 1, "bc", "")]
 
 
 def _forked_again(rng: random.Random, log: list[Batch], at: int) -> Second:
     other = forked(rng, log, at, more=2)
     end = max(log[-1].last, other[-1].last) + 1
-    return rolled(rng, other), [(Kind.FORK, log[at].base, end, "b", "c")]
+    return rolled(rng, other), [(DifferenceKind.FORK, log[at].base, end, "b", "c")]
 
 
 def _ended_early(rng: random.Random, log: list[Batch], at: int) -> Second:
-    return rolled(rng, log[:at]), [(Kind.BEHIND, log[at].base, log[-1].last + 1, "c", "b")]
+    return rolled(rng, log[:at]), [
+        (DifferenceKind.BEHIND, log[at].base, log[-1].last + 1, "c", "b")
+    ]
 
 
 def _led_next(rng: random.Random, log: list[Batch], at: int) -> Second:
     leader = rolled(rng, log[:at])
     leader.epochs = (*epochs_of(log[:at]), (log[-1].epoch + 1, log[at].base))
-    return leader, [(Kind.AHEAD, log[at].base, log[-1].last + 1, "b", "c")]
+    return leader, [(DifferenceKind.AHEAD, log[at].base, log[-1].last + 1, "b", "c")]
 
 
 def _recompressed(rng: random.Random, log: list[Batch], at: int) -> Second:
@@ -125,7 +129,7 @@ def test_a_second_difference_is_found_on_each_side_of_a_fork(
         end = max([found.end, *(row[2] for row in expected)])
         base = found.older[found.at].base
         sides = ("a", "bc") if is_newer else ("bc", "a")
-        fork = (Kind.FORK, base, end, tuple(sides[0]), tuple(sides[1]))
+        fork = (DifferenceKind.FORK, base, end, tuple(sides[0]), tuple(sides[1]))
         assert told(rows) == sorted(
             [fork, *((*row[:3], tuple(row[3]), tuple(row[4])) for row in expected)],
             key=lambda row: row[1:3],
@@ -151,7 +155,7 @@ def test_a_copy_that_lost_the_batch_at_the_fork_is_on_the_side_that_it_goes_on_w
         wrong, right = ("a", "bc") if is_newer else ("bc", "a")
         assert set(told(rows)) == {
             (expected[0], base, expected[2], ("c",), ("b",)),
-            (Kind.FORK, base, found.end, tuple(wrong), tuple(right)),
+            (DifferenceKind.FORK, base, found.end, tuple(wrong), tuple(right)),
         }
 
 
@@ -176,9 +180,9 @@ def test_each_side_that_an_older_leader_wrote_is_named_beside_the_newest(seed: i
         base, end = found.older[found.at].base, max(found.end, third[-1].last + 1)
         gap = found.newer[found.at + 2].base, found.newer[found.at + 3].base
         assert sorted(told(rows)) == [
-            (Kind.FORK, base, end, ("a",), ("d",)),
-            (Kind.FORK, base, end, ("b", "c"), ("d",)),
-            (Kind.LOST, *gap, ("c",), ("b",)),
+            (DifferenceKind.FORK, base, end, ("a",), ("d",)),
+            (DifferenceKind.FORK, base, end, ("b", "c"), ("d",)),
+            (DifferenceKind.LOST, *gap, ("c",), ("b",)),
         ]
 
 
@@ -192,7 +196,9 @@ def test_a_copy_that_ends_in_front_of_a_fork_follows_the_newest_leader(seed: int
         rows = compared({"a": rolled(rng, found.older), "b": newest, "c": behind})
 
         base = found.older[found.at].base
-        lags = [row for row in rows if row.kind == Kind.BEHIND and row.from_offset >= base]
+        lags = [
+            row for row in rows if row.kind == DifferenceKind.BEHIND and row.from_offset >= base
+        ]
         assert [(row.from_offset, row.until_offset, row.right, row.is_finding) for row in lags] == [
             (base, newest.high_watermark, ("b",), True),
             (newest.high_watermark, found.newer[-1].last + 1, ("b",), False),
@@ -208,8 +214,8 @@ def test_a_newer_leader_without_batches_is_to_go_by_where_others_fork(seed: int)
     rows = compared({"a": rolled(rng, found.older), "b": rolled(rng, found.newer), "c": leader})
 
     assert sorted(told(rows)) == [
-        (Kind.AHEAD, base, found.end, ("a", "b"), ("c",)),
-        (Kind.FORK, base, found.end, ("a",), ("b",)),
+        (DifferenceKind.AHEAD, base, found.end, ("a", "b"), ("c",)),
+        (DifferenceKind.FORK, base, found.end, ("a",), ("b",)),
     ]
 
 
@@ -219,18 +225,18 @@ class _Ranges:
     def __init__(self) -> None:
         self.read: set[tuple[str, int]] = set()
 
-    def batches(self, copy: str, piece: Piece) -> list[Piece]:
+    def batches(self, copy: str, piece: CopyPiece) -> list[CopyPiece]:
         self.read.add((copy, piece.base))
         return [piece]
 
-    def records(self, copy: str, piece: Piece) -> None:
+    def records(self, copy: str, piece: CopyPiece) -> None:
         del copy, piece
 
 
 def test_what_a_side_holds_alike_behind_a_fork_is_not_read() -> None:
-    def ranges(epoch: int, lasts: str) -> list[Piece]:
+    def ranges(epoch: int, lasts: str) -> list[CopyPiece]:
         return [
-            Piece(at * 100, at * 100 + 99, epoch, epoch, (at, last), (2, 9, ord(last)))
+            CopyPiece(at * 100, at * 100 + 99, epoch, epoch, (at, last), (2, 9, ord(last)))
             for at, last in enumerate(lasts, start=1)
         ]
 
@@ -239,5 +245,8 @@ def test_what_a_side_holds_alike_behind_a_fork_is_not_read() -> None:
     copies = [Copy(name, 0, 400) for name in held]
     rows = compare_log(copies, [{name: held[name][at] for name in held} for at in range(3)], files)
 
-    assert {row[:2] for row in told(rows)} == {(Kind.FORK, 100), (Kind.CONFLICT, 300)}
+    assert {row[:2] for row in told(rows)} == {
+        (DifferenceKind.FORK, 100),
+        (DifferenceKind.CONFLICT, 300),
+    }
     assert files.read == {("a", 100), ("b", 100), ("c", 100), ("b", 300), ("c", 300)}

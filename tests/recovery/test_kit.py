@@ -13,7 +13,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
 from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
 from kafka_segments.recovery.kit_listing import plan_kit
-from kafka_segments.recovery.kit_manifest import LogState
+from kafka_segments.recovery.kit_manifest import KitState
 from kafka_segments.recovery.run_kit import is_quicker_in_threads, read_in_threads, run_kit
 from kafka_segments.wire.checkpoints import RECOVERY_POINT
 from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
@@ -75,7 +75,7 @@ def test_damage_in_the_middle_is_left_to_the_broker(synthetic: Path, tmp_path: P
     flip(segments[-1], 200)
     active = made_kit(tmp_path / "logs", tmp_path / "active")["t-0"]
 
-    assert (closed.state, active.state) == (LogState.REFUSED, LogState.REFUSED)
+    assert (closed.state, active.state) == (KitState.REFUSED, KitState.REFUSED)
     assert "later segments follow, which the broker would remove" in closed.message
     assert "sound batches follow at byte" in active.message
 
@@ -90,9 +90,9 @@ def test_folders_that_a_broker_does_not_serve_are_told_too(synthetic: Path, tmp_
 
     states = {name: log.state for name, log in logs.items()}
     assert states == {
-        "t-0": LogState.READY,
-        stray: LogState.REFUSED,
-        deleted: LogState.LEFT,
+        "t-0": KitState.READY,
+        stray: KitState.REFUSED,
+        deleted: KitState.LEFT,
     }
     assert "recovers it like any other log" in logs[stray].message
 
@@ -110,8 +110,8 @@ def test_a_segment_that_cannot_be_read_stops_its_log_alone(
     )
     logs = {log.log: log for log in made}
 
-    assert logs["t-0"].state == LogState.READY
-    assert logs["u-0"].state == LogState.REFUSED
+    assert logs["t-0"].state == KitState.READY
+    assert logs["u-0"].state == KitState.REFUSED
     assert "No such file" in logs["u-0"].message
 
 

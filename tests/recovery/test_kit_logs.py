@@ -12,7 +12,7 @@ from kafka_referee import Referee, RefereeError
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
-from kafka_segments.recovery.kit_manifest import LogKit, LogState
+from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.recovery.run_apply import ApplyOptions, run_apply
 from kafka_segments.recovery.run_kit import KitOptions, read_in_threads, run_kit
 from kafka_segments.wire.checkpoints import LOG_START_OFFSET, RECOVERY_POINT
@@ -122,7 +122,7 @@ def test_kafka_loads_logs_with_a_kit_to_what_it_loads_them_to_without(
         folder = memory_folder / str(number)
         drawn = _Drawn(referee, draw(seed, number), folder)
         log = drawn.make_kit()
-        if log.state != LogState.READY:
+        if log.state != KitState.READY:
             shutil.rmtree(folder)
             continue
         ready += 1

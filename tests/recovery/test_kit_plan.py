@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.recovery.kit_manifest import LogKit, LogState
+from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
@@ -105,21 +105,21 @@ def test_a_segment_whose_transaction_index_a_broker_refuses_is_read_wherever_it_
 @pytest.mark.parametrize(
     ("options", "state", "message"),
     [
-        ({"is_clean": True}, LogState.LEFT, "stopped cleanly"),
-        ({"folder": "__cluster_metadata-0"}, LogState.LEFT, "KRaft"),
-        ({"folder": "t-0.1234567890abcdef-delete"}, LogState.LEFT, "-delete"),
-        ({"bases": ()}, LogState.LEFT, "no segments"),
-        ({"folder": "t-0.1234567890abcdef-future"}, LogState.REFUSED, "-future"),
+        ({"is_clean": True}, KitState.LEFT, "stopped cleanly"),
+        ({"folder": "__cluster_metadata-0"}, KitState.LEFT, "KRaft"),
+        ({"folder": "t-0.1234567890abcdef-delete"}, KitState.LEFT, "-delete"),
+        ({"bases": ()}, KitState.LEFT, "no segments"),
+        ({"folder": "t-0.1234567890abcdef-future"}, KitState.REFUSED, "-future"),
         (
             {"folder": f"t-0.{'0' * 32}-stray", "bases": ()},
-            LogState.REFUSED,
+            KitState.REFUSED,
             "recovers it like any other log",
         ),
-        ({"bases": (10, 20), "log_start": 5}, LogState.REFUSED, "tiered storage, or lost"),
+        ({"bases": (10, 20), "log_start": 5}, KitState.REFUSED, "tiered storage, or lost"),
     ],
 )
 def test_what_is_left_to_the_broker_says_why(
-    options: dict[str, Any], state: LogState, message: str
+    options: dict[str, Any], state: KitState, message: str
 ) -> None:
     plan = _plan(**options)
 
@@ -140,7 +140,7 @@ def test_a_folder_with_odd_files_is_refused(row: Listed, message: str) -> None:
     plan = _plan(others=[row])
 
     assert isinstance(plan, LogKit)
-    assert plan.state == LogState.REFUSED
+    assert plan.state == KitState.REFUSED
     assert message in plan.message
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.recovery.kit_manifest import LogState
+from kafka_segments.recovery.kit_manifest import KitState
 from kafka_segments.wire.checkpoints import LOG_START_OFFSET
 from recovery_kits import crashed_log, made_kit
 
@@ -38,7 +38,7 @@ def test_more_than_a_torn_tail_is_refused_and_said(
 
     log = made_kit(tmp_path / "logs", tmp_path / "kit", _recovery(synthetic / case))["t-0"]
 
-    assert log.state == LogState.REFUSED
+    assert log.state == KitState.REFUSED
     assert message in log.message
     assert (log.files, log.cut) == ((), None)
     assert log.next_recovery_point == log.recovery_point
@@ -50,7 +50,7 @@ def test_a_log_that_ends_below_its_start_is_refused(synthetic: Path, tmp_path: P
 
     log = made_kit(tmp_path / "logs", tmp_path / "kit")["t-0"]
 
-    assert log.state == LogState.REFUSED
+    assert log.state == KitState.REFUSED
     assert "below its log start offset 1000000: a broker removes all of its segments" in log.message
 
 
@@ -59,6 +59,6 @@ def test_zeros_behind_old_messages_are_a_torn_tail(synthetic: Path, tmp_path: Pa
 
     log = made_kit(tmp_path / "logs", tmp_path / "kit")["t-0"]
 
-    assert log.state == LogState.READY
+    assert log.state == KitState.READY
     assert log.cut is not None
     assert (log.cut.size_bytes, log.cut.records) == (4096, 0)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.recovery.kit_listing import plan_kit
-from kafka_segments.recovery.kit_manifest import LogState
+from kafka_segments.recovery.kit_manifest import KitState
 from kafka_segments.recovery.run_kit import run_kit
 from kafka_segments.recovery.tasks_kit import SparkReader
 from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
@@ -41,7 +41,7 @@ def test_spark_and_threads_make_the_same_kit(
     on_spark = list(run_kit(options, work=work, read=SparkReader(spark), made_ms=NOW_MS))
 
     assert {log.log: log for log in on_spark} == threads
-    assert {log.state for log in on_spark} == {LogState.READY, LogState.REFUSED}
+    assert {log.state for log in on_spark} == {KitState.READY, KitState.REFUSED}
     assert _files(tmp_path / "spark") == _files(tmp_path / "threads")
 
 

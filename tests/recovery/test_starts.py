@@ -6,7 +6,7 @@ from kafka_segments.index.segment import Damage, DamageKind
 from kafka_segments.recovery.decide.cuts import DamagedSegment, decide_findings
 from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import FoundLog, decide_start
-from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.decide.times import LogWork
 from kafka_segments.wire.names import FolderState, file_name
 
 _SUFFIXES = (".log", ".index", ".timeindex")
@@ -71,12 +71,12 @@ def test_deleted_logs_alone_are_not_recovered(state, expected) -> None:
     assert start.recovered == expected
 
 
-def _after_a_kit(log: FoundLog, damaged=None, *, is_clean: bool = False) -> Work:
+def _after_a_kit(log: FoundLog, damaged=None, *, is_clean: bool = False) -> LogWork:
     start = decide_start(log, is_clean=is_clean)
     return work_with_kit(start, _UNTOUCHED, damaged or {})
 
 
-_UNTOUCHED = Work(segments=-1)
+_UNTOUCHED = LogWork(segments=-1)
 
 
 def test_a_kit_leaves_an_empty_segment_at_the_logs_end_to_be_recovered() -> None:
@@ -84,10 +84,10 @@ def test_a_kit_leaves_an_empty_segment_at_the_logs_end_to_be_recovered() -> None
     ends_empty = _log(0, 10, 20, extra={"00000000000000000020.log": 0})
     all_torn = {20: _cut(0)._replace(cut_bytes=120)}
 
-    assert _after_a_kit(log) == Work(segments=4, recovered_segments=1)
-    assert _after_a_kit(log, {20: _cut(50)}) == Work(segments=4, recovered_segments=1)
-    assert _after_a_kit(ends_empty) == Work(segments=3, recovered_segments=1)
-    assert _after_a_kit(log, all_torn) == Work(segments=3, recovered_segments=1)
+    assert _after_a_kit(log) == LogWork(segments=4, recovered_segments=1)
+    assert _after_a_kit(log, {20: _cut(50)}) == LogWork(segments=4, recovered_segments=1)
+    assert _after_a_kit(ends_empty) == LogWork(segments=3, recovered_segments=1)
+    assert _after_a_kit(log, all_torn) == LogWork(segments=3, recovered_segments=1)
 
 
 def test_what_a_kit_leaves_alone_is_recovered_as_ever() -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.recovery.decide.forecasts import LogForecast
 from kafka_segments.recovery.decide.table_logs import dirs_of
-from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.decide.times import LogWork
 
 PLACE = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partition": 0}
 DIR = {"path": "/d/t-0", "folder_state": "live", "is_clean": False, "problem": None}
@@ -62,7 +62,7 @@ def test_a_log_has_the_work_of_its_row_and_nothing_is_known_of_its_other_files()
     assert (log.recovery_point, log.first_recovered_offset, log.work) == (
         15,
         10,
-        Work(3, 2, 200, 5),
+        LogWork(3, 2, 200, 5),
     )
     assert (log.missing_indexes, log.full_indexes, log.left_over_files) == (None, None, None)
     assert not log.knows_files
@@ -72,14 +72,14 @@ def test_a_log_has_the_work_of_its_row_and_nothing_is_known_of_its_other_files()
 @pytest.mark.parametrize(
     ("row", "left"),
     [
-        ({}, Work(4, 1)),
-        ({"ends_empty": True}, Work(3, 1)),
-        ({"is_left_alone": True}, Work(3, 2, 200, 5)),
-        ({"recovered_segments": 0}, Work(3, 0, 200, 5)),
+        ({}, LogWork(4, 1)),
+        ({"ends_empty": True}, LogWork(3, 1)),
+        ({"is_left_alone": True}, LogWork(3, 2, 200, 5)),
+        ({"recovered_segments": 0}, LogWork(3, 0, 200, 5)),
     ],
 )
 def test_a_kit_leaves_an_empty_segment_to_a_log_that_is_recovered(
-    row: dict[str, Any], left: Work
+    row: dict[str, Any], left: LogWork
 ) -> None:
     assert _log(**row).kit_work == left
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.recovery.decide.times import Costs, DirWork, Work, makespan, seconds_of_start
+from kafka_segments.recovery.decide.times import Costs, DirWork, LogWork, makespan, seconds_of_start
 
 _FREE = Costs(
     batch_us=0,
@@ -24,7 +24,7 @@ _FREE = Costs(
 )
 
 
-def _seconds(costs: Costs, *logs: Work, threads: int = 1) -> float:
+def _seconds(costs: Costs, *logs: LogWork, threads: int = 1) -> float:
     return seconds_of_start([DirWork("d", logs)], costs, threads=threads)["d"]
 
 
@@ -44,7 +44,7 @@ def test_more_threads_never_take_less_than_the_largest_log(jobs, threads) -> Non
 
 def test_a_large_log_is_not_shared_out() -> None:
     costs = Costs(**{**vars(_FREE), "batch_us": 1.0})
-    large, small = Work(recovered_batches=9e6), Work(recovered_batches=1e6)
+    large, small = LogWork(recovered_batches=9e6), LogWork(recovered_batches=1e6)
 
     assert _seconds(costs, large, small, small, threads=1) == pytest.approx(11)
     assert _seconds(costs, large, small, small, threads=8) == pytest.approx(9)
@@ -54,17 +54,17 @@ def test_a_large_log_is_not_shared_out() -> None:
 @pytest.mark.parametrize(
     ("cost", "work", "seconds"),
     [
-        ({"batch_us": 2.0}, Work(recovered_batches=1e6), 2),
-        ({"byte_ns": 0.5}, Work(recovered_bytes=2_000_000_000), 1),
-        ({"replayed_batch_us": 3.0}, Work(replayed_batches=1e6), 3),
-        ({"segment_ms": {1: 2.0}}, Work(0, 400, 1, twice_segments=100), 1),
-        ({"batch_us": 1.0}, Work(recovered_batches=1e6, twice_batches=1e6), 2),
-        ({"open_ms": 2.0}, Work(segments=500), 1),
-        ({"segment_ms": {1: 4.0}}, Work(0, 250, 1), 1),
-        ({"segment_ms": {1: 4.0}}, Work(0, 250, 0), 0),
-        ({"log_ms": 7.0}, Work(), 0.007),
-        ({"segment_cpu_ms": 3.0}, Work(recovered_segments=8, twice_segments=2), 0.03),
-        ({"read_bytes_per_s": 1e9}, Work(recovered_bytes=10**9, replayed_bytes=10**9), 2),
+        ({"batch_us": 2.0}, LogWork(recovered_batches=1e6), 2),
+        ({"byte_ns": 0.5}, LogWork(recovered_bytes=2_000_000_000), 1),
+        ({"replayed_batch_us": 3.0}, LogWork(replayed_batches=1e6), 3),
+        ({"segment_ms": {1: 2.0}}, LogWork(0, 400, 1, twice_segments=100), 1),
+        ({"batch_us": 1.0}, LogWork(recovered_batches=1e6, twice_batches=1e6), 2),
+        ({"open_ms": 2.0}, LogWork(segments=500), 1),
+        ({"segment_ms": {1: 4.0}}, LogWork(0, 250, 1), 1),
+        ({"segment_ms": {1: 4.0}}, LogWork(0, 250, 0), 0),
+        ({"log_ms": 7.0}, LogWork(), 0.007),
+        ({"segment_cpu_ms": 3.0}, LogWork(recovered_segments=8, twice_segments=2), 0.03),
+        ({"read_bytes_per_s": 1e9}, LogWork(recovered_bytes=10**9, replayed_bytes=10**9), 2),
     ],
 )
 def test_each_part_of_the_work_has_its_cost(cost, work, seconds) -> None:
@@ -73,8 +73,8 @@ def test_each_part_of_the_work_has_its_cost(cost, work, seconds) -> None:
 
 def test_each_segment_that_is_recovered_has_all_files_of_its_log_looked_at() -> None:
     costs = Costs(**{**vars(_FREE), "file_us": 100.0})
-    whole, larger = (Work(segments=count, recovered_segments=count) for count in (50, 100))
-    last = Work(segments=100, recovered_segments=1)
+    whole, larger = (LogWork(segments=count, recovered_segments=count) for count in (50, 100))
+    last = LogWork(segments=100, recovered_segments=1)
 
     # three files of each segment, and a snapshot of each that has been recovered
     assert _seconds(costs, whole) == pytest.approx(50 * (3 * 50 + 25) / 1e4)
@@ -83,7 +83,7 @@ def test_each_segment_that_is_recovered_has_all_files_of_its_log_looked_at() -> 
 
 
 def test_what_the_disk_forces_is_shared_by_the_threads_and_cores_are_too() -> None:
-    four = [Work(recovered_batches=1e6, recovered_segments=100, recovered_bytes=1)] * 4
+    four = [LogWork(recovered_batches=1e6, recovered_segments=100, recovered_bytes=1)] * 4
     disk = Costs(**{**vars(_FREE), "segment_ms": {1: 10.0, 4: 40.0}})
     cpu = Costs(**{**vars(_FREE), "batch_us": 1.0, "cores": 2})
 
@@ -95,7 +95,7 @@ def test_what_the_disk_forces_is_shared_by_the_threads_and_cores_are_too() -> No
 
 
 def test_threads_hinder_each_other_up_to_the_cores() -> None:
-    four = [Work(recovered_batches=1e6)] * 4
+    four = [LogWork(recovered_batches=1e6)] * 4
     costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "hindrance": 0.5, "cores": 2})
 
     assert _seconds(costs, *four, threads=1) == pytest.approx(4)
@@ -105,7 +105,7 @@ def test_threads_hinder_each_other_up_to_the_cores() -> None:
 
 def test_a_jvm_warms_up_in_its_first_work_whatever_the_threads() -> None:
     costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "warm_up_ms": 800.0, "warm_up_span_ms": 500.0})
-    long, short = Work(recovered_batches=1e7), Work(recovered_batches=1e5)
+    long, short = LogWork(recovered_batches=1e7), LogWork(recovered_batches=1e5)
 
     assert _seconds(costs) == 0
     assert _seconds(costs, long) == pytest.approx(10.8)
@@ -120,7 +120,7 @@ def test_costs_of_a_segment_lie_between_the_numbers_of_threads_that_were_measure
 
 
 def test_directories_are_loaded_at_once_and_share_the_cores() -> None:
-    logs = [Work(recovered_batches=1e6)] * 2
+    logs = [LogWork(recovered_batches=1e6)] * 2
     dirs = [DirWork("a", logs), DirWork("b", logs), DirWork("c", [])]
     costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "cores": 2})
 
@@ -130,7 +130,7 @@ def test_directories_are_loaded_at_once_and_share_the_cores() -> None:
 
 def test_the_order_of_the_logs_matters() -> None:
     costs = Costs(**{**vars(_FREE), "batch_us": 1.0})
-    works = [Work(recovered_batches=1e6 * size) for size in (1, 1, 2, 4)]
+    works = [LogWork(recovered_batches=1e6 * size) for size in (1, 1, 2, 4)]
 
     taken = {round(_seconds(costs, *order, threads=2), 6) for order in permutations(works)}
 

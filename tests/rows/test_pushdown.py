@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 
 from kafka_segments.rows.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.segments.bounds import Bounds
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 
 Value = int | str
 _COMPARISONS: dict[type[Filter], Callable[[Value, Value], bool]] = {
@@ -44,9 +44,9 @@ _TEXTS: dict[type[Filter], Callable[[str, str], bool]] = {
 
 def segment(
     topic: str = "t", partition: int = 0, base_offset: int = 100, next_base_offset: int | None = 200
-) -> SegmentFile:
+) -> ListedSegment:
     name = f"{base_offset:020d}.log"
-    return SegmentFile(
+    return ListedSegment(
         "/logs", f"{topic}-{partition}", name, topic, partition, base_offset, next_base_offset, 9
     )
 

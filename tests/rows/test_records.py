@@ -17,7 +17,7 @@ from kafka_segments.rows.read_options import RECORDS, ReadOptions
 from kafka_segments.rows.record_rows import RecordRows
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 from kafka_segments.wire import record_filling
 from log_reading import reader_of
 from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
@@ -35,7 +35,7 @@ from strategies import (
     varint,
 )
 
-SEGMENT = SegmentFile("/logs", "t-0", "00000000000000000000.log", "t", 0, 0, None, 0)
+SEGMENT = ListedSegment("/logs", "t-0", "00000000000000000000.log", "t", 0, 0, None, 0)
 Row = dict[str, object]
 
 

@@ -14,14 +14,14 @@ from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.rows.freshness import covers_end_of_log
 from kafka_segments.rows.time_bounds import proven_greatest_timestamp, without_older
-from kafka_segments.sources.walk import SegmentFile, find_segments
+from kafka_segments.sources.walk import ListedSegment, find_segments
 from kafka_segments.storage.index_files import IndexOutput
 from strategies import Segment, damaged, segments, v2_batch
 
 RECOVERER = SegmentRecoverer(RecoveryOptions(index_interval_bytes=300))
 
 
-def _write(folder: Path, base_offset: int, log: bytes) -> tuple[SegmentFile, IndexOutput]:
+def _write(folder: Path, base_offset: int, log: bytes) -> tuple[ListedSegment, IndexOutput]:
     """Write a segment and its rebuilt index files; gives what finds both."""
     found = RECOVERER.recover(
         lambda position, view: _copy(log, position, view),
@@ -56,7 +56,7 @@ def _log(*timestamps: int) -> bytes:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[bytes], tuple[SegmentFile, IndexOutput]]:
+def write(tmp_path: Path) -> Callable[[bytes], tuple[ListedSegment, IndexOutput]]:
     return lambda log: _write(tmp_path, 1000, log)
 
 
@@ -86,7 +86,7 @@ def test_what_is_proven_is_never_below_a_record_that_recovery_keeps(
 
 
 def test_segments_that_end_before_the_bound_are_left_out(
-    write: Callable[[bytes], tuple[SegmentFile, IndexOutput]],
+    write: Callable[[bytes], tuple[ListedSegment, IndexOutput]],
 ) -> None:
     segment, output = write(_log(10, 40, 30, 20))
 
@@ -96,7 +96,7 @@ def test_segments_that_end_before_the_bound_are_left_out(
 
 
 def test_a_log_that_went_on_since_is_not_left_out_whatever_its_mtime(
-    write: Callable[[bytes], tuple[SegmentFile, IndexOutput]],
+    write: Callable[[bytes], tuple[ListedSegment, IndexOutput]],
 ) -> None:
     segment, output = write(_log(10, 40, 30, 20))
     log = Path(segment.path)
@@ -107,7 +107,7 @@ def test_a_log_that_went_on_since_is_not_left_out_whatever_its_mtime(
 
 
 def test_files_of_another_log_prove_nothing(
-    write: Callable[[bytes], tuple[SegmentFile, IndexOutput]],
+    write: Callable[[bytes], tuple[ListedSegment, IndexOutput]],
 ) -> None:
     segment, output = write(_log(10, 40, 30, 20))
     Path(segment.path).write_bytes(_log(9, 9, 9, 9)[3:])
@@ -117,7 +117,7 @@ def test_files_of_another_log_prove_nothing(
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_missing_file_proves_nothing(
-    write: Callable[[bytes], tuple[SegmentFile, IndexOutput]], suffix: str
+    write: Callable[[bytes], tuple[ListedSegment, IndexOutput]], suffix: str
 ) -> None:
     segment, output = write(_log(10, 40, 30, 20))
     (Path(str(output.index_dir)) / "t-0" / f"{1000:020d}{suffix}").unlink()
@@ -126,7 +126,7 @@ def test_a_missing_file_proves_nothing(
 
 
 def test_a_padded_time_index_proves_nothing(
-    write: Callable[[bytes], tuple[SegmentFile, IndexOutput]],
+    write: Callable[[bytes], tuple[ListedSegment, IndexOutput]],
 ) -> None:
     segment, output = write(_log(10, 40, 30, 20))
     file = Path(str(output.index_dir)) / "t-0" / f"{1000:020d}.timeindex"

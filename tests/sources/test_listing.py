@@ -9,7 +9,7 @@ from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds, source_folder
 from kafka_segments.sources import listed as listing
 from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
+from kafka_segments.sources.walk import ListedSegment, UnlistedFolder, find_segments
 from kafka_segments.storage.local_folder import list_local_folder
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
@@ -393,7 +393,7 @@ def test_links_to_folders_above_list_nothing_twice_and_end(tree, tmp_path):
     Path(source, "loop").symlink_to(".")
     Path(source, "up").symlink_to("..")
     Path(source, "t-0", "up").symlink_to("..")
-    once = [SegmentFile(source, "t-0", segment(0), "t", 0, 0, None, 1)]
+    once = [ListedSegment(source, "t-0", segment(0), "t", 0, 0, None, 1)]
     endless = "following it would never end"
 
     assert find_segments([source]).segments == once
@@ -506,9 +506,9 @@ def test_the_walk_finds_segments_below_several_sources_sorted(tree):
 
     assert found.unlisted == []
     assert found.segments == [
-        SegmentFile(sources[1], "t-0", segment(0), "t", 0, 0, 10, 1),
-        SegmentFile(sources[1], "t-0", segment(10), "t", 0, 10, None, 2),
-        SegmentFile(sources[0], "logs/t-1", segment(0), "t", 1, 0, None, 0),
+        ListedSegment(sources[1], "t-0", segment(0), "t", 0, 0, 10, 1),
+        ListedSegment(sources[1], "t-0", segment(10), "t", 0, 10, None, 2),
+        ListedSegment(sources[0], "logs/t-1", segment(0), "t", 1, 0, None, 0),
     ]
     assert found.segments[2].path == f"{root}/broker-2/logs/t-1/{segment(0)}"
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
-from kafka_segments.console.bar import Work
+from kafka_segments.console.bar import ReadProgress
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
@@ -83,7 +83,7 @@ def test_a_build_reads_bytes_and_first_looks_count_segments(
 def test_a_forecast_reads_bytes_or_looks_at_logs(
     disk: Path, *, is_full: bool, counted: str
 ) -> None:
-    work = Work()
+    work = ReadProgress()
 
     run_forecast(ForecastOptions((1,), (str(disk),), is_full=is_full), work=work)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kafka_segments.audit.decide.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict, Judgement
 from kafka_segments.audit.decide.odd_files import judge_odd_file
 from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES
 from kafka_segments.audit.decide.tiered import PARTS, cut_parts
@@ -44,11 +44,11 @@ def read_beside(log: Place, *, source: str, follow_links: bool = False) -> Found
     found = FoundIndexes({}, names, [], links=links)
     for suffix in SEGMENT_SUFFIXES:
         odd = look_at(_beside(log, suffix), source=source)
-        if odd is not None and odd.kind == Kind.LINK and follow_links:
+        if odd is not None and odd.kind == IndexKind.LINK and follow_links:
             links[suffix], odd = odd.target, None
         if odd is not None:
             found.files[suffix] = None
-            found.judged.append(judge_odd_file(suffix, Kind(odd.kind), odd.reason))
+            found.judged.append(judge_odd_file(suffix, IndexKind(odd.kind), odd.reason))
             continue
         found.files[suffix], problem = _read(log, suffix)
         found.judged.extend([] if problem is None else [_unreadable(suffix, problem)])
@@ -68,7 +68,7 @@ def read_upload(log: Place) -> FoundIndexes:
     try:
         manifest = parse_manifest(names[MANIFEST], data)
     except CorruptTextError as error:
-        bad = Judgement(MANIFEST, Verdict.CORRUPT, Kind.BAD_CONTENT, error.reason)
+        bad = Judgement(MANIFEST, IndexVerdict.CORRUPT, IndexKind.BAD_CONTENT, error.reason)
         found.judged.append(bad)
         return found
     found = found._replace(manifest=manifest)
@@ -99,4 +99,4 @@ def _beside(log: Place, suffix: str) -> Place:
 
 
 def _unreadable(suffix: str, why: str) -> Judgement:
-    return Judgement(suffix, Verdict.UNJUDGED, Kind.UNREADABLE, why)
+    return Judgement(suffix, IndexVerdict.UNJUDGED, IndexKind.UNREADABLE, why)

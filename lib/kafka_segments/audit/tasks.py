@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.audit.decide.consequences import SegmentState, why_recovered
-from kafka_segments.audit.decide.judgement import TXN_INDEX, Judgement, Kind, LogFacts
+from kafka_segments.audit.decide.judgement import TXN_INDEX, IndexKind, Judgement, LogFacts
 from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES, judge_segment, unjudged
 from kafka_segments.audit.decide.tiered import consequence_anywhere
 from kafka_segments.audit.found_indexes import FoundIndexes, read_beside, read_upload
@@ -148,7 +148,7 @@ class SegmentAuditor:
                 return found, judged, recovery
         except (OSError, FileChangedError) as error:
             why = f"the .log cannot be read: {first_line(error)}"
-            return unjudged(files, Kind.UNREADABLE, why), state, why
+            return unjudged(files, IndexKind.UNREADABLE, why), state, why
 
     def _held_against(
         self,
@@ -163,7 +163,7 @@ class SegmentAuditor:
         state = state._replace(has_timestamps=recovery.max_timestamp >= 0, log_damage=damage)
         if recovery.offset_entries is None or recovery.time_entries is None:
             why = f"a broker does not load this log: {damage}"
-            return unjudged(files, Kind.LOG_DAMAGE, why), state
+            return unjudged(files, IndexKind.LOG_DAMAGE, why), state
         log = LogFacts(
             base_offset=base_offset,
             next_offset=recovery.next_offset,

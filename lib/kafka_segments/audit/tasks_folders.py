@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.audit.decide.consequences import Consequence, Effect
-from kafka_segments.audit.decide.judgement import Judgement, Kind, Verdict
+from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict, Judgement
 from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_file, orphans
 from kafka_segments.audit.decide.odd_files import judge_odd_file, odd_log_file_consequence
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
@@ -61,7 +61,7 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
     odd = dict(_odd_files(log, folder, entries))
     for name, file in odd.items():
         yield _odd_row(log, name, file)
-    gone = {name for name, file in odd.items() if file.kind == Kind.DANGLING_LINK}
+    gone = {name for name, file in odd.items() if file.kind == IndexKind.DANGLING_LINK}
     files = {entry.name: entry for entry in entries if not entry.is_folder}
     for found in orphans((files.keys() | odd.keys()) - gone, scope.version):
         yield _file_row(log, found, files[found.name].size_bytes)
@@ -69,7 +69,9 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
         try:
             data = read_if_there(folder.child(name), most_bytes=MOST_INDEX_BYTES)
         except OSError as error:
-            judgement = Judgement(name, Verdict.UNJUDGED, Kind.UNREADABLE, first_line(error))
+            judgement = Judgement(
+                name, IndexVerdict.UNJUDGED, IndexKind.UNREADABLE, first_line(error)
+            )
             unknown = Consequence(Effect.UNKNOWN, "it cannot be read", "look at its disk")
             yield audit_row(log, name, None, files[name].size_bytes, judgement, unknown)
             continue
@@ -94,7 +96,7 @@ def _odd_row(log: Row, name: str, file: OddFile) -> Row:
     number = name[:_DIGITS]
     base_offset = int(number) if number.isdecimal() else None
     suffix = name if base_offset is None else name[_DIGITS:]
-    judgement = judge_odd_file(suffix, Kind(file.kind), file.reason)
+    judgement = judge_odd_file(suffix, IndexKind(file.kind), file.reason)
     return audit_row(log, name, base_offset, None, judgement, odd_log_file_consequence(judgement))
 
 
@@ -105,6 +107,8 @@ def _file_row(log: Row, found: LogFile, size_bytes: int, link: str | None = None
 
 
 def _unlisted(log: Row, reason: str) -> Row:
-    judgement = Judgement("", Verdict.UNJUDGED, Kind.UNREADABLE, f"not looked into: {reason}")
+    judgement = Judgement(
+        "", IndexVerdict.UNJUDGED, IndexKind.UNREADABLE, f"not looked into: {reason}"
+    )
     unknown = Consequence(Effect.UNKNOWN, "nothing is known of what lies there", "look at it")
     return audit_row(log, "", None, None, judgement, unknown)

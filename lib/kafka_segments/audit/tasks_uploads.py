@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kafka_segments.audit.decide.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.judgement import SNAPSHOT, IndexKind, IndexVerdict, Judgement
 from kafka_segments.audit.decide.log_files import judge_log_file
 from kafka_segments.audit.decide.tiered import judge_manifest, tiered_consequence
 from kafka_segments.audit.found_indexes import FoundIndexes
@@ -21,10 +21,10 @@ from kafka_segments.wire.tiered_names import (
 )
 
 _KINDS = {
-    Role.COPY: Kind.SECOND_COPY,
-    Role.NO_MANIFEST: Kind.NO_MANIFEST,
-    Role.NO_LOG: Kind.NO_LOG,
-    Role.STRANGE: Kind.NO_SEGMENT,
+    Role.COPY: IndexKind.SECOND_COPY,
+    Role.NO_MANIFEST: IndexKind.NO_MANIFEST,
+    Role.NO_LOG: IndexKind.NO_LOG,
+    Role.STRANGE: IndexKind.NO_SEGMENT,
 }
 
 
@@ -75,7 +75,7 @@ def lone_objects(log: Row) -> Iterator[Row]:
             continue
         name = parse_tiered_name(found.entry.name)
         suffix = "" if name is None else name.suffix
-        judgement = Judgement(suffix, Verdict.ORPHAN, kind, found.reason)
+        judgement = Judgement(suffix, IndexVerdict.ORPHAN, kind, found.reason)
         size = None if found.entry.is_folder else found.entry.size_bytes
         consequence = tiered_consequence(judgement)
         yield audit_row(log, found.entry.name, found.base_offset, size, judgement, consequence)

@@ -6,7 +6,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from kafka_segments.backup.decide.ends import MARGIN_MS
-from kafka_segments.backup.decide.verdicts import Verdict
+from kafka_segments.backup.decide.verdicts import BackupVerdict
 from kafka_segments.backup.run import Verified
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.report import read_text
@@ -23,20 +23,20 @@ def print_backup(verified: Verified, output: str) -> int:
     """
     rows = verified.rows.orderBy("topic", "partition")
     if output == "table":
-        is_quiet = F.col("verdict").isin(Verdict.COMPLETE, Verdict.MADE_LATER)
+        is_quiet = F.col("verdict").isin(BackupVerdict.COMPLETE, BackupVerdict.MADE_LATER)
         rows = verified.rows.where(~is_quiet | (F.size("since") > 0))
         rows = rows.orderBy(F.size("misses") == 0, "topic", "partition")
     if output != "table" or not rows.isEmpty():
         print_result(rows, output, names=_NAMES, cells=_cells)
     counts, moment = verified.verdicts, verified.moment
     margin = "" if moment.is_given else f", within {MARGIN_MS // 60_000} minutes"
-    there = sum(counts.values()) - counts.get(Verdict.MADE_LATER, 0)
+    there = sum(counts.values()) - counts.get(BackupVerdict.MADE_LATER, 0)
     sys.stderr.write(
-        f"{counts.get(Verdict.COMPLETE, 0)} of {there} logs are complete in the backup as of"
-        f" {moment_text(moment.ms)}{margin}; incomplete: {counts.get(Verdict.INCOMPLETE, 0)},"
-        f" missing: {counts.get(Verdict.MISSING, 0)}, not known:"
-        f" {counts.get(Verdict.UNKNOWN, 0)}, made later:"
-        f" {counts.get(Verdict.MADE_LATER, 0)}, only in the backup: {verified.only_there};"
+        f"{counts.get(BackupVerdict.COMPLETE, 0)} of {there} logs are complete in the backup as of"
+        f" {moment_text(moment.ms)}{margin}; incomplete: {counts.get(BackupVerdict.INCOMPLETE, 0)},"
+        f" missing: {counts.get(BackupVerdict.MISSING, 0)}, not known:"
+        f" {counts.get(BackupVerdict.UNKNOWN, 0)}, made later:"
+        f" {counts.get(BackupVerdict.MADE_LATER, 0)}, only in the backup: {verified.only_there};"
         f" {read_text(verified.compared)}\n"
     )
     return verified.findings

@@ -17,7 +17,7 @@ from kafka_segments.backup.decide.ends import (
     told_moment,
 )
 from kafka_segments.backup.decide.verdicts import (
-    Verdict,
+    BackupVerdict,
     absent_logs,
     first_batches,
     judged_logs,
@@ -55,7 +55,9 @@ class Verified:
     @property
     def findings(self) -> int:
         """How many logs the backup lacks, or holds without something that it misses."""
-        return sum(self.verdicts.get(name, 0) for name in (Verdict.INCOMPLETE, Verdict.MISSING))
+        return sum(
+            self.verdicts.get(name, 0) for name in (BackupVerdict.INCOMPLETE, BackupVerdict.MISSING)
+        )
 
 
 def run_backup(

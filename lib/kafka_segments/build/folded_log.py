@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.formats import ALL_SUFFIXES
-from kafka_segments.index.log import LoadOptions, RecoveryMode, Verdict
+from kafka_segments.index.log import LoadOptions, RecoveryMode, SegmentVerdict
 from kafka_segments.index.log_load import LogLoad
 from kafka_segments.index.log_recovery import fold_of
 from kafka_segments.index.offset_index import encode_offset_index
@@ -65,18 +65,20 @@ class _Held(NamedTuple):
 
     segment: FoldedSegment
     pieces: list[Piece]
-    verdicts: list[Verdict]
+    verdicts: list[SegmentVerdict]
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SegmentVerdict:
         said = [verdict for verdict in self.verdicts if verdict.damage]
         if said and len(said) < len(self.verdicts):  # a cut piece takes the later ones with it
             said = [verdict for verdict in said if not _is_removed(verdict)]
         refused = next(iter(said), None)
-        return refused or Verdict([entry for verdict in self.verdicts for entry in verdict.aborted])
+        return refused or SegmentVerdict(
+            [entry for verdict in self.verdicts for entry in verdict.aborted]
+        )
 
 
 _FIRST_TRY, _TAKE = 0, 1  # what is to be done with one that is held
-_Decided = tuple[FoldedSegment, Verdict]
+_Decided = tuple[FoldedSegment, SegmentVerdict]
 
 
 class FoldedLog:
@@ -107,7 +109,7 @@ class FoldedLog:
         self._before: list[FoldedSegment] = []  # ... and what lies before the last of them
         self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
 
-    def take(self, segment: FoldedSegment) -> Iterator[tuple[FoldedSegment, Verdict]]:
+    def take(self, segment: FoldedSegment) -> Iterator[tuple[FoldedSegment, SegmentVerdict]]:
         """Take a segment, and yield those that are decided by now.
 
         Segments come in the order of their base offsets. If the log is loaded, the segments that
@@ -150,7 +152,7 @@ class FoldedLog:
                 first_try.take(segment.summary)
         return isinstance(first_try, LogLoad) and first_try.has_stopped()
 
-    def _decided(self, segment: FoldedSegment, verdict: Verdict) -> Iterator[_Decided]:
+    def _decided(self, segment: FoldedSegment, verdict: SegmentVerdict) -> Iterator[_Decided]:
         """Yield what is decided; the last sound segment waits for the end of the log."""
         if verdict.damage is not None:
             yield segment, verdict
@@ -174,7 +176,7 @@ class FoldedLog:
             self._held.append((_base_offset(segment), _TAKE, None, held))
         self._held.sort(key=lambda entry: entry[:2], reverse=True)
 
-    def _take_whole(self, segment: FoldedSegment) -> Verdict:
+    def _take_whole(self, segment: FoldedSegment) -> SegmentVerdict:
         base_offset = _base_offset(segment)
         self._places[base_offset] = (segment.name, 0)
         verdict = self._fold.take(segment.summary)
@@ -253,7 +255,7 @@ class FoldedLog:
         except (OSError, FileChangedError):
             return True
 
-    def _take_held(self, end: int) -> Iterator[tuple[FoldedSegment, Verdict]]:
+    def _take_held(self, end: int) -> Iterator[tuple[FoldedSegment, SegmentVerdict]]:
         """Take what is held back up to a base offset, and yield the segments that this decides."""
         load = self._load
         while load is not None and self._held and self._held[-1][0] <= end:
@@ -268,7 +270,7 @@ class FoldedLog:
             if len(held.verdicts) == len(held.pieces):
                 yield from self._decided(held.segment, held.verdict())
 
-    def _take_piece(self, load: LogLoad, piece: Piece) -> Verdict:
+    def _take_piece(self, load: LogLoad, piece: Piece) -> SegmentVerdict:
         base_offset, found, _ = piece
         verdict = load.take(found.summary(base_offset), is_piece=True)
         offsets, times = found.offset_entries, found.time_entries
@@ -290,7 +292,7 @@ class FoldedLog:
         if self._publisher is not None:
             self._publisher.publish_named(*self._folder, {name: data})
 
-    def finish(self) -> Iterator[tuple[FoldedSegment, Verdict]]:
+    def finish(self) -> Iterator[tuple[FoldedSegment, SegmentVerdict]]:
         """Take what is left, yield the segments not decided yet, and publish the log's files.
 
         A log that does not load gets no such files, and those of earlier runs are removed.
@@ -310,26 +312,26 @@ class FoldedLog:
         self._publisher.publish_named(*self._folder, {LEADER_EPOCHS: files.leader_epochs})
         self._publisher.remove_others(*self._folder, SNAPSHOT_SUFFIX, keep=self._snapshots)
 
-    def _refused(self, segment: FoldedSegment, damage: Damage) -> Verdict:
+    def _refused(self, segment: FoldedSegment, damage: Damage) -> SegmentVerdict:
         """Take back the index files of the segment at whose end the load fails."""
         if self._publisher is not None:
             base_offset = _base_offset(segment)
             self._publisher.withdraw(
                 *self._folder, base_offset, ALL_SUFFIXES, is_new=segment.is_scanned
             )
-        return Verdict(damage=damage)
+        return SegmentVerdict(damage=damage)
 
 
-def _is_removed(verdict: Verdict) -> bool:
+def _is_removed(verdict: SegmentVerdict) -> bool:
     return verdict.damage is not None and verdict.damage.kind == DamageKind.REMOVED
 
 
-def _overwritten(split: int) -> Verdict:
+def _overwritten(split: int) -> SegmentVerdict:
     message = (
         f"a load splits segment {split} and gives one piece the name of this segment: the broker"
         " overwrites it"
     )
-    return Verdict(damage=Damage(DamageKind.REMOVED, 0, message))
+    return SegmentVerdict(damage=Damage(DamageKind.REMOVED, 0, message))
 
 
 def _base_offset(segment: FoldedSegment) -> int:

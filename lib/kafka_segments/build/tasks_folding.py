@@ -14,7 +14,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
 from kafka_segments.build.decide.folding import fold_order
 from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
-from kafka_segments.index.log import RecoveryMode, Verdict
+from kafka_segments.index.log import RecoveryMode, SegmentVerdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.spark.few_rows import has_few_rows, map_few
@@ -67,7 +67,7 @@ def fold_logs(options: FoldOptions) -> Transform:
             arrow_schema = to_arrow_schema(row_type)
             log = None
             for batch in batches:
-                decided: list[tuple[FoldedSegment, Verdict]] = []
+                decided: list[tuple[FoldedSegment, SegmentVerdict]] = []
                 for segment in _segments(batch, options.sources):
                     if log is None or segment.key[:-1] != log.key:
                         if log is not None:
@@ -91,13 +91,13 @@ def _by_log(segments: DataFrame) -> DataFrame:
 
 
 def _rows(
-    decided: Iterable[tuple[FoldedSegment, Verdict]], arrow_schema: pa.Schema
+    decided: Iterable[tuple[FoldedSegment, SegmentVerdict]], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
     rows = [_row(segment, verdict) for segment, verdict in decided]
     return pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
 
-def _row(segment: FoldedSegment, verdict: Verdict) -> dict[str, Any]:
+def _row(segment: FoldedSegment, verdict: SegmentVerdict) -> dict[str, Any]:
     damage = verdict.damage
     return {
         **dict(zip(SEGMENT_KEYS, segment.key, strict=True)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafka_segments.compact.decide.actions import IndexAction
 from kafka_segments.compact.decide.leftovers import find_leftovers
-from kafka_segments.compact.decide.thinning import IndexFiles, compact_files
+from kafka_segments.compact.decide.thinning import IndexBytes, compact_files
 from kafka_segments.errors import SetAsideError
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.kept_files import KeptFiles
@@ -19,7 +19,7 @@ _SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 
 @dataclass(frozen=True)
-class Change:
+class CompactedFile:
     """A file that was or would be changed."""
 
     path: str
@@ -32,7 +32,7 @@ class Change:
 class FolderChanges:
     """What compaction found in a folder; ``waiting``: files that only a broker may resolve."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[CompactedFile] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -81,14 +81,14 @@ class FolderCompactor:
             found.problems.append(f"{error.filename or folder}: {error.strerror or error}")
         return found
 
-    def _remove(self, path: str, why: IndexAction) -> Change:
+    def _remove(self, path: str, why: IndexAction) -> CompactedFile:
         size = Path(path).lstat().st_size
         if self.set_aside is not None:
             self.set_aside.remove(path, below=self.root, action=why)
-        return Change(path, why, size, 0)
+        return CompactedFile(path, why, size, 0)
 
-    def _shrink(self, stem: str, base_offset: int) -> list[Change]:
-        before = IndexFiles(*(_read(stem + suffix) for suffix in _SUFFIXES))
+    def _shrink(self, stem: str, base_offset: int) -> list[CompactedFile]:
+        before = IndexBytes(*(_read(stem + suffix) for suffix in _SUFFIXES))
         trimmed = compact_files(before, base_offset=base_offset, index_interval_bytes=None)
         after = compact_files(
             before, base_offset=base_offset, index_interval_bytes=self.index_interval_bytes
@@ -98,7 +98,7 @@ class FolderCompactor:
             if old is None or new is None or new == old:
                 continue
             action = IndexAction.TRIM if new == cut else IndexAction.THIN
-            changes.append(Change(stem + suffix, action, len(old), len(new)))
+            changes.append(CompactedFile(stem + suffix, action, len(old), len(new)))
             if self.set_aside is not None:
                 self.set_aside.replace(
                     stem + suffix, below=self.root, action=action, before=old, after=new

@@ -7,7 +7,7 @@ from collections import Counter
 
 from rich.table import Table as RichTable
 
-from kafka_segments.compact.folder_compactor import Change
+from kafka_segments.compact.folder_compactor import CompactedFile
 from kafka_segments.compact.run import CompactSummary
 from kafka_segments.console.output import console
 from kafka_segments.storage.kept_files import Undone
@@ -28,7 +28,7 @@ def print_compact(summary: CompactSummary, output: str) -> None:
         _print_table(summary)
 
 
-def _row(change: Change) -> dict[str, str | int]:
+def _row(change: CompactedFile) -> dict[str, str | int]:
     return {name: getattr(change, name) for name in _COLUMNS}
 
 

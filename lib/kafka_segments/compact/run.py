@@ -17,7 +17,7 @@ from kafka_segments.compact.decide.index_folders import (
     only_builds_into,
     segments_by_folder,
 )
-from kafka_segments.compact.folder_compactor import Change, FolderCompactor
+from kafka_segments.compact.folder_compactor import CompactedFile, FolderCompactor
 from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.row_stream import stream_rows
@@ -100,7 +100,7 @@ class CompactSummary:
     """What a compaction did, or would do."""
 
     run_id: str
-    changes: list[Change] = field(default_factory=list)
+    changes: list[CompactedFile] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     tables: list[TableChange] = field(default_factory=list)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.3
 
 
-class Work:
+class ReadProgress:
     """What a verb reads: told when it is known, shown while it is read.
 
     ``is_shown``: somebody looks, so it pays to find out how much there is to read.
@@ -70,13 +70,13 @@ class Work:
         self.told += 1
 
 
-class Bar:
+class ProgressBar:
     """A bar on stderr, which a thread moves until it is ended.
 
     ``spark``: the session whose stages are shown; None, or one of Spark Connect, has none to show.
     """
 
-    def __init__(self, spark: "SparkSession | None", work: Work) -> None:
+    def __init__(self, spark: "SparkSession | None", work: ReadProgress) -> None:
         self._stages = _stages_of(spark)
         self._readings = (ReadingHere(work), ReadingStage(work))
         self._ended = threading.Event()
@@ -149,7 +149,7 @@ class _Result:
 class ReadingHere:
     """What this process reads itself."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ReadProgress) -> None:
         self._work = work
         self._since: float | None = None
         self.done = self.total = 0
@@ -177,7 +177,7 @@ class ReadingStage:
     verb tells of more to read, it is a later stage.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ReadProgress) -> None:
         self._work = work
         self._told = 0
         self._stage: int | None = None
@@ -204,7 +204,7 @@ class ReadingStage:
         return None
 
 
-def _reading_text(work: Work, share: float, spent: float) -> str:
+def _reading_text(work: ReadProgress, share: float, spent: float) -> str:
     text = work.text(share)
     if not share:
         return text

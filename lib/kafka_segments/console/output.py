@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from kafka_segments.console.bar import Work
+    from kafka_segments.console.bar import ReadProgress
 
 MOST_ROWS_SHOWN = 50
 _Record = TypeVar("_Record", bound="DataclassInstance")
@@ -29,21 +29,21 @@ _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 
 
 @contextmanager
-def progress(spark: "SparkSession | None") -> Iterator["Work"]:
+def progress(spark: "SparkSession | None") -> Iterator["ReadProgress"]:
     """Show on stderr, where that is a terminal, how far the running Spark stage is.
 
-    What is read is shown in bytes with the time left, if the verb tells ``Work`` of it; other
-    stages in tasks. Without a session, and over Spark Connect, where the client does not see the
-    stages of others' jobs, only what this process reads itself is shown. The bar ends before the
-    first line on stdout.
+    What is read is shown in bytes with the time left, if the verb tells ``ReadProgress`` of it;
+    other stages in tasks. Without a session, and over Spark Connect, where the client does not see
+    the stages of others' jobs, only what this process reads itself is shown. The bar ends before
+    the first line on stdout.
     """
-    from kafka_segments.console.bar import Bar, Work  # noqa: PLC0415
+    from kafka_segments.console.bar import ProgressBar, ReadProgress  # noqa: PLC0415
 
-    work = Work(is_shown=sys.stderr.isatty())
+    work = ReadProgress(is_shown=sys.stderr.isatty())
     if not work.is_shown:
         yield work
         return
-    with Bar(spark, work).shown():
+    with ProgressBar(spark, work).shown():
         yield work
 
 

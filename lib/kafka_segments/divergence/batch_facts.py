@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import Piece
-from kafka_segments.divergence.decide.transactions import BatchFacts
+from kafka_segments.divergence.decide.copies import CopyPiece
+from kafka_segments.divergence.decide.transactions import ClientBatch
 from kafka_segments.divergence.log_files import BatchAt, Open, open_file
 from kafka_segments.index.markers import decode_marker, read_marker
 from kafka_segments.index.producer_batches import COMMIT, UNUSUAL
@@ -22,7 +22,7 @@ class BatchFactsReader:
     def __init__(self, open_log: Open = open_file) -> None:
         self._open = open_log
         self._chunks = ChunkReader(ChunkOptions(needs_body=True, check_crc=False))
-        self._known: dict[object, BatchFacts] = {}
+        self._known: dict[object, ClientBatch] = {}
         self._opened = ExitStack()
         self._path = ""
         self._read_into: ReadInto | None = None
@@ -33,7 +33,7 @@ class BatchFactsReader:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def of(self, piece: Piece) -> BatchFacts:
+    def of(self, piece: CopyPiece) -> ClientBatch:
         """Return the facts of a piece that is one batch.
 
         Raises:
@@ -45,7 +45,7 @@ class BatchFactsReader:
             known = self._known[piece.content] = self._read(piece.where[0])
         return known
 
-    def _read(self, batch: BatchAt) -> BatchFacts:
+    def _read(self, batch: BatchAt) -> ClientBatch:
         if self._read_into is None or batch.path != self._path:
             self._opened.close()
             self._read_into = self._opened.enter_context(self._open(batch.path))
@@ -56,7 +56,7 @@ class BatchFactsReader:
         return batch_facts(chunk, 0)
 
 
-def batch_facts(chunk: Chunk, batch: int) -> BatchFacts:
+def batch_facts(chunk: Chunk, batch: int) -> ClientBatch:
     """Return the facts of one batch of a chunk with bodies."""
     header = chunk.batches[:, batch]
     base, last, count = header[
@@ -64,19 +64,19 @@ def batch_facts(chunk: Chunk, batch: int) -> BatchFacts:
     ].tolist()
     records = last - base + 1 if count < 0 else count
     if header[wire.BATCH_MAGIC] < layout.MAGIC_V2:
-        return BatchFacts(records)
+        return ClientBatch(records)
     attributes, producer_id = (
         int(header[wire.BATCH_ATTRIBUTES]),
         int(header[wire.BATCH_PRODUCER_ID]),
     )
     is_transactional = bool(attributes & layout.TRANSACTIONAL)
     if not attributes & layout.CONTROL:
-        return BatchFacts(records, producer_id if is_transactional else None)
+        return ClientBatch(records, producer_id if is_transactional else None)
     if producer_id < 0 or chunk.data is None:
-        return BatchFacts(0)
+        return ClientBatch(0)
     start = int(header[wire.BATCH_POSITION]) - chunk.data_position
     data = np.ascontiguousarray(chunk.data[start : start + int(header[wire.BATCH_SIZE_BYTES])])
     kind, _, _ = read_marker(data, 0, len(data))
     if kind == UNUSUAL:
         kind = decode_marker(data).kind
-    return BatchFacts(0, producer_id, bool(kind == COMMIT))
+    return ClientBatch(0, producer_id, bool(kind == COMMIT))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import Piece
+from kafka_segments.divergence.decide.copies import CopyPiece
 from kafka_segments.divergence.decide.logs import Records
 from kafka_segments.divergence.sound_batches import SoundBatches, Stretch
 from kafka_segments.index.splitting import shifted
@@ -71,7 +71,7 @@ class BatchAt(NamedTuple):
     end_position: int
 
 
-class LogFiles:
+class CopyFiles:
     """Reads what ``decide.logs`` asks for; without ``has_epochs``, batches get no leader epochs."""
 
     def __init__(
@@ -85,7 +85,7 @@ class LogFiles:
         self._records = RecordDigests()
         self._total = [0]
 
-    def batches(self, copy: str, piece: Piece) -> list[Piece]:
+    def batches(self, copy: str, piece: CopyPiece) -> list[CopyPiece]:
         """Return the sound batches of a range.
 
         Raises:
@@ -93,7 +93,7 @@ class LogFiles:
             OSError: a file cannot be read.
         """
         del copy
-        found: list[Piece] = []
+        found: list[CopyPiece] = []
         for part in piece.where:
             stretch = Stretch(part.position, part.end_position, part.base_offset, is_last=False)
             if part.next_base is not None:
@@ -107,7 +107,7 @@ class LogFiles:
                     found += [_batch(part.path, *row) for row in rows]
         return [one for one in found if piece.base <= one.base and one.last <= piece.last]
 
-    def records(self, copy: str, piece: Piece) -> Records | None:
+    def records(self, copy: str, piece: CopyPiece) -> Records | None:
         """Return digests of a batch's records, None where they cannot be decoded.
 
         Raises:
@@ -145,10 +145,10 @@ def counted(read_into: ReadInto, total: list[int]) -> ReadInto:
 
 def _batch(
     path: str, position: int, size: int, base: int, last: int, epoch: int, magic: int, crc: int
-) -> Piece:
+) -> CopyPiece:
     stored = magic, size, crc
     where = (BatchAt(path, position, position + size),)
-    return Piece(base, last, epoch, epoch, (base, last, epoch, *stored), stored, where)
+    return CopyPiece(base, last, epoch, epoch, (base, last, epoch, *stored), stored, where)
 
 
 class RecordDigests:

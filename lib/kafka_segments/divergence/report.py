@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.output import size_text
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.decide.copies import DifferenceKind
 from kafka_segments.divergence.run import Compared
 
 _NAMES = ("log", "from>", "until>", "difference", "copies", "go by", "what was found")
@@ -18,7 +18,7 @@ def print_divergence(compared: Compared, output: str) -> int:
 
     A table leaves out equal ranges; JSON and CSV have all rows.
     """
-    differing = compared.rows.where(F.col("kind") != Kind.EQUAL)
+    differing = compared.rows.where(F.col("kind") != DifferenceKind.EQUAL)
     found = differing.agg(
         F.count_if("is_finding").alias("findings"),
         F.count_distinct("topic", "partition").alias("logs"),

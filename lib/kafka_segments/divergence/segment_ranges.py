@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Damage
+from kafka_segments.divergence.decide.copies import CopyDamage
 from kafka_segments.divergence.sound_batches import SoundBatches, Stretch
 from kafka_segments.index import offset_ranges as ranges
 from kafka_segments.index.range_digests import RangeFold
@@ -17,7 +17,7 @@ class SegmentRanges(NamedTuple):
     """
 
     columns: Ranges
-    damages: tuple[Damage, ...]
+    damages: tuple[CopyDamage, ...]
 
 
 class SegmentRangeReader:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.divergence.decide.copies import UNBOUNDED, Damage, DamageKind
+from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyDamage, CopyDamageKind
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.offset_ranges import find_header
 from kafka_segments.index.splitting import shifted
@@ -64,7 +64,7 @@ class SoundBatches:
     def __init__(self, *, check_crc: bool = True) -> None:
         self._chunks = ChunkReader(ChunkOptions(needs_body=False, check_crc=check_crc))
         self._window = np.empty(0, dtype=np.uint8)
-        self.damages: list[Damage] = []
+        self.damages: list[CopyDamage] = []
 
     def read(self, read_into: ReadInto, stretch: Stretch) -> Iterator[Sound]:
         """Yield the sound batches of a stretch; their positions are those of the file.
@@ -92,10 +92,10 @@ class SoundBatches:
                 if (
                     found.end < stretch.end and not stretch.is_last
                 ):  # a roll trims preallocated ones
-                    found.open(found.end, _ZEROS, DamageKind.ROT)
+                    found.open(found.end, _ZEROS, CopyDamageKind.ROT)
                 found.close(stretch.limit)
                 return
-            found.open(*end, DamageKind.ROT)
+            found.open(*end, CopyDamageKind.ROT)
             behind = stretch._replace(position=end[0], low=found.next_offset)
             at = self._resume_at(read_into, behind)
             if at is None or resumed == _MOST_RESUMED:
@@ -142,8 +142,8 @@ class _Found:
 
     def __init__(self, stretch: Stretch) -> None:
         self._stretch = stretch
-        self._broken: tuple[int, str, DamageKind] | None = None
-        self.damages: list[Damage] = []
+        self._broken: tuple[int, str, CopyDamageKind] | None = None
+        self.damages: list[CopyDamage] = []
         self.next_offset = stretch.low
         self.end = stretch.position
 
@@ -159,10 +159,10 @@ class _Found:
                 yield self._sound(batches[:, first:bad])
             if bad < batches.shape[1]:
                 position = int(batches[wire.BATCH_POSITION, bad])
-                self.open(position, self._why(batches[:, bad]), DamageKind.MISPLACED)
+                self.open(position, self._why(batches[:, bad]), CopyDamageKind.MISPLACED)
             first = bad + 1
 
-    def open(self, position: int, reason: str, kind: DamageKind) -> None:
+    def open(self, position: int, reason: str, kind: CopyDamageKind) -> None:
         """Note that what stands at ``position`` is not a sound batch that belongs there."""
         if self._broken is None:
             self._broken = position, reason, kind
@@ -171,9 +171,9 @@ class _Found:
         """Note that the damage, if there is any, ends where offset ``until`` begins."""
         if self._broken is not None:
             position, reason, kind = self._broken
-            kind = DamageKind.TORN if is_torn else kind
+            kind = CopyDamageKind.TORN if is_torn else kind
             if len(self.damages) < _MOST_DAMAGES:
-                self.damages.append(Damage(kind, self.next_offset, until, position, reason))
+                self.damages.append(CopyDamage(kind, self.next_offset, until, position, reason))
             else:
                 self.damages[-1] = self.damages[-1]._replace(until=until)
             self._broken = None

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.divergence.decide.copies import UNBOUNDED, Damage, DamageKind
+from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyDamage, CopyDamageKind
 from kafka_segments.divergence.log_files import counted, is_of_tier, open_sized
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.divergence.sound_batches import Stretch
@@ -93,7 +93,7 @@ def _read(reader: SegmentRangeReader, segment: dict[str, Any]) -> dict[str, Any]
             if not (is_of_tier(path) and damage.offset >= limit)
         ]
     except (OSError, FileChangedError) as error:
-        damages = [Damage(DamageKind.UNREAD, base, limit, 0, first_line(error), path)]
+        damages = [CopyDamage(CopyDamageKind.UNREAD, base, limit, 0, first_line(error), path)]
     return {
         **{name: segment[name] for name in (*LOG_COLUMNS, "path", "segment_base", "next_base")},
         "is_thinned": any(row["thinned"] for row in rows),

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from kafka_segments.divergence.batch_facts import BatchFactsReader
-from kafka_segments.divergence.decide.copies import Copy, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece
 from kafka_segments.divergence.decide.elections import (
     Advice,
     Candidate,
@@ -29,7 +29,7 @@ from kafka_segments.divergence.decide.elections import (
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.log_files import LogFiles
+from kafka_segments.divergence.log_files import CopyFiles
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of
 from kafka_segments.tables.keys import Transform
 
@@ -99,10 +99,10 @@ def weigh_replicas(parts: DataFrame) -> Transform:
     return transform
 
 
-def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, Piece]]) -> Advice:
+def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece]]) -> Advice:
     copies = {row["broker_id"]: copy_of(row) for row in rows}
     described = sorted(copies.values())
-    files = LogFiles(check_crc=False)  # what is damaged is no part of a range
+    files = CopyFiles(check_crc=False)  # what is damaged is no part of a range
     compared = compare_log(described, ranges, files)
     replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
     terms = (Term(one["epoch"], one["leader"], tuple(one["members"])) for one in rows[0]["terms"])
@@ -112,7 +112,9 @@ def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, Piece]]) 
         return advise(registered, found, facts.of)
 
 
-def _batches(copies: Sequence[Copy], ranges: Sequence[dict[str, Piece]], files: LogFiles) -> Held:
+def _batches(
+    copies: Sequence[Copy], ranges: Sequence[dict[str, CopyPiece]], files: CopyFiles
+) -> Held:
     held: Held = {copy.name: [] for copy in copies}
     for found in ranges:
         for name, piece in found.items():

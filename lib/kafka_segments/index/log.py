@@ -20,7 +20,7 @@ class RecoveryMode(StrEnum):
     LOADER_MISSING = "loader-missing"
 
 
-class Verdict(NamedTuple):
+class SegmentVerdict(NamedTuple):
     """What the fold says of a segment.
 
     ``damage`` is damage that only the whole log shows: the segment then has no index files.

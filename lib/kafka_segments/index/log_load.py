@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
 from kafka_segments.index import leader_epochs
 from kafka_segments.index.damages import FAILING
-from kafka_segments.index.log import LoadOptions, LogFiles, Reaches, Reread, Verdict
+from kafka_segments.index.log import LoadOptions, LogFiles, Reaches, Reread, SegmentVerdict
 from kafka_segments.index.log_damages import (
     UNREAD,
     is_marker_read_again,
@@ -72,13 +72,13 @@ class LogLoad:
         if snapshot is not None:
             self._snapshots.append(_Snapshot(*snapshot))
 
-    def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> Verdict:
+    def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> SegmentVerdict:
         """Take the next segment, in base-offset order, and return what the load makes of it.
 
         ``is_piece``: it is a piece of a split segment, which has index files in every mode.
         """
         if self._stopped is not None:
-            return Verdict(damage=self._stopped)
+            return SegmentVerdict(damage=self._stopped)
         is_unclean = self.is_unclean or is_piece
         refused = negative_epoch(self._epochs, segment)
         if refused is not None:
@@ -112,10 +112,10 @@ class LogLoad:
         if is_cut:
             self._remove_later(segment)
         if is_emptied:
-            return Verdict(snapshot=snapshot)
+            return SegmentVerdict(snapshot=snapshot)
         if segment.producer_end_offset > max(last_snapshot, segment.base_offset):
             self._snapshots.append(_Snapshot(segment.producer_end_offset, state))
-        return Verdict(aborted, snapshot=snapshot)
+        return SegmentVerdict(aborted, snapshot=snapshot)
 
     def _fails_again(self, end: int) -> bool:
         """Tell whether a load throws at the last segment taken, to rebuild what reaches ``end``.
@@ -226,7 +226,7 @@ class LogLoad:
         first = taken if self._first_base is None else self._first_base
         return max(self.options.log_start_offset, first)
 
-    def _refuse(self, segment: SegmentSummary, damage: Damage | None) -> Verdict:
+    def _refuse(self, segment: SegmentSummary, damage: Damage | None) -> SegmentVerdict:
         self._is_refused = True
         message = f"a broker does not load the log: see segment {segment.base_offset}"
         self._stopped = Damage(DamageKind.NOT_LOADED, 0, message)
@@ -237,7 +237,7 @@ class LogLoad:
             DamageKind.UNREADABLE_END,
         ):
             damage = not_loaded(segment.damage_kind)
-        return Verdict(damage=damage)
+        return SegmentVerdict(damage=damage)
 
     def _remove_later(self, segment: SegmentSummary) -> None:
         message = f"bytes of segment {segment.base_offset} are cut off: all later segments go"

@@ -39,7 +39,7 @@ from kafka_segments.index.segment import (
     joined,
     unread_segment,
 )
-from kafka_segments.index.segment_walker import SegmentWalker, Walked
+from kafka_segments.index.segment_walker import SegmentWalker, WalkedSegment
 from kafka_segments.index.walk import SegmentWalk
 from kafka_segments.wire.crc import HAS_CPU_CRC
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
@@ -133,7 +133,7 @@ class SegmentRecoverer:
         return damages.damage_of(walk, self._walker.marker_message)
 
     def _cut_to_base(
-        self, read_into: ReadInto, walk: SegmentWalk, walked: Walked
+        self, read_into: ReadInto, walk: SegmentWalk, walked: WalkedSegment
     ) -> SegmentRecovery:
         """Recover what is left of a segment that a broker cuts to its base offset."""
         left, unread = _truncated_to_base(read_into, walk, walked)
@@ -180,12 +180,12 @@ class SegmentRecoverer:
         walk.has_wrapper_at_end = 1  # there may be one: the end is looked up
         is_load = self._options.is_load
         damage = damage_at_end(read_into, walk, None, left.offset_entries, is_load=is_load)
-        kept = Walked(left.offset_entries, times, joined([]), empty_summary())
+        kept = WalkedSegment(left.offset_entries, times, joined([]), empty_summary())
         return _recovered(walk, kept, damage, is_load=True)
 
 
 def _truncated_to_base(
-    read_into: ReadInto, walk: SegmentWalk, walked: Walked
+    read_into: ReadInto, walk: SegmentWalk, walked: WalkedSegment
 ) -> tuple[Left, Damage | None]:
     """Cut a segment to its base offset; nothing is left where Kafka throws at that."""
     base_offset = walk.base_offset
@@ -207,7 +207,7 @@ def _truncated_to_base(
 
 
 def _recovered(
-    walk: SegmentWalk, walked: Walked, damage: Damage | None, *, is_load: bool
+    walk: SegmentWalk, walked: WalkedSegment, damage: Damage | None, *, is_load: bool
 ) -> SegmentRecovery:
     kind = None if damage is None else damage.kind
     fails = kind in damages.FAILING or (kind in _UNREADABLE and not is_load)

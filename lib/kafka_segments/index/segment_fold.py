@@ -3,7 +3,7 @@
 from kafka_segments.errors import InvalidTransactionError
 from kafka_segments.index import leader_epochs
 from kafka_segments.index.damages import FAILING
-from kafka_segments.index.log import LogFiles, Verdict
+from kafka_segments.index.log import LogFiles, SegmentVerdict
 from kafka_segments.index.log_damages import is_marker_read_again, negative_epoch, refused_by
 from kafka_segments.index.producer_state import ProducerState
 from kafka_segments.index.segment import Damage, DamageKind, SegmentSummary
@@ -26,22 +26,22 @@ class SegmentFold:
         self._epochs: list[EpochStart] = []
         self._stopped: Damage | None = None
 
-    def take(self, segment: SegmentSummary) -> Verdict:
+    def take(self, segment: SegmentSummary) -> SegmentVerdict:
         """Take the next segment."""
         if self._stopped is not None:
-            return Verdict(damage=self._stopped)
+            return SegmentVerdict(damage=self._stopped)
         refused = negative_epoch(self._epochs, segment)
         if refused is not None:
-            return Verdict(damage=refused)
+            return SegmentVerdict(damage=refused)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
         before = self._state.copy()
         try:
             aborted = self._state.apply(segment.producers)
         except InvalidTransactionError as error:
-            return Verdict(damage=refused_by(error))
+            return SegmentVerdict(damage=refused_by(error))
         if segment.damage_kind in _WITHOUT_TRACE:
             self._state = before
-            return Verdict()
+            return SegmentVerdict()
         if is_marker_read_again(segment):
             self._stopped = Damage(
                 DamageKind.NOT_LOADED,
@@ -49,7 +49,7 @@ class SegmentFold:
                 "the producer state cannot be rebuilt: Kafka throws when it reads again the marker"
                 f" at which segment {segment.base_offset} ends",
             )
-        return Verdict(aborted)
+        return SegmentVerdict(aborted)
 
     def finish(self) -> LogFiles:
         """Return no files: snapshots and leader epochs are of a whole log."""

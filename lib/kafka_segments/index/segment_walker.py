@@ -25,7 +25,7 @@ _EPOCHS = 1024
 Bytes = npt.NDArray[np.uint8]
 
 
-class Walked(NamedTuple):
+class WalkedSegment(NamedTuple):
     """What a walk over a segment gives beside what its record says.
 
     ``ranges``: None if no digests were asked for, or batches are not in order.
@@ -55,7 +55,7 @@ class SegmentWalker:
 
     def walk(
         self, read_into: ReadInto, walk: SegmentWalk, fetched_at: FetchedAt | None = None
-    ) -> Walked:
+    ) -> WalkedSegment:
         """Walk over the file that ``walk`` describes, until its status says how it ended.
 
         Bytes that ``fetched_at`` gives are not copied.
@@ -104,7 +104,7 @@ class SegmentWalker:
             elif walk.status not in (walks.READ_ON, walks.WANTS_EPOCH_SPACE):
                 offsets, times, epochs = (joined(part) for part in parts)
                 ranges = None if digests is None else digests.ranges()
-                return Walked(offsets, times, epochs, _producers(summarizer, walk), ranges)
+                return WalkedSegment(offsets, times, epochs, _producers(summarizer, walk), ranges)
 
     def last_time_entry(self, walk: SegmentWalk) -> Entries:
         """Return the time entry that the end of a segment gets: one row, or none.

@@ -3,7 +3,7 @@
 from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.wire import ends
 from kafka_segments.wire.header_layout import ABSENT, NO_TIMESTAMP
-from kafka_segments.wire.shared_record import Field, SharedRecord
+from kafka_segments.wire.shared_record import SharedRecord, Slot
 
 # Values of ``status``, beside those of ``ends``.
 SOUND = ends.SOUND
@@ -35,64 +35,64 @@ class SegmentWalk(SharedRecord):
     """A walk over one segment: what it is asked, where it stands, what it has found."""
 
     # What the walk is asked to do.
-    end = Field()  # bytes of the file
-    base_offset = Field()
-    index_interval_bytes = Field()
-    max_offset_entries = Field()
-    max_time_entries = Field()
-    checks_crc = Field()  # 1 or 0, as all flags here
-    by_instruction = Field()  # CRC-32C by the CPU's instruction
-    takes_any_offset = Field()  # offsets need not fit the base offset
+    end = Slot()  # bytes of the file
+    base_offset = Slot()
+    index_interval_bytes = Slot()
+    max_offset_entries = Slot()
+    max_time_entries = Slot()
+    checks_crc = Slot()  # 1 or 0, as all flags here
+    by_instruction = Slot()  # CRC-32C by the CPU's instruction
+    takes_any_offset = Slot()  # offsets need not fit the base offset
 
     # Where it stands and how it ended.
-    position = Field()  # of the batch under the walk; when the walk has ended: valid bytes
-    body_position = Field()  # the next byte to checksum of a batch that spans buffers, -1: none
-    body_crc = Field()  # the checksum's register up to there
-    status = Field()
-    found = Field()  # what a failed check found ...
-    expected = Field()  # ... and what it expected
+    position = Slot()  # of the batch under the walk; when the walk has ended: valid bytes
+    body_position = Slot()  # the next byte to checksum of a batch that spans buffers, -1: none
+    body_crc = Slot()  # the checksum's register up to there
+    status = Slot()
+    found = Slot()  # what a failed check found ...
+    expected = Slot()  # ... and what it expected
 
     # The index entries made so far.
-    offset_entry_count = Field()
-    last_indexed_offset = Field()
-    last_indexed_position = Field()
-    time_entry_count = Field()
-    last_time_entry_timestamp = Field()
-    last_time_entry_offset = Field()
-    has_wrapper_at_end = Field()  # 1: a compressed message v0 or v1 is at or after its last entry
+    offset_entry_count = Slot()
+    last_indexed_offset = Slot()
+    last_indexed_position = Slot()
+    time_entry_count = Slot()
+    last_time_entry_timestamp = Slot()
+    last_time_entry_offset = Slot()
+    has_wrapper_at_end = Slot()  # 1: a compressed message v0 or v1 is at or after its last entry
 
     # What the batches say; timestamps in ms.
-    first_batch_timestamp = Field()
-    has_bad_first_magic = Field()  # the first batch's magic is below 0
-    max_timestamp = Field()
-    offset_of_max_timestamp = Field()
-    min_timestamp = Field()
-    next_offset = Field()
-    producer_end_offset = Field()  # the next offset after the last batch of magic 2 or more
-    batch_count = Field()
-    record_count = Field()
-    uncounted_batch_count = Field()  # compressed messages v0 or v1: their records are not counted
-    control_batch_count = Field()
-    transactional_batch_count = Field()
-    magic_bits = Field()  # bit magic + 1, for -1 to 3
-    codec_bits = Field()
-    timestamp_type_bits = Field()  # bit 0 none, 1 CreateTime, 2 LogAppendTime
-    latest_epoch = Field()
-    went_back_position = Field()  # of the first batch whose offsets go back, -1: none
-    went_back_offset = Field()
+    first_batch_timestamp = Slot()
+    has_bad_first_magic = Slot()  # the first batch's magic is below 0
+    max_timestamp = Slot()
+    offset_of_max_timestamp = Slot()
+    min_timestamp = Slot()
+    next_offset = Slot()
+    producer_end_offset = Slot()  # the next offset after the last batch of magic 2 or more
+    batch_count = Slot()
+    record_count = Slot()
+    uncounted_batch_count = Slot()  # compressed messages v0 or v1: their records are not counted
+    control_batch_count = Slot()
+    transactional_batch_count = Slot()
+    magic_bits = Slot()  # bit magic + 1, for -1 to 3
+    codec_bits = Slot()
+    timestamp_type_bits = Slot()  # bit 0 none, 1 CreateTime, 2 LogAppendTime
+    latest_epoch = Slot()
+    went_back_position = Slot()  # of the first batch whose offsets go back, -1: none
+    went_back_offset = Slot()
 
     # A marker that was decoded outside the kernel, and what it is.
-    decoded_position = Field()  # -1: none
-    decoded_end = Field()
-    decoded_kind = Field()
-    decoded_coordinator_epoch = Field()
-    decoded_timestamp = Field()
+    decoded_position = Slot()  # -1: none
+    decoded_end = Slot()
+    decoded_kind = Slot()
+    decoded_coordinator_epoch = Slot()
+    decoded_timestamp = Slot()
 
     # How many rows one call put into its outputs.
-    new_offset_entries = Field()
-    new_time_entries = Field()
-    new_epochs = Field()
-    new_producer_batches = Field()
+    new_offset_entries = Slot()
+    new_time_entries = Slot()
+    new_epochs = Slot()
+    new_producer_batches = Slot()
 
 
 def new_walk(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.internals.metadata_image import (
-    Change,
+    ImageChange,
     Key,
     MetadataImage,
     MetadataReplayError,
@@ -84,7 +84,7 @@ class MetadataHistory:
             text = f"{kind} at offset {own_point.offset} is not applied: {reason}"
             yield HistoryRow(PROBLEMS, {"problem": text}, own_point, None)
 
-    def _put(self, change: Change, point: Point) -> Iterator[HistoryRow]:
+    def _put(self, change: ImageChange, point: Point) -> Iterator[HistoryRow]:
         key = (change.table, change.key)
         before: tuple[Any, Point] | None = self._held.get(key)
         if before is not None:

@@ -35,7 +35,7 @@ Key = tuple[Any, ...]
 Values = dict[str, Any]
 
 
-class Change(NamedTuple):
+class ImageChange(NamedTuple):
     """What a record does to one row of a table: ``values`` hold from now on; None: the row ends.
 
     ``is_new``: the values have changed, even if they look the same because a secret is hidden.
@@ -60,7 +60,7 @@ class MetadataImage:
         self._configs: dict[tuple[str, str], dict[str, str]] = {}
         self._brokers: dict[int, Values] = {}
         self._acls: set[str] = set()
-        self._rules: dict[str, Callable[[Values], Iterator[Change]]] = {
+        self._rules: dict[str, Callable[[Values], Iterator[ImageChange]]] = {
             "TopicRecord": self._topic,
             "RemoveTopicRecord": self._remove_topic,
             "PartitionRecord": self._partition,
@@ -75,7 +75,7 @@ class MetadataImage:
             "FeatureLevelRecord": _feature,
         }
 
-    def replay(self, kind: str, value: Values) -> Iterator[Change]:
+    def replay(self, kind: str, value: Values) -> Iterator[ImageChange]:
         """Apply a record; yield what it changes. Records of other kinds change nothing here.
 
         Raises:
@@ -87,24 +87,24 @@ class MetadataImage:
         elif (entry := entry_of(kind, value)) is not None:
             yield self._entry(entry)
 
-    def _topic(self, record: Values) -> Iterator[Change]:
+    def _topic(self, record: Values) -> Iterator[ImageChange]:
         topic_id, name = record["topicId"], record["name"]
         self._names[topic_id] = name
         self._partitions[topic_id] = {}
-        yield Change(TOPICS, (topic_id,), {"topic": name, "topic_id": topic_id})
+        yield ImageChange(TOPICS, (topic_id,), {"topic": name, "topic_id": topic_id})
 
-    def _remove_topic(self, record: Values) -> Iterator[Change]:
+    def _remove_topic(self, record: Values) -> Iterator[ImageChange]:
         topic_id = record["topicId"]
         if topic_id not in self._names:
             raise MetadataReplayError(f"topic {topic_id} is removed, and there is none")
         name = self._names.pop(topic_id)
         for partition in self._partitions.pop(topic_id):
-            yield Change(PARTITIONS, (topic_id, partition), None)
+            yield ImageChange(PARTITIONS, (topic_id, partition), None)
         for config in self._configs.pop((TOPIC, name), {}):
-            yield Change(CONFIGS, (TOPIC, name, config), None)
-        yield Change(TOPICS, (topic_id,), None)
+            yield ImageChange(CONFIGS, (TOPIC, name, config), None)
+        yield ImageChange(TOPICS, (topic_id,), None)
 
-    def _partition(self, record: Values) -> Iterator[Change]:
+    def _partition(self, record: Values) -> Iterator[ImageChange]:
         topic_id, partition, replicas = record["topicId"], record["partitionId"], record["replicas"]
         if topic_id not in self._names:
             raise MetadataReplayError(f"partition {partition} of topic {topic_id}: no such topic")
@@ -126,7 +126,7 @@ class MetadataImage:
         }
         yield self._put_partition(topic_id, partition, values)
 
-    def _change_partition(self, record: Values) -> Iterator[Change]:
+    def _change_partition(self, record: Values) -> Iterator[ImageChange]:
         topic_id, partition = record["topicId"], record["partitionId"]
         before = self._partitions.get(topic_id, {}).get(partition)
         if before is None:
@@ -135,7 +135,7 @@ class MetadataImage:
             )
         yield self._put_partition(topic_id, partition, _merged(before, record))
 
-    def _clear_elr(self, record: Values) -> Iterator[Change]:
+    def _clear_elr(self, record: Values) -> Iterator[ImageChange]:
         name = record.get("topicName", "")
         topic_ids = [known for known, topic in self._names.items() if name in ("", topic)]
         if not topic_ids and name:
@@ -146,11 +146,11 @@ class MetadataImage:
                 if before["elr"] or before["last_known_elr"]:
                     yield self._put_partition(topic_id, partition, _merged(before, nobody))
 
-    def _put_partition(self, topic_id: str, partition: int, values: Values) -> Change:
+    def _put_partition(self, topic_id: str, partition: int, values: Values) -> ImageChange:
         self._partitions[topic_id][partition] = values
-        return Change(PARTITIONS, (topic_id, partition), values)
+        return ImageChange(PARTITIONS, (topic_id, partition), values)
 
-    def _config(self, record: Values) -> Iterator[Change]:
+    def _config(self, record: Values) -> Iterator[ImageChange]:
         kind = record["resourceType"]
         resource_type = _RESOURCE_TYPES.get(kind, str(kind))
         resource, name, value = record["resourceName"], record["name"], record["value"]
@@ -158,15 +158,15 @@ class MetadataImage:
         key = (resource_type, resource, name)
         if value is None:
             configs.pop(name, None)
-            yield Change(CONFIGS, key, None)
+            yield ImageChange(CONFIGS, key, None)
             return
         is_new = configs.get(name) != value
         configs[name] = value
         shown = HIDDEN if resource_type == BROKER and is_sensitive(name) else value
         names = ("resource_type", "resource_name", "name", "value")
-        yield Change(CONFIGS, key, dict(zip(names, (*key, shown), strict=True)), is_new)
+        yield ImageChange(CONFIGS, key, dict(zip(names, (*key, shown), strict=True)), is_new)
 
-    def _register(self, record: Values) -> Iterator[Change]:
+    def _register(self, record: Values) -> Iterator[ImageChange]:
         yield self._put_broker(
             {
                 "node_id": record["brokerId"],
@@ -182,19 +182,19 @@ class MetadataImage:
             }
         )
 
-    def _unregister(self, record: Values) -> Iterator[Change]:
+    def _unregister(self, record: Values) -> Iterator[ImageChange]:
         self._brokers.pop(record["brokerId"], None)
-        yield Change(BROKERS, (record["brokerId"],), None)
+        yield ImageChange(BROKERS, (record["brokerId"],), None)
 
-    def _fence(self, record: Values) -> Iterator[Change]:
+    def _fence(self, record: Values) -> Iterator[ImageChange]:
         broker = self._broker(record["id"], record["epoch"])
         yield self._put_broker(broker | {"is_fenced": True})
 
-    def _unfence(self, record: Values) -> Iterator[Change]:
+    def _unfence(self, record: Values) -> Iterator[ImageChange]:
         broker = self._broker(record["id"], record["epoch"])
         yield self._put_broker(broker | {"is_fenced": False})
 
-    def _change_broker(self, record: Values) -> Iterator[Change]:
+    def _change_broker(self, record: Values) -> Iterator[ImageChange]:
         after = dict(self._broker(record["brokerId"], record["brokerEpoch"]))
         if record.get("fenced", 0) != 0:
             after["is_fenced"] = record["fenced"] == 1
@@ -206,16 +206,16 @@ class MetadataImage:
             after["cordoned_log_dirs"] = record["cordonedLogDirs"]
         yield self._put_broker(after)
 
-    def _entry(self, entry: Entry) -> Change:
+    def _entry(self, entry: Entry) -> ImageChange:
         kind, name, values = entry
         if kind == ACL:
             if values is None and name not in self._acls:
                 raise MetadataReplayError(f"ACL {name} is removed, and there is none")
             (self._acls.discard if values is None else self._acls.add)(name)
         if values is None:
-            return Change(ENTRIES, (kind, name), None)
+            return ImageChange(ENTRIES, (kind, name), None)
         text = json.dumps(values, sort_keys=True)
-        return Change(ENTRIES, (kind, name), {"kind": kind, "name": name, "value": text})
+        return ImageChange(ENTRIES, (kind, name), {"kind": kind, "name": name, "value": text})
 
     def _broker(self, broker_id: int, epoch: int) -> Values:
         broker = self._brokers.get(broker_id)
@@ -228,9 +228,9 @@ class MetadataImage:
             )
         return broker
 
-    def _put_broker(self, values: Values) -> Change:
+    def _put_broker(self, values: Values) -> ImageChange:
         self._brokers[values["node_id"]] = values
-        return Change(BROKERS, (values["node_id"],), values)
+        return ImageChange(BROKERS, (values["node_id"],), values)
 
 
 def _merged(before: Values, record: Values) -> Values:
@@ -269,10 +269,10 @@ def _int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def _feature(record: Values) -> Iterator[Change]:
+def _feature(record: Values) -> Iterator[ImageChange]:
     name, level = record["name"], record["featureLevel"]
     if name != _KRAFT_VERSION:
-        yield Change(FEATURES, (name,), {"name": name, "level": level} if level else None)
+        yield ImageChange(FEATURES, (name,), {"name": name, "level": level} if level else None)
 
 
 def _endpoint(endpoint: Values) -> Values:

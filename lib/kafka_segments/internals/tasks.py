@@ -11,7 +11,7 @@ from kafka_segments.generated.records import UNKNOWN, decode_internal
 from kafka_segments.internals.files import FILE_COLUMNS
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 from kafka_segments.spark.few_rows import can_work_here, map_few
 from kafka_segments.spark.packing import TellLoad, pack_by_bytes, tell_nobody
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
@@ -82,7 +82,7 @@ class InternalReader:
         without offset, kind and problem: it says only that the file was read.
         """
         folder, _, name = file["path"].rpartition("/")
-        segment = SegmentFile(
+        segment = ListedSegment(
             folder,
             "",
             name,

@@ -22,7 +22,7 @@ from kafka_segments.index.segment import DamageKind, SegmentSummary
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.recovery.decide.cuts import TORN
-from kafka_segments.recovery.kit_manifest import Cut, LogKit, LogState, NewFile
+from kafka_segments.recovery.kit_manifest import Cut, KitState, LogKit, NewFile
 from kafka_segments.recovery.kit_plan import LogPlan
 from kafka_segments.recovery.kit_scan import ScannedSegment, put_into
 from kafka_segments.storage.files import open_segment, place
@@ -60,7 +60,7 @@ def fold_log(
     """
     refused = _why_refused(segments)
     if refused is not None:
-        return plan.kit(LogState.REFUSED, refused)
+        return plan.kit(KitState.REFUSED, refused)
     return _FoldedLog(plan, segments, into, settings).kit()
 
 
@@ -113,21 +113,21 @@ class _FoldedLog:
         for segment in self._segments:
             refused = self._take(segment)
             if refused is not None:
-                return plan.kit(LogState.REFUSED, refused)
+                return plan.kit(KitState.REFUSED, refused)
         end = last.summary.next_offset
         found = self._load.finish()
         if found.leader_epochs is None:
             said = "" if found.refused is None else f": {found.refused.message}"
-            return plan.kit(LogState.REFUSED, f"a broker does not load the log{said}")
+            return plan.kit(KitState.REFUSED, f"a broker does not load the log{said}")
         if end < plan.log_start:
             reason = f"it ends at {end}, below its log start offset {plan.log_start}"
-            return plan.kit(LogState.REFUSED, f"{reason}: a broker removes all of its segments")
+            return plan.kit(KitState.REFUSED, f"{reason}: a broker removes all of its segments")
         self._put_files_of_log(found, end, is_empty=not last.summary.valid_bytes)
         return LogKit(
             plan.log,
             plan.topic,
             plan.partition,
-            LogState.READY,
+            KitState.READY,
             segments=tuple(segment.seen for segment in self._segments),
             files=tuple(self._files),
             cut=_cut(last),

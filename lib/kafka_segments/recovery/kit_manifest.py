@@ -24,7 +24,7 @@ _VERSION = 1
 _SUFFIX = ".json"
 
 
-class LogState(StrEnum):
+class KitState(StrEnum):
     """What a kit does with a log.
 
     ``LEFT``: the broker has no work there that a kit could do. ``REFUSED``: it has, but must do it
@@ -76,7 +76,7 @@ class LogKit(NamedTuple):
     log: str
     topic: str
     partition: int
-    state: LogState
+    state: KitState
     message: str = ""
     segments: tuple[SeenSegment, ...] = ()
     files: tuple[NewFile, ...] = ()
@@ -173,7 +173,7 @@ def read_logs(folder: Path) -> Iterator[LogKit]:
 
 def _parsed_log(log: Any) -> LogKit:
     return LogKit(**log)._replace(
-        state=LogState(log["state"]),
+        state=KitState(log["state"]),
         segments=tuple(SeenSegment(**segment) for segment in log["segments"]),
         files=tuple(NewFile(**file) for file in log["files"]),
         cut=log["cut"] and Cut(**log["cut"]),

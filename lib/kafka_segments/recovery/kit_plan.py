@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from kafka_segments.recovery.kit_manifest import LogKit, LogState
+from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
 from kafka_segments.storage.durable_files import TEMPORARY
@@ -35,7 +35,7 @@ AskFile = Callable[[int], bool]
 """Tells something of the file that is named by an offset."""
 
 
-class PlannedSegment(NamedTuple):
+class KitSegment(NamedTuple):
     """A segment of a log, as it was listed."""
 
     base_offset: int
@@ -57,7 +57,7 @@ class LogPlan(NamedTuple):
     log: str
     topic: str
     partition: int
-    segments: tuple[PlannedSegment, ...]
+    segments: tuple[KitSegment, ...]
     first_base: int
     snapshot: int | None
     recovery_point: int
@@ -70,7 +70,7 @@ class LogPlan(NamedTuple):
         """Return the bytes of the segments that are read."""
         return sum(segment.size_bytes for segment in self.segments)
 
-    def kit(self, state: LogState, message: str) -> LogKit:
+    def kit(self, state: KitState, message: str) -> LogKit:
         """Return what the kit says of a log that is not ready."""
         return LogKit(
             self.log,
@@ -109,7 +109,7 @@ def plan_log(
     topic, partition = (parsed.topic, parsed.partition) if parsed else (log, -1)
     offsets = _offsets_of(log_dir, topic, partition)
     segments = tuple(
-        PlannedSegment(row.base_offset or 0, row.size_bytes or 0, row.mtime_ns or 0)
+        KitSegment(row.base_offset or 0, row.size_bytes or 0, row.mtime_ns or 0)
         for row in rows
         if row.kind == kinds.SEGMENT
     )
@@ -129,10 +129,10 @@ def plan_log(
     )
     left = _why_left(plan, parsed.state if parsed else None, log_dir)
     if left is not None:
-        return plan.kit(LogState.LEFT, left)
+        return plan.kit(KitState.LEFT, left)
     refused = _why_refused(plan, parsed.state if parsed else None, rows)
     if refused is not None:
-        return plan.kit(LogState.REFUSED, refused)
+        return plan.kit(KitState.REFUSED, refused)
     return _from_where_it_is_read(plan, names, has_state, is_refused)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.console.output import print_records, size_text
-from kafka_segments.recovery.kit_manifest import LogKit, LogState
-from kafka_segments.recovery.run_apply import LogStep
+from kafka_segments.recovery.kit_manifest import KitState, LogKit
+from kafka_segments.recovery.run_apply import AppliedLog
 from kafka_segments.tables.outcomes import Outcome
 
 if TYPE_CHECKING:  # to apply a kit nothing is read by compiled code
@@ -45,9 +45,9 @@ def print_kit(kits: Iterable[LogKit], work: "KitWork", output: str, *, by: str) 
     for row in print_records(_rows(kits), _KitRow, output, _kit_line):
         states[row.state] += 1
         cuts += row.cut_segment is not None
-    counts = ", ".join(f"{states[state]} {state}" for state in LogState if states[state])
+    counts = ", ".join(f"{states[state]} {state}" for state in KitState if states[state])
     sys.stderr.write(f"logs: {counts or 'none'}; with a torn tail to cut off: {cuts}\n")
-    return ExitStatus.FINDINGS if states[LogState.REFUSED] or cuts else ExitStatus.DONE
+    return ExitStatus.FINDINGS if states[KitState.REFUSED] or cuts else ExitStatus.DONE
 
 
 def _rows(kits: Iterable[LogKit]) -> Iterator[_KitRow]:
@@ -68,7 +68,7 @@ def _rows(kits: Iterable[LogKit]) -> Iterator[_KitRow]:
 
 
 def _kit_line(row: _KitRow) -> str:
-    if row.state != LogState.READY:
+    if row.state != KitState.READY:
         return f"{row.log}: {row.state}; {row.message}"
     what = f"{row.segments} segments, {row.bytes} bytes, {row.files} files"
     points = f"recovery point {row.recovery_point} -> {row.next_recovery_point}"
@@ -81,10 +81,10 @@ def _kit_line(row: _KitRow) -> str:
     return f"{row.log}: {row.state}, {what}, {points}; {cut}"
 
 
-def print_steps(steps: Iterable[LogStep], output: str) -> int:
+def print_steps(steps: Iterable[AppliedLog], output: str) -> int:
     """Print what became of each log; return the exit status."""
     statuses: Counter[str] = Counter()
-    for step in print_records(steps, LogStep, output, _step_line):
+    for step in print_records(steps, AppliedLog, output, _step_line):
         statuses[step.status] += 1
     counts = ", ".join(f"{statuses[status]} {status}" for status in sorted(statuses))
     sys.stderr.write(f"logs: {counts or 'none'}\n")
@@ -93,7 +93,7 @@ def print_steps(steps: Iterable[LogStep], output: str) -> int:
     return ExitStatus.FINDINGS if statuses[Outcome.REFUSED] else ExitStatus.DONE
 
 
-def _step_line(step: LogStep) -> str:
+def _step_line(step: AppliedLog) -> str:
     said = f"; {step.message}" if step.message else ""
     if step.message and not step.files:
         return f"{step.log}: {step.status}{said}"

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.recovery import checkpoint_change as checkpoint
 from kafka_segments.recovery.kit_manifest import (
+    KitState,
     LogKit,
-    LogState,
     folder_of,
     kept_folder,
     read_logs,
@@ -47,7 +47,7 @@ class ApplyOptions(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogStep:
+class AppliedLog:
     """What became of a log; ``cut_records`` is how many records the torn batches claim."""
 
     log_dir: str
@@ -78,7 +78,7 @@ _Act = Callable[[_LogDir, LogKit], str]
 """Acts on a log and returns its status."""
 
 
-def run_apply(options: ApplyOptions) -> Iterator[LogStep]:
+def run_apply(options: ApplyOptions) -> Iterator[AppliedLog]:
     """Change the logs of a kit that are ready, advance their recovery points; yield each log.
 
     A log that has changed since the kit was made is refused, and so are all logs of a log directory
@@ -116,7 +116,7 @@ def run_apply(options: ApplyOptions) -> Iterator[LogStep]:
         yield from (step for _, step in steps)
 
 
-def run_rollback(options: ApplyOptions) -> Iterator[LogStep]:
+def run_rollback(options: ApplyOptions) -> Iterator[AppliedLog]:
     """Put recovery points and files back as they were before ``run_apply``; yield each log.
 
     A log that its broker has written to since is left as it is: with its first recovery point the
@@ -176,11 +176,11 @@ def _check_recovery_point(log_dir: _LogDir, log: LogKit) -> None:
 
 def _tried(
     log_dir: _LogDir, act: _Act, refusal: str | None, at_once: int, *, is_back: bool = False
-) -> Iterator[tuple[LogKit, LogStep]]:
+) -> Iterator[tuple[LogKit, AppliedLog]]:
     """Act on each log of a kit, on several at once; an error becomes the log's status."""
 
-    def tried(log: LogKit) -> tuple[LogKit, LogStep]:
-        if log.state != LogState.READY:
+    def tried(log: LogKit) -> tuple[LogKit, AppliedLog]:
+        if log.state != KitState.READY:
             status = str(log.state)
             return log, _step(log_dir, log, status, log.message)
         if refusal is not None:
@@ -198,9 +198,9 @@ def _tried(
 
 def _step(
     log_dir: _LogDir, log: LogKit, status: str, message: str = "", *, is_back: bool = False
-) -> LogStep:
+) -> AppliedLog:
     points = log.recovery_point, log.next_recovery_point
-    return LogStep(
+    return AppliedLog(
         log_dir=str(log_dir.path),
         log=log.log,
         status=status,

@@ -24,7 +24,7 @@ from kafka_segments.storage.stores import store_of
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
 if TYPE_CHECKING:
-    from kafka_segments.console.bar import Work
+    from kafka_segments.console.bar import ReadProgress
 
 _SURVEYORS = 8
 _MOST_FILES_READ = 8
@@ -70,7 +70,7 @@ class Forecast:
         return [(one, log) for one in self.dirs for log in one.logs]
 
 
-def run_forecast(options: ForecastOptions, *, work: "Work | None" = None) -> Forecast:
+def run_forecast(options: ForecastOptions, *, work: "ReadProgress | None" = None) -> Forecast:
     """Forecast the start of the brokers whose log directories lie below the sources.
 
     ``work`` is told of the progress: in bytes where segments are read, else in logs.
@@ -96,7 +96,7 @@ def run_forecast(options: ForecastOptions, *, work: "Work | None" = None) -> For
 
 
 def _tells(
-    work: "Work | None", starts: Sequence[Sequence[LogStart]], *, is_full: bool
+    work: "ReadProgress | None", starts: Sequence[Sequence[LogStart]], *, is_full: bool
 ) -> Callable[[LogStart], None]:
     """Announce the work; return a function to be called with each log that is done."""
     if work is None:

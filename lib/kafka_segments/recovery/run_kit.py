@@ -11,13 +11,13 @@ from kafka_segments.recovery.kit_fold import FoldSettings, fold_log
 from kafka_segments.recovery.kit_listing import KitWork
 from kafka_segments.recovery.kit_manifest import (
     KitManifest,
+    KitState,
     LogKit,
-    LogState,
     folder_of,
     write_log,
     write_manifest,
 )
-from kafka_segments.recovery.kit_plan import LogPlan, PlannedSegment
+from kafka_segments.recovery.kit_plan import KitSegment, LogPlan
 from kafka_segments.recovery.kit_scan import KitScanner, ScannedSegment
 
 _BYTES_A_SECOND = 400_000_000  # that one thread reads and folds
@@ -88,7 +88,7 @@ def fold_planned(
     if unread is None:
         log = fold_log(plan, segments, folder / plan.log, options.settings)
     else:
-        log = plan.kit(LogState.REFUSED, unread)
+        log = plan.kit(KitState.REFUSED, unread)
     write_log(folder, log)
     return log
 
@@ -100,7 +100,7 @@ def read_in_threads(threads: int, tell_read: Callable[[int], None] | None = None
     segment that was read has.
     """
 
-    def told(segment: PlannedSegment, scanned: ScannedSegment | str) -> ScannedSegment | str:
+    def told(segment: KitSegment, scanned: ScannedSegment | str) -> ScannedSegment | str:
         if tell_read is not None:
             tell_read(segment.size_bytes)
         return scanned

@@ -13,7 +13,7 @@ from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_findings, total
 from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import LogStart
-from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.decide.times import LogWork
 from kafka_segments.recovery.torn_tail import records_told
 from kafka_segments.storage.files import Place, first_line, open_segment, place, read_whole
 from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
@@ -28,8 +28,8 @@ class Surveyed(NamedTuple):
     """A log's start, its work without and with a kit, and the damage that it finds."""
 
     start: LogStart
-    work: Work
-    kit_work: Work
+    work: LogWork
+    kit_work: LogWork
     findings: tuple[Finding, ...]
     problem: str | None = None
 
@@ -137,12 +137,12 @@ def _file(folder: Place, start: LogStart, base: int) -> Place:
     return folder.child(name if name in start.log.files else name + SWAP_SUFFIX)
 
 
-def _work(start: LogStart, density: float, counts: dict[int, int]) -> Work:
+def _work(start: LogStart, density: float, counts: dict[int, int]) -> LogWork:
     def batches(bases: Sequence[int]) -> float:
         return sum(counts.get(base, density * start.sizes[base]) for base in bases)
 
     twice = tuple(base for base in start.lacking if base in set(start.unflushed))
-    return Work(
+    return LogWork(
         segments=len(start.sizes),
         recovered_segments=len(start.recovered),
         recovered_bytes=start.bytes_of(start.recovered),

@@ -21,7 +21,7 @@ class Mark(NamedTuple):
     text: str
 
 
-class Bar(NamedTuple):
+class ChartBar(NamedTuple):
     """A bar: its label, its length in percent of the longest, its value in words."""
 
     label: str
@@ -32,7 +32,7 @@ class Bar(NamedTuple):
 class Bars(NamedTuple):
     """Bars; ``is_log`` tells whether their lengths are logarithmic."""
 
-    bars: list[Bar]
+    bars: list[ChartBar]
     is_log: bool
 
 
@@ -93,7 +93,8 @@ def bars(labelled: Sequence[tuple[str, float, str]]) -> Bars:
     """Return a bar for each label, value and value in words."""
     axis = axis_for(value for _, value, _ in labelled)
     drawn = [
-        Bar(label, round(100 * axis.place(value), 2), words) for label, value, words in labelled
+        ChartBar(label, round(100 * axis.place(value), 2), words)
+        for label, value, words in labelled
     ]
     return Bars(drawn, axis.is_log)
 

@@ -52,7 +52,7 @@ class Named(NamedTuple):
     text: str
 
 
-class Listed(NamedTuple):
+class DifferingPartitions(NamedTuple):
     """Partitions of a copy that differ in one way: how many, and in words which."""
 
     kind: str
@@ -67,7 +67,7 @@ class CopyMap(NamedTuple):
     says: str
     paths: list[tuple[str, str]]
     named: list[Named]
-    lists: list[Listed]
+    lists: list[DifferingPartitions]
 
 
 class CopyMaps(NamedTuple):
@@ -138,7 +138,7 @@ def _map(copy: str, logs: list[Row], columns: int) -> CopyMap:
     return CopyMap(copy, says, paths, named, _lists(copy, logs))
 
 
-def _lists(copy: str, logs: list[Row]) -> list[Listed]:
+def _lists(copy: str, logs: list[Row]) -> list[DifferingPartitions]:
     """List the partitions that a copy lacks or that differ in it, the findings first."""
     found: dict[tuple[str, str], dict[str, list[int]]] = {}
     for row in logs:
@@ -148,7 +148,7 @@ def _lists(copy: str, logs: list[Row]) -> list[Listed]:
             topics.setdefault(row["topic"], []).append(row["partition"])
     order = (FINDING, OTHER, ABSENT)
     return [
-        Listed(kind, sum(map(len, topics.values())), _ranges_text(topics))
+        DifferingPartitions(kind, sum(map(len, topics.values())), _ranges_text(topics))
         for (state, kind), topics in sorted(
             found.items(), key=lambda one: (order.index(one[0][0]), one[0][1])
         )

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.recovery.decide.tables import decide_logs, sum_by_dir
-from kafka_segments.recovery.decide.times import Costs, DirWork, Work, seconds_of_start
+from kafka_segments.recovery.decide.times import Costs, DirWork, LogWork, seconds_of_start
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS
 from kafka_segments.tables.delta import Warehouse
 
@@ -73,23 +73,23 @@ def _crash(cluster: str, broker_id: int, dirs: Sequence[Row]) -> Crash:
     )
 
 
-def _work(row: Row) -> Work:
-    return Work(*(row[name] for name in ("segments", *_RECOVERED)))
+def _work(row: Row) -> LogWork:
+    return LogWork(*(row[name] for name in ("segments", *_RECOVERED)))
 
 
 _RECOVERED = ("recovered_segments", "recovered_bytes", "recovered_batches")
 
 
-def _logs(row: Row) -> list[Work]:
+def _logs(row: Row) -> list[LogWork]:
     """Return the largest log and the others."""
     largest, whole = _work(row["largest"]), _work(row["work"])
-    others = Work(*(int(total - part) for total, part in zip(whole, largest, strict=True)))
+    others = LogWork(*(int(total - part) for total, part in zip(whole, largest, strict=True)))
     return [largest, *_alike(others, row["logs"] - 1)]
 
 
-def _alike(work: Work, logs: int) -> list[Work]:
+def _alike(work: LogWork, logs: int) -> list[LogWork]:
     """Share work out to so many logs, as evenly as whole numbers allow."""
     return [
-        Work(*(int(total) // logs + (number < total % logs) for total in work))
+        LogWork(*(int(total) // logs + (number < total % logs) for total in work))
         for number in range(logs)
     ]

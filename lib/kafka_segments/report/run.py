@@ -59,7 +59,7 @@ class ReportLimits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Forecast:
+class RetentionForecast:
     """What retention frees of the segments that are there: until now, and in each day after it.
 
     The settings are those of the last decisions, made at ``decided_at_ms``.
@@ -99,7 +99,7 @@ class ReportData:
     odd: list[Row]
     offset_index_density: list[Row]
     time_index_density: list[Row]
-    forecast: Forecast | None
+    forecast: RetentionForecast | None
     cluster: ClusterFacts | None = None
     copies: CopyFacts | None = None
     crashes: list[Crash] = field(default_factory=list)
@@ -320,10 +320,10 @@ class _Report:
 
 def _forecast(
     decided: _Decided, now_ms: int, limits: ReportLimits, found: Mapping[str, list[Row]]
-) -> Forecast:
+) -> RetentionForecast:
     freed = _days(now_ms, limits).sums(found["freed"])
     (of_all,) = found["all_blocked"]
-    return Forecast(
+    return RetentionForecast(
         decided_at_ms=decided.at_ms,
         freed_bytes=freed[: limits.forecast_days + 1],
         inflow=[(row["kept_ms"], row["written"] / _INFLOW_DAYS) for row in found["inflow"]],

@@ -11,7 +11,7 @@ from kafka_segments.console.output import duration, size_text, utc
 from kafka_segments.report.charts import Axis, Bars, Line, LineChart, bars, line_chart
 from kafka_segments.report.crash import THREADS, Crash
 from kafka_segments.report.forecast import forecast_disk
-from kafka_segments.report.run import Forecast, ReportData
+from kafka_segments.report.run import ReportData, RetentionForecast
 from kafka_segments.report.time_axis import time_marks
 from kafka_segments.report.words import count_text, many, round_size_text, share_text
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
@@ -32,7 +32,7 @@ class BarView(NamedTuple):
     chart: Bars
 
 
-class Table(NamedTuple):
+class Grid(NamedTuple):
     """A table of text; headings that end in ``>`` stand over numbers."""
 
     headings: tuple[str, ...]
@@ -43,7 +43,7 @@ class TableView(NamedTuple):
     """A table, and what it says."""
 
     says: str
-    table: Table
+    table: Grid
 
 
 class LineView(NamedTuple):
@@ -51,7 +51,7 @@ class LineView(NamedTuple):
 
     says: str
     chart: LineChart
-    table: Table
+    table: Grid
 
 
 def topics(data: ReportData) -> BarView:
@@ -112,7 +112,7 @@ def disk(data: ReportData) -> LineView:
     headings = ("time (UTC)", "on disk>", *(f"{label}>" for label in _FORECASTS))
     shown_columns = len(headings) if after else 2
     rows = [row[:shown_columns] for row in (*before, *after)]
-    return LineView(_says_of_disk(data), chart, Table(headings[:shown_columns], rows))
+    return LineView(_says_of_disk(data), chart, Grid(headings[:shown_columns], rows))
 
 
 def _says_of_disk(data: ReportData) -> str:
@@ -143,7 +143,7 @@ def kinds(rows: Sequence[Row]) -> Bars:
     )
 
 
-def blocked(forecast: Forecast) -> Bars:
+def blocked(forecast: RetentionForecast) -> Bars:
     """Return what older segments hold back, the most bytes first."""
     return bars(
         [
@@ -179,7 +179,7 @@ def crashes(found: Sequence[Crash], left_out: Sequence[Row]) -> TableView:
         )
         for crash in ordered[:_MOST_ROWS]
     ]
-    return TableView(says, Table(headings, rows))
+    return TableView(says, Grid(headings, rows))
 
 
 def _worst_crash(worst: Crash) -> str:
@@ -239,7 +239,7 @@ def density(data: ReportData) -> LineView | None:
         for step in steps
     ]
     headings = ("bytes of log per entry", *(f"{name}>" for name in _DENSITY_NAMES))
-    return LineView(_says_of_density(counted), chart, Table(headings, rows))
+    return LineView(_says_of_density(counted), chart, Grid(headings, rows))
 
 
 def _says_of_density(counted: Sequence[dict[int, int]]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.filling import Bytes
@@ -16,7 +16,9 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def segment_column(name: str, segment: SegmentFile, rows: int, arrow_type: pa.DataType) -> pa.Array:
+def segment_column(
+    name: str, segment: ListedSegment, rows: int, arrow_type: pa.DataType
+) -> pa.Array:
     """Build a column that is the same for all rows of a segment; other names give nulls."""
     values = {
         "topic": segment.topic,

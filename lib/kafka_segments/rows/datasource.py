@@ -48,7 +48,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.rows.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.rows.read_options import ReadOptions, parse_options
 from kafka_segments.rows.workers import take_own_python
-from kafka_segments.sources.walk import SegmentFile, UnlistedFolder, find_segments
+from kafka_segments.sources.walk import ListedSegment, UnlistedFolder, find_segments
 from kafka_segments.spark.packing import OPEN_COST_BYTES, Load, count_tasks
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.uris import folders_below
@@ -57,7 +57,7 @@ from kafka_segments.storage.uris import folders_below
 class SegmentTask(InputPartition):
     """The segments that one Spark task reads, and folders that could not be listed."""
 
-    def __init__(self, segments: list[SegmentFile], unlisted: list[UnlistedFolder]) -> None:
+    def __init__(self, segments: list[ListedSegment], unlisted: list[UnlistedFolder]) -> None:
         super().__init__(len(segments))
         self.segments = segments
         self.unlisted = unlisted
@@ -153,11 +153,11 @@ def load_of(options: dict[str, str]) -> tuple[Load, int]:
     return Load(len(sizes), sum(sizes)), len(tasks)
 
 
-def _shared_out(segments: list[SegmentFile], tasks: int) -> list[list[SegmentFile]]:
+def _shared_out(segments: list[ListedSegment], tasks: int) -> list[list[ListedSegment]]:
     """Cut the list into pieces of about equal bytes; no piece is empty."""
     weights = [segment.size_bytes + OPEN_COST_BYTES for segment in segments]
     total, before = sum(weights), 0
-    shares: dict[int, list[SegmentFile]] = {}
+    shares: dict[int, list[ListedSegment]] = {}
     for segment, weight in zip(segments, weights, strict=True):
         shares.setdefault((2 * before + weight) * tasks // (2 * total), []).append(segment)
         before += weight

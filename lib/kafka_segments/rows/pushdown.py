@@ -23,13 +23,13 @@ from pyspark.sql.datasource import (
 )
 
 from kafka_segments.segments.bounds import Bounds
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 _OFFSETS = ("offset", "base_offset", "last_offset")
 
 
-def may_hold(filters: Iterable[Filter], segment: SegmentFile) -> bool:
+def may_hold(filters: Iterable[Filter], segment: ListedSegment) -> bool:
     """Tell whether a segment can hold a row that passes all filters.
 
     1. Its topic, partition, base offset and path decide on filters of these columns.

@@ -15,7 +15,7 @@ from kafka_segments.rows.arrow_columns import (
 )
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.segments.chunks import Chunk
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import filling
 from kafka_segments.wire import header_layout as layout
@@ -42,7 +42,7 @@ class RecordRows:
             most_headers=_MOST_HEADERS,
         )
 
-    def rows(self, chunk: Chunk, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
+    def rows(self, chunk: Chunk, segment: ListedSegment) -> Iterator[pa.RecordBatch]:
         """Yield the records of a chunk's batches, in the order of the log.
 
         A batch that ``RecordFiller`` has one row for is a row with ``error``. Records outside the
@@ -51,7 +51,7 @@ class RecordRows:
         for rows in self._filler.fill(chunk.batches, chunk.data, chunk.data_position):
             yield self._batch(rows, chunk.batches, segment)
 
-    def _batch(self, rows: int, batches: wire.Batches, segment: SegmentFile) -> pa.RecordBatch:
+    def _batch(self, rows: int, batches: wire.Batches, segment: ListedSegment) -> pa.RecordBatch:
         """Copy the filled columns into a RecordBatch."""
         row_batch = self._filler.columns.rows[filling.ROW_BATCH, :rows]
         headers = HeaderColumns(batches, row_batch)

@@ -10,7 +10,7 @@ from kafka_segments.rows.read_options import ReadOptions
 from kafka_segments.rows.record_rows import RecordRows
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
-from kafka_segments.sources.walk import SegmentFile, UnlistedFolder
+from kafka_segments.sources.walk import ListedSegment, UnlistedFolder
 from kafka_segments.storage.files import first_line, open_segment, place
 
 
@@ -33,7 +33,7 @@ class SegmentRows:
             )
         )
 
-    def segment(self, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
+    def segment(self, segment: ListedSegment) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a segment."""
         log = place(segment.source).child(segment.relative_path, segment.name)
         try:
@@ -48,7 +48,7 @@ class SegmentRows:
         except OSError as error:
             yield self._error(segment, first_line(error), 0)
 
-    def _chunk(self, chunk: Chunk, segment: SegmentFile) -> Iterator[pa.RecordBatch]:
+    def _chunk(self, chunk: Chunk, segment: ListedSegment) -> Iterator[pa.RecordBatch]:
         if self._records is not None:
             yield from self._records.rows(chunk, segment)
         elif chunk.batches.shape[1]:
@@ -56,7 +56,7 @@ class SegmentRows:
         if chunk.end_reason is not None:
             yield self._error(segment, chunk.end_reason, chunk.end_position)
 
-    def _batches(self, chunk: Chunk, segment: SegmentFile) -> pa.RecordBatch:
+    def _batches(self, chunk: Chunk, segment: ListedSegment) -> pa.RecordBatch:
         headers, count = HeaderColumns(chunk.batches), chunk.batches.shape[1]
         arrays = [
             headers.column(column.name, column.type)
@@ -76,7 +76,7 @@ class SegmentRows:
         }
         return self._row(values)
 
-    def _error(self, segment: SegmentFile, reason: str, position: int) -> pa.RecordBatch:
+    def _error(self, segment: ListedSegment, reason: str, position: int) -> pa.RecordBatch:
         values: dict[str, str | int | None] = {
             "path": segment.path,
             "topic": segment.topic,

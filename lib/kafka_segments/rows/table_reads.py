@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 from kafka_segments.spark.few_rows import MOST_HERE, MOST_ROWS, can_work_here, expect_many_rows
 from kafka_segments.spark.local_rows import (
     arrow_rows,
@@ -88,6 +88,6 @@ def map_segments(
 
 def _segment_file(
     path: str, topic: str, partition: int, base_offset: int, size_bytes: int
-) -> SegmentFile:
+) -> ListedSegment:
     folder, _, name = path.rpartition("/")
-    return SegmentFile(folder, "", name, topic, partition, base_offset, None, size_bytes)
+    return ListedSegment(folder, "", name, topic, partition, base_offset, None, size_bytes)

@@ -6,7 +6,7 @@ from kafka_segments.errors import CorruptIndexError, FileChangedError
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
 from kafka_segments.index.time_index import check_time_index, decode_time_index
 from kafka_segments.rows.freshness import covers_end_of_log
-from kafka_segments.sources.walk import SegmentFile
+from kafka_segments.sources.walk import ListedSegment
 from kafka_segments.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.wire.header_layout import NO_TIMESTAMP
@@ -18,8 +18,8 @@ _READERS = 16
 
 
 def without_older(
-    segments: list[SegmentFile], output: IndexOutput, low_timestamp: int
-) -> list[SegmentFile]:
+    segments: list[ListedSegment], output: IndexOutput, low_timestamp: int
+) -> list[ListedSegment]:
     """Leave out segments without a timestamp from ``low_timestamp`` (ms) on.
 
     A segment is left out only if its index files in ``output`` prove that it is older. It stays
@@ -28,7 +28,7 @@ def without_older(
     if low_timestamp <= NO_TIMESTAMP:
         return segments
 
-    def may_hold(segment: SegmentFile) -> bool:
+    def may_hold(segment: ListedSegment) -> bool:
         greatest = proven_greatest_timestamp(segment, output)
         return greatest is None or greatest >= low_timestamp
 
@@ -37,7 +37,7 @@ def without_older(
         return [segment for segment, keep in zip(segments, kept, strict=True) if keep]
 
 
-def proven_greatest_timestamp(segment: SegmentFile, output: IndexOutput) -> int | None:
+def proven_greatest_timestamp(segment: ListedSegment, output: IndexOutput) -> int | None:
     """Return the last timestamp (ms) of a segment's time index; None if it may not be the greatest.
 
     It is proven to be the greatest if both index files pass Kafka's sanity check, if the batch of

@@ -23,7 +23,7 @@ _LISTERS_A_TASK = 8
 _SOON = 0.005  # s without CPU that are no waiting yet: another process may have had it
 
 
-class SegmentFile(NamedTuple):
+class ListedSegment(NamedTuple):
     """A segment as its folder lists it.
 
     ``next_base_offset`` is the next segment's in the same folder, None for the last one.
@@ -56,7 +56,7 @@ class UnlistedFolder(NamedTuple):
 class FoundSegments(NamedTuple):
     """What a walk found, sorted by folder and base offset."""
 
-    segments: list[SegmentFile]
+    segments: list[ListedSegment]
     unlisted: list[UnlistedFolder]
 
 
@@ -83,7 +83,7 @@ def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> Foun
     return found
 
 
-class Walked(NamedTuple):
+class WalkedFolders(NamedTuple):
     """Rows of the folders that a walk listed, and the folders that it left."""
 
     folders: list[list[Listed]]
@@ -95,7 +95,7 @@ def walk_folders(
     *,
     most_rows: float = float("inf"),
     follow_links: bool = False,
-) -> Walked:
+) -> WalkedFolders:
     """List folders, given as (source, relative path), and all folders below, nearest first.
 
     The walk ends when it has found ``most_rows`` rows, or a few more. Only the folders left have
@@ -103,7 +103,7 @@ def walk_folders(
     """
     waiting = deque(folders)
     listed = list(walk_on(waiting, most_rows=most_rows, follow_links=follow_links))
-    return Walked(listed, left_of(waiting))
+    return WalkedFolders(listed, left_of(waiting))
 
 
 def walk_on(
@@ -190,13 +190,13 @@ def _list_rows(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
     return list(list_source_folder(*folder, follow_links=follow_links))
 
 
-def _segments(rows: list[Listed]) -> list[SegmentFile]:
+def _segments(rows: list[Listed]) -> list[ListedSegment]:
     rows = [row for row in rows if row.kind == SEGMENT]
     if not rows or (rows[0].folder_state == FolderState.FUTURE and rows[0].relative_path):
         return []
     next_base_offsets = [*(row.base_offset for row in rows[1:]), None]
     return [
-        SegmentFile(
+        ListedSegment(
             row.source,
             row.relative_path,
             row.name,

@@ -22,7 +22,7 @@ from kafka_segments.wire.headers import (
     size_at,
     stored_crc,
 )
-from kafka_segments.wire.shared_record import Field, SharedRecord
+from kafka_segments.wire.shared_record import SharedRecord, Slot
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
@@ -58,18 +58,18 @@ Bytes = npt.NDArray[np.uint8]
 class BatchWalk(SharedRecord):
     """A walk over the batches of a file: what it is asked, where it stands, how it ended."""
 
-    next_position = Field()  # of the first batch not walked yet; when it ends: valid bytes
-    end = Field()  # bytes of the file
-    checks_crc = Field()  # 1 or 0
-    needs_body = Field()  # 1: a batch is given only when all its bytes are in the buffer
-    low_offset = Field()  # batches that cannot hold anything in these bounds are passed over
-    high_offset = Field()
-    low_timestamp = Field()  # ms
-    high_timestamp = Field()
-    by_instruction = Field()  # 1: CRC-32C by the CPU's instruction
-    status = Field()
-    found = Field()  # what a failed check found, or how many bytes are wanted ...
-    expected = Field()  # ... and what it expected
+    next_position = Slot()  # of the first batch not walked yet; when it ends: valid bytes
+    end = Slot()  # bytes of the file
+    checks_crc = Slot()  # 1 or 0
+    needs_body = Slot()  # 1: a batch is given only when all its bytes are in the buffer
+    low_offset = Slot()  # batches that cannot hold anything in these bounds are passed over
+    high_offset = Slot()
+    low_timestamp = Slot()  # ms
+    high_timestamp = Slot()
+    by_instruction = Slot()  # 1: CRC-32C by the CPU's instruction
+    status = Slot()
+    found = Slot()  # what a failed check found, or how many bytes are wanted ...
+    expected = Slot()  # ... and what it expected
 
 
 _BATCH_WALK = BatchWalk.dtype

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Field:
+class Slot:
     """An int64 of a ``SharedRecord``."""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        fields = [key for key, value in vars(owner).items() if isinstance(value, Field)]
+        fields = [key for key, value in vars(owner).items() if isinstance(value, Slot)]
         self._slot = fields.index(name)
 
     def __get__(self, record: "SharedRecord", owner: Any = None) -> int:
@@ -30,7 +30,7 @@ class SharedRecord:
     dtype: ClassVar[np.dtype[np.void]]
 
     def __init_subclass__(cls) -> None:
-        fields = [name for name, value in vars(cls).items() if isinstance(value, Field)]
+        fields = [name for name, value in vars(cls).items() if isinstance(value, Slot)]
         cls.dtype = np.dtype([(name, np.int64) for name in fields])
 
     def __init__(self) -> None:

@@ -19,9 +19,9 @@ from kafka_segments.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
+    IndexKind,
+    IndexVerdict,
     Judgement,
-    Kind,
-    Verdict,
 )
 from kafka_segments.broker_rules.versions import Version
 
@@ -102,7 +102,9 @@ def why_recovered(
         judgement = by_suffix.get(suffix)
         if judgement is None or version < KNOWN_SINCE.get(suffix, (0,)):
             continue
-        is_missing = judgement.verdict == Verdict.MISSING or judgement.kind == Kind.DANGLING_LINK
+        is_missing = (
+            judgement.verdict == IndexVerdict.MISSING or judgement.kind == IndexKind.DANGLING_LINK
+        )
         if is_missing and suffix == OFFSET_INDEX:
             return f"its {suffix} is missing"
         if judgement.refused_below is not None and version < judgement.refused_below:
@@ -121,15 +123,15 @@ def consequence_of(
     if version < KNOWN_SINCE.get(judgement.suffix, (0,)):
         text = f"Kafka {name} knows no {judgement.suffix} files"
         return Consequence(Effect.IGNORED, text, _NOTHING)
-    if judgement.kind == Kind.PREALLOCATED and state.is_open:
+    if judgement.kind == IndexKind.PREALLOCATED and state.is_open:
         text = "normal while the broker runs; after a crash it recovers the segment at start"
         return Consequence(Effect.TRUSTED, text, "nothing; do not copy it to another broker")
     if recovered is not None:
         return _recovered(judgement, state, version, recovered)
-    if judgement.verdict == Verdict.UNJUDGED:
+    if judgement.verdict == IndexVerdict.UNJUDGED:
         text = f"nothing is known of it: {judgement.message}"
         return Consequence(Effect.UNKNOWN, text, "mend or restore the segment first")
-    if judgement.verdict in (Verdict.IDENTICAL, Verdict.VALID):
+    if judgement.verdict in (IndexVerdict.IDENTICAL, IndexVerdict.VALID):
         return Consequence(Effect.TRUSTED, "taken as it is, and right", _NOTHING)
     effect, text = _TRUSTED[judgement.suffix](judgement, state)
     return Consequence(effect, f"{_taken(judgement)}{text}", _safe(judgement, state))
@@ -149,7 +151,7 @@ def _recovered(
 
 
 def _taken(judgement: Judgement) -> str:
-    return "" if judgement.verdict == Verdict.MISSING else "taken as it is, unchecked: "
+    return "" if judgement.verdict == IndexVerdict.MISSING else "taken as it is, unchecked: "
 
 
 def _safe(judgement: Judgement, state: SegmentState) -> str:
@@ -166,34 +168,37 @@ def _safe(judgement: Judgement, state: SegmentState) -> str:
 
 def _offset_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
     match judgement.verdict, judgement.kind:
-        case (Verdict.NEVER_WRITTEN, Kind.EMPTY) | (Verdict.STALE, Kind.LOG_GREW):
+        case (IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY) | (
+            IndexVerdict.STALE,
+            IndexKind.LOG_GREW,
+        ):
             return Effect.SLOW, "right, but lookups read far through the log"
-        case (Verdict.CORRUPT, Kind.LENGTH):
+        case (IndexVerdict.CORRUPT, IndexKind.LENGTH):
             return Effect.SLOW, "the cut entry is passed over, the rest is used"
-        case (Verdict.NEVER_WRITTEN, _) | (Verdict.PADDED, _):
+        case (IndexVerdict.NEVER_WRITTEN, _) | (IndexVerdict.PADDED, _):
             text = "right, but slow: the zeros are entries that name byte 0, lookups read from it"
             full = "; the index counts as full: it rolls at the next append" * state.is_active
             return Effect.SLOW, text + full
-        case (Verdict.STALE, _) if state.is_active:
+        case (IndexVerdict.STALE, _) if state.is_active:
             text = "the log end is looked for behind the last entry and can fall back to the base"
             return Effect.LOSES_LOG_END, f"{text} offset: records are overwritten"
     return Effect.WRONG_LOOKUPS, "fetches start at wrong bytes: records are missed, or errors"
 
 
 def _time_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
-    is_unwritten = judgement.verdict == Verdict.MISSING or judgement.kind == Kind.EMPTY
+    is_unwritten = judgement.verdict == IndexVerdict.MISSING or judgement.kind == IndexKind.EMPTY
     if is_unwritten and not state.has_timestamps:
         return Effect.TRUSTED, "made anew with no entries, as is right here"
     if is_unwritten:
         text = "not rebuilt: retention and searches by time go by the mtime of the .log"
         return Effect.FALLS_BACK_TO_MTIME, text
     match judgement.verdict, judgement.kind:
-        case (Verdict.NEVER_WRITTEN, _) | (Verdict.PADDED, _):
+        case (IndexVerdict.NEVER_WRITTEN, _) | (IndexVerdict.PADDED, _):
             return _zero_timestamp(judgement, state)
-        case (Verdict.STALE, Kind.NOT_CLOSED):
+        case (IndexVerdict.STALE, IndexKind.NOT_CLOSED):
             text = "its last timestamp is too small: retention.ms deletes the segment too early,"
             return Effect.EXPIRES_EARLY, f"{text} searches by time pass over it"
-        case (Verdict.CORRUPT, Kind.LENGTH):
+        case (IndexVerdict.CORRUPT, IndexKind.LENGTH):
             return (
                 Effect.WRONG_TIMES,
                 "the cut entry is passed over, and may hold the last timestamp",
@@ -225,7 +230,7 @@ _TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {
 def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
     """Return whether someone must look at a file: it is neither right nor ignored nor normal."""
     if consequence.effect == Effect.REBUILT:
-        return judgement.verdict not in (Verdict.IDENTICAL, Verdict.VALID)
+        return judgement.verdict not in (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
     return consequence.effect not in (Effect.IGNORED, Effect.TRUSTED)
 
 

@@ -31,7 +31,7 @@ V2_0, V2_3 = (2, 0), (2, 3)
 EVERY_VERSION = (2**31,)
 
 
-class Verdict(StrEnum):
+class IndexVerdict(StrEnum):
     """What an index file is, compared with its log."""
 
     IDENTICAL = "identical"
@@ -45,7 +45,7 @@ class Verdict(StrEnum):
     UNJUDGED = "unjudged"
 
 
-class Kind(StrEnum):
+class IndexKind(StrEnum):
     """The kind of a verdict: what the file shows."""
 
     SPARSER = "sparser"
@@ -103,8 +103,8 @@ class LogFacts:
 class Opinion(NamedTuple):
     """A verdict on entries alone."""
 
-    verdict: Verdict
-    kind: Kind | None
+    verdict: IndexVerdict
+    kind: IndexKind | None
     message: str
 
 
@@ -117,8 +117,8 @@ class Judgement(NamedTuple):
     """
 
     suffix: str
-    verdict: Verdict
-    kind: Kind | None
+    verdict: IndexVerdict
+    kind: IndexKind | None
     message: str
     entries: int | None = None
     rebuilt_entries: int | None = None
@@ -146,7 +146,7 @@ def judge_entries(
     rebuilt = log.offset_entries if rules.suffix == OFFSET_INDEX else log.time_entries
     if found is None:
         message = f"no {rules.suffix} file; rebuilt it has {len(rebuilt)} entries"
-        return Judgement(rules.suffix, Verdict.MISSING, None, message, None, len(rebuilt))
+        return Judgement(rules.suffix, IndexVerdict.MISSING, None, message, None, len(rebuilt))
     opinion = _opinion(found, rebuilt, rules, log, walk)
     refused = _refused_below(found, rules.suffix, log.base_offset)
     entries = len(found) // rules.entry_bytes
@@ -157,38 +157,38 @@ def _opinion(
     found: bytes, rebuilt: Entries, rules: EntryRules, log: LogFacts, walk: WalkLog
 ) -> Opinion:
     expected = rules.encode(rebuilt, base_offset=log.base_offset)
-    same = Opinion(Verdict.IDENTICAL, None, "the bytes that recovery writes")
+    same = Opinion(IndexVerdict.IDENTICAL, None, "the bytes that recovery writes")
     if found == expected:
         return same
     if not found:
         message = f"0 bytes, where the log gives {len(rebuilt)} entries"
-        return Opinion(Verdict.NEVER_WRITTEN, Kind.EMPTY, message)
+        return Opinion(IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY, message)
     is_prefix = found.startswith(expected) and not any(found[len(expected) :])
     if is_prefix and (expected or log.is_open):
         return _padded(same, len(found) - len(expected), log)
     if not any(found):
         message = f"{len(found)} bytes, all zero, where the log gives {len(rebuilt)} entries"
-        return Opinion(Verdict.NEVER_WRITTEN, Kind.ALL_ZERO, message)
+        return Opinion(IndexVerdict.NEVER_WRITTEN, IndexKind.ALL_ZERO, message)
     written = len(found.rstrip(b"\0"))
     whole = -(-written // rules.entry_bytes) * rules.entry_bytes
     if whole > len(found):
         message = (
             f"{len(found)} bytes, no multiple of {rules.entry_bytes}: its last entry is cut short"
         )
-        return Opinion(Verdict.CORRUPT, Kind.LENGTH, message)
+        return Opinion(IndexVerdict.CORRUPT, IndexKind.LENGTH, message)
     entries = rules.decode(found[:whole], base_offset=log.base_offset)
     opinion = rules.judge(entries, log, walk)
     return opinion if whole == len(found) else _padded(opinion, len(found) - whole, log)
 
 
 def _padded(opinion: Opinion, zeros: int, log: LogFacts) -> Opinion:
-    if opinion.verdict not in (Verdict.IDENTICAL, Verdict.VALID):
+    if opinion.verdict not in (IndexVerdict.IDENTICAL, IndexVerdict.VALID):
         return opinion._replace(message=f"{opinion.message}; {zeros} zero bytes follow")
     what = f"{opinion.message}, then {zeros} zero bytes"
     if log.is_open:
         message = f"{what}: preallocated, as a running broker keeps its active segment's"
-        return Opinion(Verdict.PADDED, Kind.PREALLOCATED, message)
-    return Opinion(Verdict.PADDED, Kind.TRAILING_ZEROS, f"{what}: never trimmed")
+        return Opinion(IndexVerdict.PADDED, IndexKind.PREALLOCATED, message)
+    return Opinion(IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, f"{what}: never trimmed")
 
 
 def _refused_below(found: bytes, suffix: str, base_offset: int) -> Version | None:

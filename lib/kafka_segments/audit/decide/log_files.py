@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.audit.decide.consequences import Consequence, Effect, orphan_consequence
-from kafka_segments.audit.decide.judgement import SNAPSHOT, Judgement, Kind, Verdict
+from kafka_segments.audit.decide.judgement import SNAPSHOT, IndexKind, IndexVerdict, Judgement
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
@@ -45,7 +45,7 @@ def orphans(names: Collection[str], version: Version) -> list[LogFile]:
         if match is None or f"{match[1]}.log" in names:
             continue
         message = f"there is no {match[1]}.log"
-        judgement = Judgement(match[2], Verdict.ORPHAN, Kind.NO_SEGMENT, message)
+        judgement = Judgement(match[2], IndexVerdict.ORPHAN, IndexKind.NO_SEGMENT, message)
         found.append(LogFile(name, int(match[1][:20]), judgement, orphan_consequence(version)))
     return found
 
@@ -65,7 +65,7 @@ def judge_log_file(name: str, data: bytes, version: Version) -> LogFile:
         return _ignored(name, base_offset, SNAPSHOT, reason, version)
     if reason is None:
         return _sound(name, base_offset, SNAPSHOT, "its checksum and length are right")
-    judgement = Judgement(SNAPSHOT, Verdict.CORRUPT, Kind.BAD_CONTENT, reason)
+    judgement = Judgement(SNAPSHOT, IndexVerdict.CORRUPT, IndexKind.BAD_CONTENT, reason)
     text = "deleted at start, the one before it is used and the log read from there"
     return LogFile(name, base_offset, judgement, Consequence(Effect.DELETED, text, _NOTHING))
 
@@ -91,24 +91,24 @@ def _judge_epochs(data: bytes, version: Version) -> LogFile:
         return _ignored(LEADER_EPOCHS, None, LEADER_EPOCHS, reason, version)
     if reason is None:
         return _sound(LEADER_EPOCHS, None, LEADER_EPOCHS, "epochs and offsets ascend")
-    judgement = Judgement(LEADER_EPOCHS, Verdict.CORRUPT, kind, reason)
+    judgement = Judgement(LEADER_EPOCHS, IndexVerdict.CORRUPT, kind, reason)
     effect, text = Effect.FAILS, "the broker cannot read it and does not load the log"
-    if kind == Kind.OUT_OF_ORDER:
+    if kind == IndexKind.OUT_OF_ORDER:
         effect, text = Effect.WRONG_LOOKUPS, "entries before one that goes back are dropped:"
         text += " a replica may be truncated at a wrong offset"
     action = "with the broker stopped put a rebuilt or saved one in its place"
     return LogFile(LEADER_EPOCHS, None, judgement, Consequence(effect, text, action))
 
 
-def _bad_epochs(data: bytes) -> tuple[Kind | None, str | None]:
+def _bad_epochs(data: bytes) -> tuple[IndexKind | None, str | None]:
     try:
         entries = parse_leader_epochs(data.decode("utf-8"))
     except (CorruptTextError, UnicodeDecodeError) as error:
-        return Kind.BAD_CONTENT, str(error)
+        return IndexKind.BAD_CONTENT, str(error)
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
             return (
-                Kind.OUT_OF_ORDER,
+                IndexKind.OUT_OF_ORDER,
                 f"epoch {after.epoch} at offset {after.start_offset} follows epoch"
                 f" {before.epoch} at {before.start_offset}",
             )
@@ -116,7 +116,7 @@ def _bad_epochs(data: bytes) -> tuple[Kind | None, str | None]:
 
 
 def _sound(name: str, base_offset: int | None, suffix: str, message: str) -> LogFile:
-    judgement = Judgement(suffix, Verdict.VALID, None, message)
+    judgement = Judgement(suffix, IndexVerdict.VALID, None, message)
     return LogFile(
         name, base_offset, judgement, Consequence(Effect.TRUSTED, "read as it is", _NOTHING)
     )
@@ -125,7 +125,7 @@ def _sound(name: str, base_offset: int | None, suffix: str, message: str) -> Log
 def _ignored(
     name: str, base_offset: int | None, suffix: str, reason: str | None, version: Version
 ) -> LogFile:
-    verdict = Verdict.VALID if reason is None else Verdict.CORRUPT
+    verdict = IndexVerdict.VALID if reason is None else IndexVerdict.CORRUPT
     judgement = Judgement(suffix, verdict, None, reason or "sound")
     text = f"Kafka {'.'.join(map(str, version))} knows no such files"
     return LogFile(name, base_offset, judgement, Consequence(Effect.IGNORED, text, _NOTHING))

@@ -18,22 +18,28 @@ from kafka_segments.audit.decide.judgement import (
     SNAPSHOT,
     TXN_INDEX,
     V2_3,
+    IndexKind,
+    IndexVerdict,
     Judgement,
-    Kind,
-    Verdict,
 )
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 
-ODD_KINDS = (Kind.FOLDER, Kind.SPECIAL, Kind.ENDLESS_LINK, Kind.DANGLING_LINK, Kind.LINK)
+ODD_KINDS = (
+    IndexKind.FOLDER,
+    IndexKind.SPECIAL,
+    IndexKind.ENDLESS_LINK,
+    IndexKind.DANGLING_LINK,
+    IndexKind.LINK,
+)
 _OFFLINE = "the log directory goes offline, and a broker with no other one shuts down"
 _PUT_A_FILE = "with the broker stopped put a file in its place, or take it away"
 _PUT_THE_FILE = "with the broker stopped put the file itself in the link's place, or nothing"
 
 
-def judge_odd_file(suffix: str, kind: Kind, reason: str) -> Judgement:
+def judge_odd_file(suffix: str, kind: IndexKind, reason: str) -> Judgement:
     """Judge a path that is no plain file; a link that is not followed is unjudged."""
-    verdict = Verdict.UNJUDGED if kind == Kind.LINK else Verdict.CORRUPT
+    verdict = IndexVerdict.UNJUDGED if kind == IndexKind.LINK else IndexVerdict.CORRUPT
     return Judgement(suffix, verdict, kind, reason)
 
 
@@ -44,15 +50,15 @@ def odd_index_consequence(
     is_transactions = judgement.suffix == TXN_INDEX
     is_opened = state.is_active or recovered is not None or version < V2_3
     match judgement.kind:
-        case Kind.LINK:
+        case IndexKind.LINK:
             return _written("a broker follows it: what it reads, writes and cuts lies there")
-        case Kind.ENDLESS_LINK | Kind.DANGLING_LINK if is_transactions:
+        case IndexKind.ENDLESS_LINK | IndexKind.DANGLING_LINK if is_transactions:
             return _written("taken for missing; the next aborted transaction is written there")
-        case Kind.DANGLING_LINK:
+        case IndexKind.DANGLING_LINK:
             rebuilt = " and rebuilt" if recovered is not None else ", without entries"
             return _written(f"taken for missing: it is made anew where the link leads{rebuilt}")
-        case Kind.FOLDER | Kind.SPECIAL if not (is_transactions or is_opened):
-            pipe = ", of a pipe when it is recovered or cut" * (judgement.kind == Kind.SPECIAL)
+        case IndexKind.FOLDER | IndexKind.SPECIAL if not (is_transactions or is_opened):
+            pipe = ", of a pipe when it is recovered or cut" * (judgement.kind == IndexKind.SPECIAL)
             text = f"the broker starts; at the first read from the segment{pipe}, {_OFFLINE}"
             return Consequence(Effect.FAILS_LATER, text, _PUT_A_FILE)
     return Consequence(Effect.FAILS, f"it cannot be opened at start: {_OFFLINE}", _PUT_A_FILE)
@@ -60,19 +66,19 @@ def odd_index_consequence(
 
 def odd_log_file_consequence(judgement: Judgement) -> Consequence:
     """Return what a broker does with such a ``.log``, ``.snapshot`` or leader epoch file."""
-    if judgement.kind == Kind.LINK:
+    if judgement.kind == IndexKind.LINK:
         return _written("a broker follows it: what it reads, writes and cuts lies there")
     match judgement.suffix:
         case suffix if suffix == LOG:
             text = "passed over: the log is loaded without the segment, consumers skip its records"
             return Consequence(Effect.NOT_LOADED, text, _PUT_A_FILE)
-        case suffix if suffix == SNAPSHOT and judgement.kind == Kind.DANGLING_LINK:
+        case suffix if suffix == SNAPSHOT and judgement.kind == IndexKind.DANGLING_LINK:
             return _written("taken for missing; the next snapshot at this offset is written there")
         case suffix if suffix == SNAPSHOT:
             text = "passed over after a clean stop; a recovery that is to write it there fails,"
             text += " and the broker cuts the log"
             return Consequence(Effect.LOSES_LOG_END, text, _PUT_A_FILE)
-        case suffix if suffix == LEADER_EPOCHS and judgement.kind == Kind.SPECIAL:
+        case suffix if suffix == LEADER_EPOCHS and judgement.kind == IndexKind.SPECIAL:
             text = "the start waits for a pipe that nobody writes to, or does not load the log"
             return Consequence(Effect.FAILS, text, _PUT_A_FILE)
     return Consequence(Effect.FAILS, f"it cannot be read at start: {_OFFLINE}", _PUT_A_FILE)

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.audit.decide.judgement import (
-    Kind,
+    IndexKind,
+    IndexVerdict,
     LogFacts,
     Opinion,
-    Verdict,
     WalkLog,
     difference,
 )
@@ -49,9 +49,9 @@ def judge_offset_entries(entries: Entries, log: LogFacts, walk: WalkLog) -> Opin
     if is_start and left_out > _MOST_LEFT_OUT:
         last = int(entries[-1, 1])
         message = f"ends at byte {last} of {log.valid_bytes}, {left_out} entries short: {differs}"
-        return Opinion(Verdict.STALE, Kind.LOG_GREW, message)
+        return Opinion(IndexVerdict.STALE, IndexKind.LOG_GREW, message)
     kind, why = _kind(entries, probe, log.index_interval_bytes)
-    return Opinion(Verdict.VALID, kind, f"{why}: {differs}")
+    return Opinion(IndexVerdict.VALID, kind, f"{why}: {differs}")
 
 
 def _first(wrong: Bools, describe: Callable[[int], str]) -> str | None:
@@ -68,7 +68,7 @@ def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
         lambda row: f"offset {offsets[row]} at byte {positions[row]} is out of order",
     )
     if out_of_order is not None:
-        return Opinion(Verdict.CORRUPT, Kind.OUT_OF_ORDER, out_of_order)
+        return Opinion(IndexVerdict.CORRUPT, IndexKind.OUT_OF_ORDER, out_of_order)
     beyond = _first(
         (offsets >= log.next_offset) | (positions >= log.valid_bytes),
         lambda row: (
@@ -76,7 +76,7 @@ def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
             f" {log.next_offset}, byte {log.valid_bytes}"
         ),
     )
-    return None if beyond is None else Opinion(Verdict.STALE, Kind.BEYOND_LOG, beyond)
+    return None if beyond is None else Opinion(IndexVerdict.STALE, IndexKind.BEYOND_LOG, beyond)
 
 
 def _misplaced(entries: Entries, probe: LogProbe) -> Opinion | None:
@@ -84,7 +84,7 @@ def _misplaced(entries: Entries, probe: LogProbe) -> Opinion | None:
     offsets, positions, at = entries[:, 0], entries[:, 1], probe.at_positions
     no_batch = _first(~at.are_there, lambda row: f"no batch begins at byte {positions[row]}")
     if no_batch is not None:
-        return Opinion(Verdict.CORRUPT, Kind.NO_BATCH, no_batch)
+        return Opinion(IndexVerdict.CORRUPT, IndexKind.NO_BATCH, no_batch)
     wrong = _first(
         ~(_is_last(offsets, at) | _is_first(offsets, at) | _is_of_set(offsets, probe)),
         lambda row: (
@@ -92,7 +92,7 @@ def _misplaced(entries: Entries, probe: LogProbe) -> Opinion | None:
             f" {at.base_offsets[row]} to {at.last_offsets[row]}"
         ),
     )
-    return None if wrong is None else Opinion(Verdict.CORRUPT, Kind.WRONG_OFFSET, wrong)
+    return None if wrong is None else Opinion(IndexVerdict.CORRUPT, IndexKind.WRONG_OFFSET, wrong)
 
 
 def _is_last(offsets: npt.NDArray[np.int64], at: BatchFacts) -> Bools:
@@ -115,22 +115,25 @@ def _is_of_set(offsets: npt.NDArray[np.int64], probe: LogProbe) -> Bools:
     return is_of_set
 
 
-def _kind(entries: Entries, probe: LogProbe, interval_bytes: int) -> tuple[Kind, str]:
+def _kind(entries: Entries, probe: LogProbe, interval_bytes: int) -> tuple[IndexKind, str]:
     """Return the kind of entries that are right, and what writes them."""
     offsets, at = entries[:, 0], probe.at_positions
     if _is_of_set(offsets, probe).any():
-        return Kind.SPARSER, "one entry an append of several batches, as before KAFKA-806"
+        return IndexKind.SPARSER, "one entry an append of several batches, as before KAFKA-806"
     if (_is_first(offsets, at) & ~_is_last(offsets, at)).any():
-        return Kind.FIRST_OFFSET, "holds first offsets, as Kafka 0.8 to 1.1 wrote"
+        return IndexKind.FIRST_OFFSET, "holds first offsets, as Kafka 0.8 to 1.1 wrote"
     positions = np.append(entries[:, 1], probe.last_position + 1)
     starts = np.concatenate(([0], entries[:, 1]))
     steps = (positions - starts)[:-1]
     before = np.append(at.positions_before, probe.last_position) - starts
     least, most = max(int(before.max()), 0), int(steps.min()) - 1
     if least <= most:
-        return Kind.OTHER_INTERVAL, f"as index.interval.bytes from {least} to {most} gives"
+        return IndexKind.OTHER_INTERVAL, f"as index.interval.bytes from {least} to {most} gives"
     if most < interval_bytes:
-        return Kind.OTHER_INTERVAL, f"entries {most + 1} bytes apart, as a smaller interval gives"
+        return (
+            IndexKind.OTHER_INTERVAL,
+            f"entries {most + 1} bytes apart, as a smaller interval gives",
+        )
     if 2 * int((before > interval_bytes).sum()) <= len(before):
-        return Kind.SHIFTED, "counted anew on the way, as after a restart"
-    return Kind.SPARSER, "fewer entries, as before KAFKA-806"
+        return IndexKind.SHIFTED, "counted anew on the way, as after a restart"
+    return IndexKind.SPARSER, "fewer entries, as before KAFKA-806"

@@ -7,10 +7,10 @@ from kafka_segments.audit.decide.judgement import (
     TIME_INDEX,
     TXN_INDEX,
     EntryRules,
+    IndexKind,
+    IndexVerdict,
     Judgement,
-    Kind,
     LogFacts,
-    Verdict,
     WalkLog,
     judge_entries,
 )
@@ -36,18 +36,19 @@ def judge_segment(
     """Judge the files beside a segment; ``files`` are by suffix, None: there is no such file."""
     offsets = judge_entries(files[OFFSET_INDEX], _OFFSET_RULES, log, walk)
     times = judge_entries(files[TIME_INDEX], _TIME_RULES, log, walk)
-    if offsets.verdict == times.verdict == Verdict.VALID and times.kind in (
-        Kind.SPARSER,
-        Kind.SHIFTED,
+    if offsets.verdict == times.verdict == IndexVerdict.VALID and times.kind in (
+        IndexKind.SPARSER,
+        IndexKind.SHIFTED,
     ):
         times = times._replace(kind=offsets.kind)  # a time entry comes with an offset entry
     txns = judge_txn_index(files[TXN_INDEX], log, walk)
     return [offsets, times] if txns is None else [offsets, times, txns]
 
 
-def unjudged(files: Mapping[str, bytes | None], kind: Kind, why: str) -> list[Judgement]:
+def unjudged(files: Mapping[str, bytes | None], kind: IndexKind, why: str) -> list[Judgement]:
     """Return a judgement for each file of a log that gives no indexes: nothing is known of it."""
     found = {suffix: data for suffix, data in files.items() if data is not None}
     return [
-        Judgement(suffix, Verdict.UNJUDGED, kind, why, None, None, None) for suffix in sorted(found)
+        Judgement(suffix, IndexVerdict.UNJUDGED, kind, why, None, None, None)
+        for suffix in sorted(found)
     ]

@@ -23,9 +23,9 @@ from kafka_segments.audit.decide.judgement import (
     TIME_INDEX,
     TXN_INDEX,
     V2_3,
+    IndexKind,
+    IndexVerdict,
     Judgement,
-    Kind,
-    Verdict,
 )
 from kafka_segments.audit.decide.odd_files import ODD_KINDS, odd_index_consequence
 from kafka_segments.broker_rules.versions import Version
@@ -66,15 +66,15 @@ def cut_parts(manifest: SegmentManifest, indexes: bytes | None) -> IndexParts:
             f"the manifest has it at bytes {position} to {position + size} of the {INDEXES}"
             f" object, which has {len(indexes)}"
         )
-        judged.append(Judgement(suffix, Verdict.CORRUPT, Kind.LENGTH, message))
+        judged.append(Judgement(suffix, IndexVerdict.CORRUPT, IndexKind.LENGTH, message))
     if end < len(indexes):
         message = f"{len(indexes)} bytes, {end} expected: what follows is no index of the manifest"
-        judged.append(Judgement(INDEXES, Verdict.CORRUPT, Kind.LENGTH, message))
+        judged.append(Judgement(INDEXES, IndexVerdict.CORRUPT, IndexKind.LENGTH, message))
     return IndexParts(files, judged)
 
 
 def _missing(suffix: str) -> Judgement:
-    return Judgement(suffix, Verdict.MISSING, None, f"there is no {INDEXES} object")
+    return Judgement(suffix, IndexVerdict.MISSING, None, f"there is no {INDEXES} object")
 
 
 class _Difference(NamedTuple):
@@ -99,16 +99,16 @@ def judge_manifest(
             found += _held_against(remote, log)
     if found:
         message = "; ".join(difference.text for difference in found)
-        judgement = Judgement(MANIFEST, Verdict.CORRUPT, Kind.DISAGREES, message)
+        judgement = Judgement(MANIFEST, IndexVerdict.CORRUPT, IndexKind.DISAGREES, message)
         effect = found[0].effect
         return judgement, Consequence(effect, _DISAGREES[effect], _ASK_METADATA)
     if isinstance(log, str):
-        judgement = Judgement(MANIFEST, Verdict.UNJUDGED, Kind.UNREADABLE, log)
+        judgement = Judgement(MANIFEST, IndexVerdict.UNJUDGED, IndexKind.UNREADABLE, log)
         return judgement, tiered_consequence(judgement)
     message = "names, sizes, offsets, timestamp and leader epochs are those of the log"
     if remote is None:
         message = "sizes are those of the log; it says nothing of offsets and timestamps"
-    judgement = Judgement(MANIFEST, Verdict.VALID, None, message)
+    judgement = Judgement(MANIFEST, IndexVerdict.VALID, None, message)
     return judgement, tiered_consequence(judgement)
 
 
@@ -187,10 +187,10 @@ def tiered_consequence(judgement: Judgement) -> Consequence:
     by_kind = _BY_KIND.get(judgement.kind) if judgement.kind is not None else None
     if by_kind is not None:
         return by_kind
-    if judgement.verdict == Verdict.UNJUDGED:
+    if judgement.verdict == IndexVerdict.UNJUDGED:
         text = f"nothing is known of it: {judgement.message}"
         return Consequence(Effect.UNKNOWN, text, "mend or restore what is named first")
-    if judgement.verdict in (Verdict.IDENTICAL, Verdict.VALID):
+    if judgement.verdict in (IndexVerdict.IDENTICAL, IndexVerdict.VALID):
         return Consequence(Effect.TRUSTED, "taken as it is, and right", _NOTHING)
     if judgement.refused_below in (V2_3, EVERY_VERSION):
         text = "fails the sanity check of the broker's cache: reads of this segment fail"
@@ -208,10 +208,10 @@ def _of_a_part(judgement: Judgement) -> Consequence:
         return Consequence(Effect.WRONG_LOOKUPS, text, _RESTORE)
     if suffix == INDEXES:
         return Consequence(Effect.NEVER_READ, "what follows the indexes is not read", _ASK)
-    if suffix == MANIFEST or verdict == Verdict.MISSING or kind == Kind.LENGTH:
+    if suffix == MANIFEST or verdict == IndexVerdict.MISSING or kind == IndexKind.LENGTH:
         text = "it cannot be had: reads of this segment fail"
         return Consequence(Effect.READS_FAIL, text, _RESTORE)
-    if kind == Kind.EMPTY:
+    if kind == IndexKind.EMPTY:
         text = "right, but lookups read from the segment's beginning"
         return Consequence(Effect.SLOW, text, _UPLOAD_AGAIN)
     if suffix == TIME_INDEX:
@@ -232,12 +232,12 @@ OVERLAP = Consequence(
     "nothing, if retention deletes both; else see what __remote_log_metadata says of them",
 )
 _BY_KIND = {
-    Kind.NO_MANIFEST: Consequence(
+    IndexKind.NO_MANIFEST: Consequence(
         Effect.NEVER_READ,
         "an upload under way, or one that failed: no broker reads it",
         "if it is older than any upload takes: " + _ASK,
     ),
-    Kind.NO_LOG: Consequence(Effect.READS_FAIL, "reads of this segment fail", _RESTORE),
-    Kind.SECOND_COPY: OVERLAP,
-    Kind.NO_SEGMENT: Consequence(Effect.NEVER_READ, "no broker reads it", _ASK),
+    IndexKind.NO_LOG: Consequence(Effect.READS_FAIL, "reads of this segment fail", _RESTORE),
+    IndexKind.SECOND_COPY: OVERLAP,
+    IndexKind.NO_SEGMENT: Consequence(Effect.NEVER_READ, "no broker reads it", _ASK),
 }

@@ -2,7 +2,7 @@
 
 from pyspark.sql import Column, DataFrame
 
-from kafka_segments.audit.decide.judgement import Kind, Verdict
+from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict
 from kafka_segments.audit.decide.tiered import GAP, OVERLAP
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus, plus
@@ -39,8 +39,8 @@ def _row_of_break() -> dict[str, Column]:
     missing_name = F.concat(folder, F.format_string("%020d.log", F.col("_next")))
     return {
         "path": F.when(is_gap, missing_name).otherwise(name),
-        "verdict": F.when(is_gap, Verdict.MISSING.value).otherwise(Verdict.VALID.value),
-        "kind": F.when(is_gap, Kind.GAP.value).otherwise(Kind.OVERLAP.value),
+        "verdict": F.when(is_gap, IndexVerdict.MISSING.value).otherwise(IndexVerdict.VALID.value),
+        "kind": F.when(is_gap, IndexKind.GAP.value).otherwise(IndexKind.OVERLAP.value),
         "message": F.when(is_gap, _gap_message()).otherwise(_overlap_message()),
         "effect": F.when(is_gap, GAP.effect.value).otherwise(OVERLAP.effect.value),
         "consequence": F.when(is_gap, GAP.text).otherwise(OVERLAP.text),

@@ -13,10 +13,10 @@ Source: TimeIndex.maybeAppend, LogSegment.append of the releases named.
 import numpy as np
 
 from kafka_segments.audit.decide.judgement import (
-    Kind,
+    IndexKind,
+    IndexVerdict,
     LogFacts,
     Opinion,
-    Verdict,
     WalkLog,
     difference,
 )
@@ -41,9 +41,9 @@ def judge_time_entries(entries: Entries, log: LogFacts, walk: WalkLog) -> Opinio
     last = int(entries[-1, 0])
     if last < log.max_timestamp:
         message = f"its last timestamp is {last}, the log's greatest {log.max_timestamp}: {differs}"
-        verdict = Verdict.VALID if log.is_open else Verdict.STALE
-        return Opinion(verdict, Kind.NOT_CLOSED, message)
-    return Opinion(Verdict.VALID, *_kind(entries, log.time_entries, differs))
+        verdict = IndexVerdict.VALID if log.is_open else IndexVerdict.STALE
+        return Opinion(verdict, IndexKind.NOT_CLOSED, message)
+    return Opinion(IndexVerdict.VALID, *_kind(entries, log.time_entries, differs))
 
 
 def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
@@ -54,14 +54,14 @@ def _impossible(entries: Entries, log: LogFacts) -> Opinion | None:
     if len(rows):
         entry = f"timestamp {timestamps[rows[0]]} at offset {offsets[rows[0]]}"
         message = f"entry {rows[0]}: {entry} is out of order"
-        return Opinion(Verdict.CORRUPT, Kind.OUT_OF_ORDER, message)
+        return Opinion(IndexVerdict.CORRUPT, IndexKind.OUT_OF_ORDER, message)
     rows = (offsets >= log.next_offset).nonzero()[0]
     if len(rows):
         message = (
             f"entry {rows[0]}: timestamp {timestamps[rows[0]]} at offset {offsets[rows[0]]},"
             f" the log ends at offset {log.next_offset}"
         )
-        return Opinion(Verdict.STALE, Kind.BEYOND_LOG, message)
+        return Opinion(IndexVerdict.STALE, IndexKind.BEYOND_LOG, message)
     return None
 
 
@@ -80,14 +80,14 @@ def _untrue(entries: Entries, probe: LogProbe) -> Opinion | None:
     else:
         why = f"the batch there has {batch.max_timestamps[row]}"
     message = f"entry {row}: timestamp {timestamps[row]} at offset {offsets[row]}, but {why}"
-    return Opinion(Verdict.CORRUPT, Kind.UNTRUE, message)
+    return Opinion(IndexVerdict.CORRUPT, IndexKind.UNTRUE, message)
 
 
-def _kind(entries: Entries, rebuilt: Entries, differs: str) -> tuple[Kind, str]:
+def _kind(entries: Entries, rebuilt: Entries, differs: str) -> tuple[IndexKind, str]:
     """Return the kind of entries that are right, and what writes them."""
     if len(entries) == len(rebuilt) and (entries[:, 0] == rebuilt[:, 0]).all():
         why = "other offsets for the same timestamps, as a leader of 3.6 and older wrote"
-        return Kind.OFFSET_OF_MAX, f"{why}: {differs}"
+        return IndexKind.OFFSET_OF_MAX, f"{why}: {differs}"
     if len(entries) < len(rebuilt) - 1:
-        return Kind.SPARSER, f"fewer entries, all true: {differs}"
-    return Kind.SHIFTED, f"entries at other places, all true: {differs}"
+        return IndexKind.SPARSER, f"fewer entries, all true: {differs}"
+    return IndexKind.SHIFTED, f"entries at other places, all true: {differs}"

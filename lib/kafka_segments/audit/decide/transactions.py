@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from kafka_segments.audit.decide.judgement import (
     EVERY_VERSION,
     TXN_INDEX,
+    IndexKind,
+    IndexVerdict,
     Judgement,
-    Kind,
     LogFacts,
-    Verdict,
     WalkLog,
 )
 from kafka_segments.index.transactions import (
@@ -50,10 +50,10 @@ def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgem
 
 def _opinion(
     found: bytes, entries: Sequence[AbortedTransaction], log: LogFacts, walk: WalkLog
-) -> tuple[Verdict, Kind | None, str]:
+) -> tuple[IndexVerdict, IndexKind | None, str]:
     if len(found) % TRANSACTION_ENTRY_BYTES:
         message = f"{len(found)} bytes, no multiple of {TRANSACTION_ENTRY_BYTES}"
-        return Verdict.CORRUPT, Kind.LENGTH, f"{message}: its last entry is cut short"
+        return IndexVerdict.CORRUPT, IndexKind.LENGTH, f"{message}: its last entry is cut short"
     markers = _markers(walk)
     last = log.base_offset - 1
     for row, entry in enumerate(entries):
@@ -61,17 +61,21 @@ def _opinion(
         version = found[row * TRANSACTION_ENTRY_BYTES : row * TRANSACTION_ENTRY_BYTES + 2]
         if any(version):
             message = f"entry {row}: version {int.from_bytes(version)}, 0 expected"
-            return Verdict.CORRUPT, Kind.BAD_CONTENT, message
+            return IndexVerdict.CORRUPT, IndexKind.BAD_CONTENT, message
         if entry.last_offset <= last or entry.first_offset > entry.last_offset:
-            return Verdict.CORRUPT, Kind.OUT_OF_ORDER, f"{where}, out of order"
+            return IndexVerdict.CORRUPT, IndexKind.OUT_OF_ORDER, f"{where}, out of order"
         if entry.last_offset >= log.next_offset:
             message = f"{where}, the log ends at offset {log.next_offset}"
-            return Verdict.STALE, Kind.BEYOND_LOG, message
+            return IndexVerdict.STALE, IndexKind.BEYOND_LOG, message
         if markers.get(entry.last_offset) != entry.producer_id:
             message = f"{where}, but no marker of this producer is there"
-            return Verdict.CORRUPT, Kind.UNTRUE, message
+            return IndexVerdict.CORRUPT, IndexKind.UNTRUE, message
         last = entry.last_offset
-    return Verdict.VALID, None, f"{len(entries)} entries, each ends at a marker of its producer"
+    return (
+        IndexVerdict.VALID,
+        None,
+        f"{len(entries)} entries, each ends at a marker of its producer",
+    )
 
 
 def _described(entry: AbortedTransaction) -> str:
@@ -102,29 +106,35 @@ def hold_against_log(
 
     ``judgement`` is that of ``judge_txn_index``. Return None if there is no file, and none is due.
     """
-    if judgement is not None and (found is None or judgement.verdict == Verdict.UNJUDGED):
+    if judgement is not None and (found is None or judgement.verdict == IndexVerdict.UNJUDGED):
         return judgement
     if found is None or judgement is None:
         if not aborted:
             return None
         message = f"no {TXN_INDEX} file; rebuilt it has {len(aborted)} entries"
-        return Judgement(TXN_INDEX, Verdict.MISSING, None, message, None, len(aborted))
+        return Judgement(TXN_INDEX, IndexVerdict.MISSING, None, message, None, len(aborted))
     judgement = judgement._replace(rebuilt_entries=len(aborted))
-    if judgement.verdict != Verdict.VALID:
+    if judgement.verdict != IndexVerdict.VALID:
         return judgement
     if found == (encode_transaction_index(aborted) or b""):
         message = "the bytes that recovery writes"
-        return judgement._replace(verdict=Verdict.IDENTICAL, message=message)
+        return judgement._replace(verdict=IndexVerdict.IDENTICAL, message=message)
     entries = {entry.last_offset: entry for entry in decode_transaction_index(found)}
     for transaction in aborted:
         entry = entries.get(transaction.last_offset)
         if entry is None:
             message = f"aborted, but without an entry: {_described(transaction)}"
-            kind = Kind.LOG_GREW if transaction.last_offset > max(entries, default=-1) else None
-            verdict = Verdict.CORRUPT if kind is None else Verdict.STALE
-            return judgement._replace(verdict=verdict, kind=kind or Kind.UNTRUE, message=message)
+            kind = (
+                IndexKind.LOG_GREW if transaction.last_offset > max(entries, default=-1) else None
+            )
+            verdict = IndexVerdict.CORRUPT if kind is None else IndexVerdict.STALE
+            return judgement._replace(
+                verdict=verdict, kind=kind or IndexKind.UNTRUE, message=message
+            )
         if entry.first_offset > transaction.first_offset:
             message = f"{_described(entry)}, but it began at {transaction.first_offset}"
-            return judgement._replace(verdict=Verdict.CORRUPT, kind=Kind.UNTRUE, message=message)
+            return judgement._replace(
+                verdict=IndexVerdict.CORRUPT, kind=IndexKind.UNTRUE, message=message
+            )
     message = f"{judgement.message}; some began before what is left of the log"
     return judgement._replace(message=message)

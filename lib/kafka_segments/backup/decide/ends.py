@@ -5,7 +5,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.decide.copies import Kind
+from kafka_segments.divergence.decide.copies import DifferenceKind
 from kafka_segments.generated.records import INTERNAL_TOPICS
 from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
@@ -39,7 +39,7 @@ def log_ends(compared: DataFrame, *, backup: str) -> DataFrame:
     Needs: rows of ``divergences``.
     Gives: topic, partition, from_offset, until_offset, holders (copies that hold the first offset).
     """
-    is_behind = (F.col("kind") == Kind.BEHIND) & F.array_contains("copies", backup)
+    is_behind = (F.col("kind") == DifferenceKind.BEHIND) & F.array_contains("copies", backup)
     return (
         compared.where(is_behind)
         .groupBy(*LOG)
@@ -210,7 +210,7 @@ def judged_ends(
                 *LOG,
                 "from_offset",
                 until.alias("until_offset"),
-                F.lit(Kind.BEHIND.value).alias("kind"),
+                F.lit(DifferenceKind.BEHIND.value).alias("kind"),
                 detail.alias("detail"),
                 is_missed.alias("is_missed"),
             )

@@ -7,15 +7,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.backup.decide.ends import LOG, Moment, at
-from kafka_segments.divergence.decide.copies import UNSOUND, Kind
+from kafka_segments.divergence.decide.copies import UNSOUND, DifferenceKind
 from kafka_segments.sources import kinds
 from kafka_segments.tables.keys import Transform
 
-_WENT_ON = (Kind.FORK, Kind.AHEAD)
+_WENT_ON = (DifferenceKind.FORK, DifferenceKind.AHEAD)
 _MISS = "struct<from_offset:bigint,until_offset:bigint,kind:string,detail:string>"
 
 
-class Verdict(StrEnum):
+class BackupVerdict(StrEnum):
     """What a backup holds of a log of the cluster."""
 
     COMPLETE = "complete"
@@ -132,7 +132,7 @@ def missed_ranges(copies: DataFrame, ends: DataFrame, *, backup: str) -> Transfo
             .where("from_offset < until_offset")
             .withColumns(
                 {
-                    "kind": F.lit(Kind.LATER_START.value),
+                    "kind": F.lit(DifferenceKind.LATER_START.value),
                     "detail": F.concat(F.lit("the backup begins at "), F.col("_start")),
                 }
             )
@@ -177,18 +177,18 @@ def judged_logs(
         ranges = missed.groupBy(*LOG).agg(F.array_sort(F.collect_list(one)).alias("_ranges"))
         found = reduce_left(wanted, absent, own, ranges, doubts, since)
         verdict = (
-            F.when(F.col("_is_absent") & F.col("detail").isNull(), Verdict.MADE_LATER.value)
-            .when(F.col("_is_absent"), Verdict.MISSING.value)
-            .when(F.size(F.coalesce("_ranges", nothing)) > 0, Verdict.INCOMPLETE.value)
-            .when(F.col("doubt").isNotNull(), Verdict.UNKNOWN.value)
-            .otherwise(Verdict.COMPLETE.value)
+            F.when(F.col("_is_absent") & F.col("detail").isNull(), BackupVerdict.MADE_LATER.value)
+            .when(F.col("_is_absent"), BackupVerdict.MISSING.value)
+            .when(F.size(F.coalesce("_ranges", nothing)) > 0, BackupVerdict.INCOMPLETE.value)
+            .when(F.col("doubt").isNotNull(), BackupVerdict.UNKNOWN.value)
+            .otherwise(BackupVerdict.COMPLETE.value)
         )
         first = F.get(F.col("_ranges.from_offset"), F.lit(0))
         return found.select(
             *LOG,
             verdict.alias("verdict"),
             F.coalesce(first, F.col("end")).alias("complete_until"),
-            F.when(verdict == Verdict.MISSING, F.array(whole))
+            F.when(verdict == BackupVerdict.MISSING, F.array(whole))
             .otherwise(F.coalesce("_ranges", nothing))
             .alias("misses"),
             "doubt",

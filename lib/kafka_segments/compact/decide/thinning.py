@@ -14,7 +14,7 @@ from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, E
 from kafka_segments.index.time_index import decode_time_index, encode_time_index
 
 
-class IndexFiles(NamedTuple):
+class IndexBytes(NamedTuple):
     """The bytes of a segment's two index files; None: the file does not exist."""
 
     offset_index: bytes | None
@@ -22,8 +22,8 @@ class IndexFiles(NamedTuple):
 
 
 def compact_files(
-    files: IndexFiles, *, base_offset: int, index_interval_bytes: int | None
-) -> IndexFiles:
+    files: IndexBytes, *, base_offset: int, index_interval_bytes: int | None
+) -> IndexBytes:
     """Return both files trimmed, without repeated entries, and thinned where an interval is given.
 
     A file stays as it is where its entries do not rise, its format is another, or its length is no
@@ -40,7 +40,7 @@ def compact_files(
         kept = thin_offsets(offsets, index_interval_bytes=index_interval_bytes)
         times = None if times is None else thin_times(times, kept)
         offsets = kept
-    return IndexFiles(
+    return IndexBytes(
         files.offset_index
         if offsets is None
         else encode_offset_index(offsets, base_offset=base_offset),

@@ -20,7 +20,7 @@ class Match(StrEnum):
     """Those of one topic id, whatever their names."""
 
 
-class DamageKind(StrEnum):
+class CopyDamageKind(StrEnum):
     """What is wrong with bytes that are not a sound batch that belongs there."""
 
     ROT = "rot"
@@ -33,13 +33,13 @@ class DamageKind(StrEnum):
     """The file could not be read on."""
 
 
-class Damage(NamedTuple):
+class CopyDamage(NamedTuple):
     """Damage of a copy: bytes at ``position`` of file ``segment``, where ``offset`` is expected.
 
     It takes the offsets from ``offset`` to before ``until``.
     """
 
-    kind: DamageKind
+    kind: CopyDamageKind
     offset: int
     until: int
     position: int
@@ -69,7 +69,7 @@ class Copy(NamedTuple):
     epochs: tuple[tuple[int, int], ...] = ()
     cleaner_offset: int | None = None
     is_thinned: bool = False
-    damages: tuple[Damage, ...] = ()
+    damages: tuple[CopyDamage, ...] = ()
     is_tiered: bool = False
 
     def epoch_at(self, offset: int) -> int | None:
@@ -103,7 +103,7 @@ def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
     return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
 
 
-class Piece(NamedTuple):
+class CopyPiece(NamedTuple):
     """Some batches of a copy that follow one another, or one batch.
 
     Attributes:
@@ -121,12 +121,12 @@ class Piece(NamedTuple):
     stored: tuple[int, int, int] | None = None
     where: Any = None
 
-    def without_epochs(self) -> "Piece":
+    def without_epochs(self) -> "CopyPiece":
         """Return the same without its leader epochs."""
         return self._replace(first_epoch=-1, last_epoch=-1)
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How copies differ."""
 
     EQUAL = "equal"
@@ -156,9 +156,9 @@ class Kind(StrEnum):
     """Files that could not be read."""
 
 
-DAMAGED = (Kind.ROT, Kind.MISPLACED, Kind.UNREAD)
+DAMAGED = (DifferenceKind.ROT, DifferenceKind.MISPLACED, DifferenceKind.UNREAD)
 """The kinds of bytes that are not a sound batch that belongs there."""
-UNSOUND = (*DAMAGED, Kind.LOST, Kind.CONFLICT)
+UNSOUND = (*DAMAGED, DifferenceKind.LOST, DifferenceKind.CONFLICT)
 """The kinds at which a copy is wrong in their range: nothing is taken from it there."""
 
 
@@ -175,7 +175,7 @@ class Divergence(NamedTuple):
         detail: what was found, in words.
     """
 
-    kind: Kind
+    kind: DifferenceKind
     is_finding: bool
     from_offset: int
     until_offset: int

@@ -14,12 +14,12 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import DAMAGED, UNSOUND, Copy, Divergence, Piece
+from kafka_segments.divergence.decide.copies import DAMAGED, UNSOUND, Copy, CopyPiece, Divergence
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.spans import Spans
 from kafka_segments.divergence.decide.transactions import (
-    BatchFacts,
+    ClientBatch,
     open_transactions,
     torn_transactions,
 )
@@ -145,7 +145,7 @@ class PartitionCopies(NamedTuple):
 
 
 def advise(
-    registered: Registration, found: PartitionCopies, facts: Callable[[Piece], BatchFacts]
+    registered: Registration, found: PartitionCopies, facts: Callable[[CopyPiece], ClientBatch]
 ) -> Advice:
     """Weigh each replica of which there is a copy, and say how the best one comes to lead.
 
@@ -177,7 +177,7 @@ def _candidate(
     broker: int,
     registered: Registration,
     found: PartitionCopies,
-    facts: Callable[[Piece], BatchFacts],
+    facts: Callable[[CopyPiece], ClientBatch],
 ) -> Candidate:
     copy = found.copies[broker]
     lost = sorted(_lost_with(copy, found), key=lambda piece: (piece.base, piece.last_epoch))
@@ -211,7 +211,7 @@ def _candidate(
     )
 
 
-def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
+def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[CopyPiece]:
     """Yield each batch of the other copies that is lost if this one leads."""
     own = {piece.content for piece in found.held.get(leader.name, ())}
     unread = Spans(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
 from kafka_segments.divergence.decide.islands import Held, Island
 
 
@@ -27,10 +27,10 @@ class Behind(NamedTuple):
         batches: those around the island, equal ones too.
     """
 
-    ranges: Sequence[Mapping[str, Piece]]
+    ranges: Sequence[Mapping[str, CopyPiece]]
     batches: Held
 
-    def of(self, name: str, offset: int) -> list[Piece]:
+    def of(self, name: str, offset: int) -> list[CopyPiece]:
         """Return what a copy holds from an offset on, batches and ranges."""
         ranges = [found[name] for found in self.ranges if name in found]
         pieces = [*self.batches.get(name, ()), *ranges]
@@ -71,7 +71,11 @@ def fork_at(copies: Sequence[Copy], island: Island, behind: Behind) -> Fork:
     for epoch, wrong in named.items():
         if epoch != newest:
             right = named[newest]
-            rows.append(Divergence(Kind.FORK, True, island.base, end, wrong, right, shared, detail))
+            rows.append(
+                Divergence(
+                    DifferenceKind.FORK, True, island.base, end, wrong, right, shared, detail
+                )
+            )
     return Fork(rows, [[_from(copy, island.base) for copy in side] for side in sides.values()])
 
 
@@ -82,7 +86,9 @@ def not_truncated(
     latest, start = leader.epochs[-1]
     detail = f"of epoch {epoch}, {leader.name} has epoch {latest} from {start} on"
     shared = leader.epoch_at(leader.end - 1)
-    return Divergence(Kind.AHEAD, True, base, until, holders, (leader.name,), shared, detail)
+    return Divergence(
+        DifferenceKind.AHEAD, True, base, until, holders, (leader.name,), shared, detail
+    )
 
 
 def forked_at(rows: Iterable[Divergence], one: str, other: str) -> int | None:
@@ -90,7 +96,7 @@ def forked_at(rows: Iterable[Divergence], one: str, other: str) -> int | None:
     forks = (
         row.from_offset
         for row in rows
-        if row.kind == Kind.FORK and (one in row.copies) != (other in row.copies)
+        if row.kind == DifferenceKind.FORK and (one in row.copies) != (other in row.copies)
     )
     return min(forks, default=None)
 
@@ -127,7 +133,7 @@ def _likely(copy: Copy, island: Island, epochs: Mapping[str, int], behind: Behin
     return max((epoch for epoch in common if epoch <= told), default=min(common))
 
 
-def _told_epoch(copy: Copy, offset: int, behind: Sequence[Piece]) -> int:
+def _told_epoch(copy: Copy, offset: int, behind: Sequence[CopyPiece]) -> int:
     """Return the epoch at an offset: the checkpoint's, or that of the next batches if newer."""
     following = min(behind, key=lambda piece: piece.base, default=None)
     least = -1 if following is None else following.first_epoch

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Copy, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece
 
-Held = dict[str, list[Piece]]
+Held = dict[str, list[CopyPiece]]
 """The pieces of each copy, in order."""
 
 
@@ -25,7 +25,7 @@ class Island(NamedTuple):
         return found
 
 
-def islands(held: Mapping[str, Iterable[Piece]]) -> Iterator[Island]:
+def islands(held: Mapping[str, Iterable[CopyPiece]]) -> Iterator[Island]:
     """Yield the groups of pieces whose offsets overlap, ascending."""
     pieces = sorted(
         ((piece.base, piece.last, name, piece) for name, found in held.items() for piece in found),
@@ -49,14 +49,14 @@ def _in_order(here: Held, held: Mapping[str, object]) -> Held:
     return {name: here[name] for name in held if name in here}
 
 
-def unequal(held: Mapping[str, Sequence[Piece]], copies: Sequence[Copy]) -> Held:
+def unequal(held: Mapping[str, Sequence[CopyPiece]], copies: Sequence[Copy]) -> Held:
     """Leave out the pieces that every copy holds, unless its log starts behind them."""
     holders: dict[object, int] = {}
     for found in held.values():
         for piece in found:
             holders[piece.content] = holders.get(piece.content, 0) + 1
 
-    def is_everywhere(piece: Piece) -> bool:
+    def is_everywhere(piece: CopyPiece) -> bool:
         return holders[piece.content] == sum(copy.start <= piece.last for copy in copies)
 
     return {

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
 from kafka_segments.divergence.decide.forks import Behind, fork_at
 from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
@@ -13,18 +13,18 @@ Records = Mapping[int, Hashable]
 """A digest of each record by its offset."""
 
 
-class Load(Protocol):
+class CopyReader(Protocol):
     """Reads what digests do not tell."""
 
-    def batches(self, copy: str, piece: Piece) -> Sequence[Piece]:
+    def batches(self, copy: str, piece: CopyPiece) -> Sequence[CopyPiece]:
         """Return the sound batches of a piece, each as a piece of its own."""
 
-    def records(self, copy: str, piece: Piece) -> Records | None:
+    def records(self, copy: str, piece: CopyPiece) -> Records | None:
         """Return the records of a batch; None: they cannot be decoded."""
 
 
 def compare_log(
-    copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], load: Load
+    copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], load: CopyReader
 ) -> list[Divergence]:
     """Return where the copies of a log agree, and how they differ elsewhere.
 
@@ -51,12 +51,12 @@ class _Log(NamedTuple):
     """What is the same on all sides of a log's forks."""
 
     copies: Sequence[Copy]
-    load: Load
+    load: CopyReader
     told: Told
 
 
 def _compared(
-    copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], log: _Log
+    copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], log: _Log
 ) -> Iterator[Divergence]:
     differences = Differences(copies, log.copies, log.load, log.told)
     for island in _batch_islands(copies, ranges, log.load, differences):
@@ -71,10 +71,10 @@ def _compared(
 
 
 def _unequal_ranges(
-    side: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]]
-) -> list[Mapping[str, Piece]]:
+    side: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]]
+) -> list[Mapping[str, CopyPiece]]:
     """Return the ranges in which the copies of a side differ."""
-    unequal_ranges: list[Mapping[str, Piece]] = []
+    unequal_ranges: list[Mapping[str, CopyPiece]] = []
     for found in ranges:
         held = {copy.name: found[copy.name] for copy in side if copy.name in found}
         contents = {piece.content for piece in held.values()}
@@ -87,13 +87,13 @@ def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:
     first = min(copy.start for copy in copies)
     for copy in copies:
         if copy.start > first:
-            yield Divergence(Kind.LATER_START, False, first, copy.start, (copy.name,))
+            yield Divergence(DifferenceKind.LATER_START, False, first, copy.start, (copy.name,))
 
 
 def _batch_islands(
     copies: Sequence[Copy],
-    ranges: Sequence[Mapping[str, Piece]],
-    load: Load,
+    ranges: Sequence[Mapping[str, CopyPiece]],
+    load: CopyReader,
     differences: "Differences",
 ) -> Iterator[Island]:
     """Yield islands of ranges where digests are enough, else islands of their batches."""

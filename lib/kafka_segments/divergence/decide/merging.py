@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kafka_segments.divergence.decide.copies import DAMAGED, Copy, Divergence, Kind
+from kafka_segments.divergence.decide.copies import DAMAGED, Copy, DifferenceKind, Divergence
 
-_SCATTERED = (Kind.COMPACTION, Kind.RECOMPRESSED)
+_SCATTERED = (DifferenceKind.COMPACTION, DifferenceKind.RECOMPRESSED)
 
 
 def merged(found: Iterable[Divergence]) -> list[Divergence]:
@@ -36,11 +36,12 @@ def _belong_together(last: Divergence, row: Divergence) -> bool:
 
 def with_equal(copies: Sequence[Copy], found: Sequence[Divergence]) -> list[Divergence]:
     """Add the ranges in which all copies are alike, from the latest log start on."""
-    rows = [row for row in found if row.kind != Kind.LATER_START]
+    rows = [row for row in found if row.kind != DifferenceKind.LATER_START]
     names = tuple(copy.name for copy in copies)
     start, end = max(copy.start for copy in copies), max(copy.end for copy in copies)
     gaps = [
-        Divergence(Kind.EQUAL, False, low, high, (), names) for low, high in _gaps(rows, start, end)
+        Divergence(DifferenceKind.EQUAL, False, low, high, (), names)
+        for low, high in _gaps(rows, start, end)
     ]
     return sorted([*found, *gaps], key=lambda row: (row.from_offset, row.until_offset))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Piece
+from kafka_segments.divergence.decide.copies import CopyPiece
 
 
 class Part(NamedTuple):
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     end_position: int
 
 
-def ranges_of(parts: Iterable[Part]) -> list[dict[str, Piece]]:
+def ranges_of(parts: Iterable[Part]) -> list[dict[str, CopyPiece]]:
     """Return for each range, ascending, what each copy holds of it.
 
     The ``where`` of a piece are its parts, in the order of the log.
@@ -43,7 +43,7 @@ def ranges_of(parts: Iterable[Part]) -> list[dict[str, Piece]]:
     ]
 
 
-def _piece(parts: Sequence[Part]) -> Piece:
+def _piece(parts: Sequence[Part]) -> CopyPiece:
     ordered = sorted(parts, key=lambda part: (part.segment_base, part.position))
     digest = 0
     for part in ordered:
@@ -54,7 +54,7 @@ def _piece(parts: Sequence[Part]) -> Piece:
         sum(part.batches for part in ordered),
         sum(part.bytes for part in ordered),
     )
-    return Piece(
+    return CopyPiece(
         min(part.base_offset for part in ordered),
         last.last_offset,
         first.first_epoch,

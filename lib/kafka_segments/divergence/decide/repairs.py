@@ -7,10 +7,10 @@ from typing import NamedTuple
 from kafka_segments.divergence.decide.copies import (
     UNSOUND,
     Copy,
-    DamageKind,
+    CopyDamageKind,
+    CopyPiece,
+    DifferenceKind,
     Divergence,
-    Kind,
-    Piece,
 )
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.spans import Spans
@@ -22,7 +22,7 @@ class Taken(NamedTuple):
     """Batches that follow one another in a copy, and are taken from there."""
 
     copy: str
-    batches: tuple[Piece, ...]
+    batches: tuple[CopyPiece, ...]
 
     @property
     def from_offset(self) -> int:
@@ -53,7 +53,7 @@ class Repair(NamedTuple):
 
 def plan_repair(
     copies: Sequence[Copy],
-    batches: Mapping[str, Sequence[Piece]],
+    batches: Mapping[str, Sequence[CopyPiece]],
     rows: Sequence[Divergence],
     history: str | None = None,
 ) -> Repair:
@@ -81,9 +81,9 @@ def plan_repair(
     }
     lineages = {copy.name: _lineage(copy, trusted[copy.name]) for copy in copies}
     named = history or max(copies, key=lambda copy: (*_latest(lineages[copy.name]), copy.end)).name
-    forks = [row for row in rows if row.kind == Kind.FORK]
+    forks = [row for row in rows if row.kind == DifferenceKind.FORK]
     own = [row for row in rows if not row.right and _is_of(named, row, forks)]
-    unknown = [row for row in own if row.kind == Kind.CONFLICT]
+    unknown = [row for row in own if row.kind == DifferenceKind.CONFLICT]
     if unknown:
         low, high = unknown[0].from_offset, unknown[0].until_offset
         reason = f"which copy is right from {low} to {high} cannot be told: {unknown[0].detail}"
@@ -116,8 +116,8 @@ def plan_repair(
 
 
 def _trusted(
-    name: str, pieces: Iterable[Piece], start: int, rows: Iterable[Divergence]
-) -> list[Piece]:
+    name: str, pieces: Iterable[CopyPiece], start: int, rows: Iterable[Divergence]
+) -> list[CopyPiece]:
     """Return the batches of a copy, from an offset on, that no row calls wrong."""
     wrong = Spans(
         (row.from_offset, row.until_offset)
@@ -149,7 +149,7 @@ def _outside(row: Divergence, start: int, begin: int, end: int) -> Iterator[tupl
         yield low, high
 
 
-def _lineage(copy: Copy, pieces: Iterable[Piece]) -> Epochs:
+def _lineage(copy: Copy, pieces: Iterable[CopyPiece]) -> Epochs:
     """Return the leader epochs of a copy: its checkpoint's, then those of its batches behind."""
     epochs = list(copy.epochs)
     for piece in pieces:
@@ -162,7 +162,7 @@ def _latest(lineage: Epochs) -> tuple[int]:
     return (lineage[-1][0] if lineage else -1,)
 
 
-def _fits(piece: Piece, lineage: Epochs) -> bool:
+def _fits(piece: CopyPiece, lineage: Epochs) -> bool:
     """Tell whether a batch is of a history; messages v0 and v1 have no epoch."""
     if piece.first_epoch < 0 or not lineage:
         return True
@@ -185,9 +185,11 @@ def _whole_copy(
     for name in order:
         copy = next(one for one in copies if one.name == name)
         is_hurt = any(
-            one.offset < cleaned and one.kind != DamageKind.TORN for one in copy.damages
+            one.offset < cleaned and one.kind != CopyDamageKind.TORN for one in copy.damages
         ) or any(
-            row.kind in (*UNSOUND, Kind.FORK) and name in row.copies and row.from_offset < cleaned
+            row.kind in (*UNSOUND, DifferenceKind.FORK)
+            and name in row.copies
+            and row.from_offset < cleaned
             for row in rows
         )
         if not is_hurt and copy.end >= cleaned:
@@ -196,11 +198,11 @@ def _whole_copy(
 
 
 def _swept(
-    usable: Mapping[str, Sequence[Piece]], order: Sequence[str], whole: str | None, cleaned: int
+    usable: Mapping[str, Sequence[CopyPiece]], order: Sequence[str], whole: str | None, cleaned: int
 ) -> tuple[list[Taken], list[tuple[int, int]]]:
     """Choose batches in one pass over the log; below ``cleaned`` take those of ``whole`` alone."""
     bases = {name: [piece.base for piece in pieces] for name, pieces in usable.items()}
-    runs: list[tuple[str, list[Piece]]] = []
+    runs: list[tuple[str, list[CopyPiece]]] = []
     missing: list[tuple[int, int]] = []
     at, current, begun = 0, order[0], False
     while True:

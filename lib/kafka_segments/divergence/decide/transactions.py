@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import Piece
+from kafka_segments.divergence.decide.copies import CopyPiece
 
 
-class BatchFacts(NamedTuple):
+class ClientBatch(NamedTuple):
     """What a batch means to clients.
 
     Attributes:
@@ -21,7 +21,7 @@ class BatchFacts(NamedTuple):
     is_commit: bool | None = None
 
 
-def torn_transactions(lost: Iterable[BatchFacts], is_open: Callable[[int], bool]) -> int:
+def torn_transactions(lost: Iterable[ClientBatch], is_open: Callable[[int], bool]) -> int:
     """Count the transactions that are torn if batches are lost; ``lost`` has them by offset.
 
     An aborted transaction that is lost as a whole is not torn. ``is_open`` tells whether a
@@ -45,7 +45,7 @@ def torn_transactions(lost: Iterable[BatchFacts], is_open: Callable[[int], bool]
 
 
 def open_transactions(
-    own: Sequence[Piece], lost: Sequence[Piece], facts: Callable[[Piece], BatchFacts]
+    own: Sequence[CopyPiece], lost: Sequence[CopyPiece], facts: Callable[[CopyPiece], ClientBatch]
 ) -> Callable[[int], bool]:
     """Return what tells whether a producer has an open transaction where it loses batches.
 

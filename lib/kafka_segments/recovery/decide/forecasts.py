@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kafka_segments.recovery.decide.cuts import Finding, total
 from kafka_segments.recovery.decide.starts import LogStart
-from kafka_segments.recovery.decide.times import Costs, DirWork, Work, seconds_of_start
+from kafka_segments.recovery.decide.times import Costs, DirWork, LogWork, seconds_of_start
 from kafka_segments.wire.names import FolderState
 
 
@@ -28,15 +28,15 @@ class LogForecast(NamedTuple):
     is_metadata: bool
     recovery_point: int | None
     first_recovered_offset: int | None
-    work: Work
-    kit_work: Work
+    work: LogWork
+    kit_work: LogWork
     missing_indexes: int | None
     full_indexes: int | None
     left_over_files: int | None
     findings: tuple[Finding, ...]
     knows_files: bool = True
 
-    def replayed_bytes(self, work: Work) -> int | None:
+    def replayed_bytes(self, work: LogWork) -> int | None:
         """Return the bytes that are read before recovery begins; None: not known."""
         return work.replayed_bytes if self.knows_files else None
 
@@ -91,7 +91,7 @@ class DirForecast:
 
 
 def log_forecast(
-    start: LogStart, work: Work, kit_work: Work, findings: tuple[Finding, ...]
+    start: LogStart, work: LogWork, kit_work: LogWork, findings: tuple[Finding, ...]
 ) -> LogForecast:
     """Return the forecast of a log whose folder was read."""
     log = start.log
@@ -135,7 +135,7 @@ def forecast_dirs(
 def _rows_of_broker(
     dirs: Sequence[DirFacts], costs: Costs, *, threads: int, with_kit: bool
 ) -> list[DirForecast]:
-    def of(log: LogForecast) -> Work:
+    def of(log: LogForecast) -> LogWork:
         return log.kit_work if with_kit else log.work
 
     loaded = [
@@ -162,7 +162,7 @@ def _rows_of_broker(
 
 def _row(
     one: DirFacts,
-    logs: Sequence[tuple[LogForecast, Work]],
+    logs: Sequence[tuple[LogForecast, LogWork]],
     costs: Costs,
     *,
     threads: int,

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from kafka_segments.recovery.decide.cuts import TORN, DamagedSegment
 from kafka_segments.recovery.decide.starts import LogStart
-from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.decide.times import LogWork
 from kafka_segments.wire.names import CLEANED_SUFFIX, SWAP_SUFFIX, FolderState
 
 _UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX)
 
 
-def work_with_kit(start: LogStart, work: Work, damaged: Mapping[int, DamagedSegment]) -> Work:
+def work_with_kit(start: LogStart, work: LogWork, damaged: Mapping[int, DamagedSegment]) -> LogWork:
     """Return the work of a start after a kit; ``work`` is that of a start without it."""
     if not start.unflushed or is_left_alone(start, damaged):
         return work
@@ -25,9 +25,9 @@ def work_with_kit(start: LogStart, work: Work, damaged: Mapping[int, DamagedSegm
     return work_left(len(start.sizes), ends_empty=is_empty)
 
 
-def work_left(segments: int, *, ends_empty: bool) -> Work:
+def work_left(segments: int, *, ends_empty: bool) -> LogWork:
     """Return the work of a start with a log of so many segments to which a kit was applied."""
-    return Work(segments=segments + (not ends_empty), recovered_segments=1)
+    return LogWork(segments=segments + (not ends_empty), recovered_segments=1)
 
 
 def is_left_alone(start: LogStart, damaged: Mapping[int, DamagedSegment]) -> bool:

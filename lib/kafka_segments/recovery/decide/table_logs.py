@@ -10,7 +10,7 @@ from kafka_segments.recovery.decide.cuts import NOTHING, DamagedSegment, Finding
 from kafka_segments.recovery.decide.forecasts import DirFacts, LogForecast
 from kafka_segments.recovery.decide.kits import work_left
 from kafka_segments.recovery.decide.tables import UNREAD
-from kafka_segments.recovery.decide.times import Work
+from kafka_segments.recovery.decide.times import LogWork
 from kafka_segments.wire.names import METADATA_TOPIC
 
 
@@ -71,7 +71,7 @@ def _findings(row: Row) -> tuple[Finding, ...]:
 
 
 def _log(row: Row) -> LogForecast:
-    work = Work(
+    work = LogWork(
         row["segments"],
         row["recovered_segments"],
         row["recovered_bytes"],

@@ -77,7 +77,7 @@ def sum_by_dir(logs: DataFrame) -> DataFrame:
 
     Needs: what ``decide_logs`` gives; the metadata log is left out, which loads before.
     Gives: cluster, broker_id, log_dir, is_clean, logs, work and kit_work (sums of the fields of
-        ``times.Work``), and largest (that of the log with the most recovered bytes).
+        ``times.LogWork``), and largest (that of the log with the most recovered bytes).
     """
     keeps = F.col("is_left_alone") | (F.col("recovered_segments") == 0)
     parts = {

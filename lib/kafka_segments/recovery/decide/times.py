@@ -30,7 +30,7 @@ THREADS = (1, 2, 4, 8, 16, 32)
 _FILES_OF_SEGMENT = 4  # .log, .index, .timeindex and, but for those to be recovered, .snapshot
 
 
-class Work(NamedTuple):
+class LogWork(NamedTuple):
     """What a start does with a log, as far as it costs time.
 
     ``twice_…`` count the segments that both passes of a load recover.
@@ -64,7 +64,7 @@ class DirWork(NamedTuple):
     """The work of a log directory: its logs in the order in which the broker takes them."""
 
     log_dir: str
-    logs: Sequence[Work]
+    logs: Sequence[LogWork]
 
 
 def _assumed() -> dict[int, float]:
@@ -160,7 +160,7 @@ def makespan(seconds: Sequence[float], *, threads: int) -> float:
     return max(free)
 
 
-def _seconds_of_log(work: Work, costs: Costs, *, at_once: float, slower: float) -> float:
+def _seconds_of_log(work: LogWork, costs: Costs, *, at_once: float, slower: float) -> float:
     """Return how many seconds a thread takes for a log where ``at_once`` threads use its disk.
 
     ``slower``: by which factor it takes longer than alone on the machine.
