@@ -13,7 +13,6 @@ from kafka_segments.spark.session import spark_session
 from kafka_segments.sql.run import run_query
 from kafka_segments.tables.catalog import RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.schemas import schema
 from kafka_segments.tables.views import register_views
 
 SEGMENTS_A_LOG = 200
@@ -41,7 +40,7 @@ def fill(spark: SparkSession, warehouse: Warehouse, count: int) -> None:
             (F.col(field.name) if field.name in given.columns else F.lit(None))
             .cast(field.dataType)
             .alias(field.name)
-            for field in schema("segments.v2")
+            for field in SEGMENTS.schema
         )
     )
     for table in (SEGMENTS, RUNS):
