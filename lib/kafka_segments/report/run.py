@@ -16,7 +16,7 @@ from kafka_segments.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
 from kafka_segments.report.decide import overview as decide
 from kafka_segments.report.decide.overview import DAY_MS
 from kafka_segments.spark.collected import collect_together
-from kafka_segments.spark.held import held
+from kafka_segments.spark.held import held, joined_by_shuffle
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
@@ -306,10 +306,11 @@ class _Report:
         """Return the figures of a run of retention, by name."""
         decisions = published(self._warehouse, RETENTION_DECISIONS.name)
         made = decisions.where(F.col("run_id") == decided.run_id)
-        of_run = made.transform(decide.still_there(self._segments))
+        segments = joined_by_shuffle(self._segments)
+        of_run = made.transform(decide.still_there(segments))
         blocked = of_run.transform(decide.find_blocked(now_ms=self._now_ms))
         written_since = self._now_ms - _INFLOW_DAYS * DAY_MS
-        recent = self._segments.where(F.col("written_ms") > written_since)
+        recent = segments.where(F.col("written_ms") > written_since)
         return {
             "freed": of_run.transform(_days(self._now_ms, self._limits).sum_of("frees_disk_at_ms")),
             "inflow": of_run.transform(decide.sum_by_kept_time(recent)).limit(_MOST_PERIODS),

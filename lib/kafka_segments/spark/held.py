@@ -45,6 +45,15 @@ def held_if_few(frame: DataFrame) -> DataFrame:
     return frame_of_known(spark, *computed_rows(frame))
 
 
+def joined_by_shuffle(frame: DataFrame) -> DataFrame:
+    """Return the same rows, which a join broadcasts to no task where a verb works on many.
+
+    Spark goes by the bytes that persisted rows take once they are compressed: millions of alike
+    rows are few bytes, until they are broadcast.
+    """
+    return frame if has_few_rows(frame.sparkSession) else frame.hint("merge")
+
+
 def in_one_task(frame: DataFrame) -> DataFrame:
     """Return the same rows; where a verb works on few, one task does all that follows.
 
