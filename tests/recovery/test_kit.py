@@ -146,12 +146,14 @@ def test_ctrl_c_begins_no_other_segment(
 
 
 @pytest.mark.parametrize(
-    ("threads", "most"),
-    [(1, 4_000_000_000), (2, 8_000_000_000), (3, 8_500_000_000), (64, 8_500_000_000)],
+    ("segments", "threads", "most"),
+    [(0, 1, 20_000_000_000), (0, 4, 80_000_000_000), (8000, 4, 16_000_000_000), (10_000, 64, 0)],
 )
-def test_threads_read_what_they_have_read_before_spark_starts(threads: int, most: int) -> None:
-    assert is_quicker_in_threads(most, threads)
-    assert not is_quicker_in_threads(most + 1, threads)
+def test_threads_read_what_they_have_read_before_spark_starts(
+    segments: int, threads: int, most: int
+) -> None:
+    assert is_quicker_in_threads(most, segments, threads=threads)
+    assert not is_quicker_in_threads(most + 1, segments, threads=threads)
 
 
 @pytest.mark.parametrize(

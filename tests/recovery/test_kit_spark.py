@@ -55,7 +55,9 @@ def test_the_command_takes_the_engine_that_is_asked_for_and_says_which(
 
     threads, few = run("threads", "--engine", "threads"), run("few")
     on_spark = run("spark", "--engine", "spark")
-    monkeypatch.setattr("kafka_segments.recovery.run_kit.is_quicker_in_threads", lambda *_: False)
+    monkeypatch.setattr(
+        "kafka_segments.recovery.run_kit.is_quicker_in_threads", lambda *_, **__: False
+    )
     many = run("many")
 
     assert [done.exit_code for done in (threads, few, on_spark, many)] == [1] * 4, on_spark.output

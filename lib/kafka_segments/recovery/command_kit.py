@@ -153,9 +153,8 @@ def _kit(
     work = plan_kit([absolute_uri(source) for source in sources], folder)
     options = _kit_options(folder, settings, moment, has_digests=digests)
     at_once = threads or os.cpu_count() or 1
-    if engine == "spark" or (
-        engine == "auto" and not is_quicker_in_threads(work.read_bytes, at_once)
-    ):
+    is_quick = is_quicker_in_threads(work.read_bytes, work.segments, threads=at_once)
+    if engine == "spark" or (engine == "auto" and not is_quick):
         return _kit_on_spark(work, options, moment, output)
     with progress(None) as told:
         told.reads_here(work.read_bytes)

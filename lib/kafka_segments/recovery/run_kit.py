@@ -20,8 +20,8 @@ from kafka_segments.recovery.kit_manifest import (
 from kafka_segments.recovery.kit_plan import KitSegment, LogPlan
 from kafka_segments.recovery.kit_scan import KitScanner, ScannedSegment
 
-_BYTES_A_SECOND = 400_000_000  # that one thread reads and folds
-_MOST_BYTES_A_SECOND = 850_000_000  # all together: four threads were measured at 0.84 to 0.97 GB/s
+_BYTES_A_SECOND = 2_000_000_000  # that one thread reads and folds
+_SEGMENT_SECONDS = 0.001  # of Python for each segment, by one thread at a time
 _SPARK_STARTS_SECONDS = 10
 
 
@@ -33,10 +33,10 @@ class KitOptions(NamedTuple):
     has_digests: bool
 
 
-def is_quicker_in_threads(read_bytes: int, threads: int) -> bool:
+def is_quicker_in_threads(read_bytes: int, segments: int, *, threads: int) -> bool:
     """Tell whether reading takes no longer in threads than Spark takes to start."""
-    bytes_a_second = min(threads * _BYTES_A_SECOND, _MOST_BYTES_A_SECOND)
-    return read_bytes <= _SPARK_STARTS_SECONDS * bytes_a_second
+    seconds = read_bytes / (threads * _BYTES_A_SECOND) + segments * _SEGMENT_SECONDS
+    return seconds <= _SPARK_STARTS_SECONDS
 
 
 def make_folders(work: KitWork, out: Path) -> None:
