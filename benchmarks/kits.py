@@ -1,14 +1,14 @@
 """Start a killed broker with a recovery kit and without one, side by side on one disk.
 
-    python benchmarks/kits.py /data/scratch --gigabytes 8 --segments 2000 --kills 3
+    python benchmarks/kits.py /data/scratch --gigabytes 8 --segments 2000 --kills 4 --threads 1 4
 
 A real broker is loaded in as many parts, half of it by transactions, and killed with more on its
 way after each. Each time it starts again on a copy after `recovery kit` and `apply`, and on its own
-disk without. What it answers is compared: offsets by time, producers, leader epochs, and after the
-last kill every record by both isolation levels. Then the one with a kit goes on: it produces,
-compacts and deletes, stops cleanly, is killed once more, and produces again. Prints a line for each
-figure. With `--cold` the page cache has nothing of the logs before each step, as after a restart of
-the machine; else it has all that fits.
+disk without, which `recovery forecast --calibrate` foretells. What it answers is compared: offsets
+by time, producers, leader epochs, and after the last kill every record by both isolation levels.
+Then the one with a kit goes on: it produces, compacts and deletes, stops cleanly, is killed once
+more, and produces again. Prints a line for each figure. With `--cold` the page cache has nothing of
+the logs before each step, as after a restart of the machine; else it has all that fits.
 """
 
 import argparse
@@ -35,6 +35,8 @@ from confluent_kafka.admin import AdminClient  # noqa: E402
 from crashed_broker import START_MS, errors, load, recovered, started  # noqa: E402
 from kafka_broker import KafkaBroker  # noqa: E402
 from kafka_clients import WAIT_SECONDS, producer  # noqa: E402
+from kafka_segments.recovery.report_forecast import said_of  # noqa: E402
+from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: E402
 from killed_broker import KilledBroker  # noqa: E402
 
 TOPICS = [f"orders{number}" for number in range(8)]
@@ -57,7 +59,13 @@ def main() -> None:
     arguments.add_argument("--gigabytes", type=float, default=8)
     arguments.add_argument("--segments", type=int, default=2000)
     arguments.add_argument("--kills", type=int, default=3)
-    arguments.add_argument("--threads", type=int, default=2, help="of the broker's recovery")
+    arguments.add_argument(
+        "--threads",
+        type=int,
+        nargs="+",
+        default=[2],
+        help="of recovery, a kill each",
+    )
     arguments.add_argument("--cold", action="store_true", help="start with an empty page cache")
     given = arguments.parse_args()
     segment_bytes = int(given.gigabytes * 1e9 / given.segments)
@@ -65,7 +73,6 @@ def main() -> None:
         "log_segment_bytes": max(segment_bytes, 1 << 20),
         "log_flush_offset_checkpoint_interval_ms": _HOUR_MS,
         "log_initial_task_delay_ms": _HOUR_MS,
-        "num_recovery_threads_per_data_dir": given.threads,
     }
     part = round(given.gigabytes * 1e3 / len(TOPICS) / given.kills)
     disk, ours, kit = (given.folder / name for name in ("disk", "ours", "kit"))
@@ -78,15 +85,22 @@ def main() -> None:
         link_copy(disk / "logs", ours / "logs")
         is_last = number == given.kills - 1
         prepare = forget_pages if given.cold else warm_pages
-        print(f"kill {number + 1}: {size_of(disk / 'logs')}", flush=True)
+        threads = given.threads[number % len(given.threads)]
+        settings["num_recovery_threads_per_data_dir"] = threads
+        print(f"kill {number + 1}: {size_of(disk / 'logs')}, {threads} threads", flush=True)
         prepare(ours / "logs")
         make_and_apply(ours / "logs", kit)
         prepare(ours / "logs")
         with_kit, kit_ms = answers_of(ours, settings, reads=is_last)
         prepare(disk / "logs")
+        told = foretell(disk / "logs", threads, is_cold=given.cold)
+        prepare(disk / "logs")
         then = None if is_last else partial(load_and_kill, megabytes=part)
         without, ms = answers_of(disk, settings, reads=is_last, then=then)
-        print(f"  {ms / kit_ms:.1f} times as long without a kit")
+        print(
+            f"  {ms / kit_ms:.1f} times as long without a kit; forecast {told:.2f} s,"
+            f" {told * 1e3 / ms:.2f} of it"
+        )
         compare(without, with_kit)
     shutil.rmtree(disk)
     go_on(ours, settings)
@@ -175,6 +189,19 @@ def make_and_apply(log_dir: Path, kit: Path) -> None:
         print(f"  recovery {words[0]}: {cost_of(log_dir, taken, cpu)}; {said}", flush=True)
         if done.returncode not in (0, 1):
             raise RuntimeError(done.stderr)
+
+
+def foretell(log_dir: Path, threads: int, *, is_cold: bool) -> float:
+    """Forecast a start of the broker without a kit; return its seconds."""
+    options = ForecastOptions(
+        threads=(threads,),
+        sources=(str(log_dir),),
+        is_cold=is_cold,
+        calibrates_in=log_dir.parent,
+    )
+    forecast = forecast_sources(options)
+    print(f"  {said_of(forecast.costs).strip()}", flush=True)
+    return next(row.seconds for row in forecast.rows if not row.with_kit)
 
 
 def answers_of(
