@@ -36,7 +36,7 @@ from crashed_broker import START_MS, errors, load, recovered, started  # noqa: E
 from kafka_broker import KafkaBroker  # noqa: E402
 from kafka_clients import WAIT_SECONDS, producer  # noqa: E402
 from kafka_segments.recovery.report_forecast import said_of  # noqa: E402
-from kafka_segments.recovery.run_forecast import ForecastOptions, forecast_sources  # noqa: E402
+from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast  # noqa: E402
 from killed_broker import KilledBroker  # noqa: E402
 
 TOPICS = [f"orders{number}" for number in range(8)]
@@ -199,7 +199,7 @@ def foretell(log_dir: Path, threads: int, *, is_cold: bool) -> float:
         is_cold=is_cold,
         calibrates_in=log_dir.parent,
     )
-    forecast = forecast_sources(options)
+    forecast = run_forecast(options)
     print(f"  {said_of(forecast.costs).strip()}", flush=True)
     return next(row.seconds for row in forecast.rows if not row.with_kit)
 
