@@ -94,16 +94,16 @@ class Costs:
         is_calibrated: Measured on the disk that is asked about.
     """
 
-    batch_us: float = 1.8
+    batch_us: float = 1.9
     byte_ns: float = 0.55
-    file_us: float = 2.7
+    file_us: float = 3.0
     replayed_batch_us: float = 1.0
-    log_ms: float = 3.5
+    log_ms: float = 2.5
     open_ms: float = 0.15
     segment_ms: Mapping[int, float] = field(default_factory=_assumed)
-    segment_cpu_ms: float = 1.2
-    hindrance: float = 0.18
-    warm_up_ms: float = 500.0
+    segment_cpu_ms: float = 0.4
+    hindrance: float = 0.25
+    warm_up_ms: float = 700.0
     warm_up_span_ms: float = 500.0
     read_bytes_per_s: float | None = None
     cores: int = 4
