@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from filled_tables import fill
+from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.report.copies import CopyFacts
 from kafka_segments.report.crash import Crash, crashes_of
 from kafka_segments.report.forecast import forecast_disk
@@ -404,7 +405,7 @@ def test_logs_of_a_directory_are_shared_out_beside_the_largest_one() -> None:
 
     assert even.recovered_segments == uneven.recovered_segments == 400
     # for each segment all files of its log are looked at: 390 segments in one log
-    looked_at = 3.8e-6 * 3.5 * 390**2
+    looked_at = Costs().file_us * 1e-6 * 3.5 * 390**2
     assert uneven.seconds[0] - even.seconds[0] == pytest.approx(looked_at, rel=0.02)
     assert uneven.seconds[1] > 1.3 * even.seconds[1]
     assert even.with_kit == uneven.with_kit < even.seconds[1]
