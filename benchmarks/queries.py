@@ -10,10 +10,9 @@ from sections import ROOT, Section, best
 
 from cookbook import PAGE, questions
 from kafka_segments.spark.session import spark_session
-from kafka_segments.sql.run import run_query
+from kafka_segments.sql.run import SqlOptions, run_sql
 from kafka_segments.tables.catalog import RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.views import register_views
 
 SEGMENTS_A_LOG = 200
 COMMITS = 10
@@ -66,18 +65,13 @@ def bench_queries(*, quick: bool) -> Section:
         warehouse = Warehouse(spark, f"{folder}/warehouse")
         fill(spark, warehouse, count)
 
-        def ask_all() -> list[float]:
-            register_views(spark, warehouse.root)
-            return [
-                best(
-                    lambda query=one.query: run_query(spark, query, now_ms=NOW_MS).collect(), ROUNDS
-                )
-                for one in asked
-            ]
+        def seconds_of(query: str) -> float:
+            options = SqlOptions(warehouse.root, query, NOW_MS)
+            return best(lambda: run_sql(spark, options).collect(), ROUNDS)
 
-        before = ask_all()
+        before = [seconds_of(one.query) for one in asked]
         DeltaTable.forPath(spark, warehouse.uri(SEGMENTS)).optimize().executeCompaction()
-        after = ask_all()
+        after = [seconds_of(one.query) for one in asked]
     for question, first, second in zip(asked, before, after, strict=True):
         section.row(question.title, f"{first:.2f}", f"{second:.2f}")
     return section

@@ -92,7 +92,7 @@ def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
     entries = {
         name: function
         for name, function in _public(verb, "run*.py").items()
-        if name.startswith("run_") and name != "run_query"
+        if name.startswith("run_")
     }
 
     assert entries
