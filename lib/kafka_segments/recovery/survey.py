@@ -110,8 +110,8 @@ class Surveyor:
         assert damage is not None  # noqa: S101  for mypy: its caller has looked
         with open_segment(_file(folder, start, base)) as file:
             end = file.size_bytes
-            start = end - recovery.truncated_bytes
-            records = records_told(file.read_into, start=start, end=end)
+            cut_at = end - recovery.truncated_bytes
+            records = records_told(file.read_into, start=cut_at, end=end)
         return DamagedSegment(damage, recovery.truncated_bytes, records)
 
     def _density(self, folder: Place, start: LogStart) -> float:

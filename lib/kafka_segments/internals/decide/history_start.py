@@ -1,8 +1,6 @@
 """Which replica of the metadata log tells the history of a cluster, and from where."""
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -127,5 +125,7 @@ def applied_from(start: HistoryStart) -> Transform:
 
 def _is_of(keys: Sequence[Any]) -> Column:
     """Tell whether a row is of the log that these keys name."""
-    named = zip(LOG_KEYS, keys, strict=True)
-    return reduce(and_, (F.col(key) == value for key, value in named))
+    is_of = F.lit(True)
+    for key, value in zip(LOG_KEYS, keys, strict=True):
+        is_of &= F.col(key) == value
+    return is_of
