@@ -1,4 +1,4 @@
-"""Choose the replica of the metadata log that a cluster's history is made from, and its start."""
+"""Which replica of the metadata log tells the history of a cluster, and from where."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,8 +12,8 @@ from kafka_segments.tables.keys import LOG_KEYS, Transform
 class Snapshot(NamedTuple):
     """A snapshot that was read from header to footer.
 
-    ``end_offset`` is the first offset behind it, ``ms`` the timestamp of the last record in it;
-    ``keys`` name the replica of the log that it lies beside.
+    ``end_offset`` is the first offset that it does not contain, ``ms`` the timestamp of the last
+    record that it does, ``keys`` name the replica of the log beside which it lies.
     """
 
     end_offset: int
@@ -25,8 +25,8 @@ class Snapshot(NamedTuple):
 class MetadataLog(NamedTuple):
     """A replica of the metadata log.
 
-    ``keys`` name it. ``first_offset`` and ``last_offset`` bound the records up to its end without a
-    gap; None: it has no records.
+    ``keys`` name it; ``first_offset`` and ``last_offset`` bound the records that end it without a
+    gap, and are None where it has none.
     """
 
     keys: tuple[Any, ...]
@@ -54,16 +54,16 @@ class HistoryStart(NamedTuple):
 
 
 def choose_start(logs: Sequence[MetadataLog]) -> HistoryStart | None:
-    """Choose a replica of a cluster's metadata log, and the earliest state to apply its records to.
+    """Choose a replica of a cluster, and the earliest state that goes on in it without a gap.
 
-    1. As in an election, the replica of the last leader epoch and then of the greatest end has all
-       that was committed. Of equal ones the one is taken whose history begins first.
+    1. The replica of the last leader epoch and then of the greatest end has all that was
+       committed, as in an election. Of equal ones the one is taken whose history begins first.
     2. A log that begins at offset 0 begins with nothing.
-    3. Else the first snapshot is taken behind which the log has every record. Snapshots hold only
-       what was committed, so another replica's will do.
-    4. If there is no such snapshot, the last snapshot is all that is known.
+    3. Else the first snapshot counts behind which the log has every record. Snapshots hold what
+       was committed, so one of another replica is as good.
+    4. Where there is none, the last snapshot is all that is known.
 
-    Return None if no replica has a state to begin with.
+    None: no replica has a state to begin with.
     """
     snapshots = sorted(snapshot for log in logs for snapshot in log.snapshots)
     starts = [start for log in logs if (start := _start(log, snapshots)) is not None]
@@ -127,5 +127,5 @@ def _is_of(keys: Sequence[Any]) -> Column:
     """Tell whether a row is of the log that these keys name."""
     is_of = F.lit(True)
     for key, value in zip(LOG_KEYS, keys, strict=True):
-        is_of = is_of & (F.col(key) == value)
+        is_of &= F.col(key) == value
     return is_of
