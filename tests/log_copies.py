@@ -19,7 +19,8 @@ import numpy as np
 from kafka_segments.divergence.decide.copies import Copy, Divergence, Piece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.log_files import LogFiles, Open
+from kafka_segments.divergence.keyed_records import KeyedLogs
+from kafka_segments.divergence.log_files import LogFiles, Open, WholeSegment
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import offset_ranges
@@ -229,6 +230,7 @@ class ReadLog(NamedTuple):
     ranges: list[dict[str, Piece]]
     files: LogFiles
     open_log: Open
+    keys: KeyedLogs
 
     def batches(self) -> dict[str, list[Piece]]:
         """Give the batches of each copy in the ranges."""
@@ -239,10 +241,12 @@ class ReadLog(NamedTuple):
         return held
 
 
-def compared(copies: dict[str, LogCopy], *, range_bits: int = 5) -> list[Divergence]:
+def compared(
+    copies: dict[str, LogCopy], *, range_bits: int = 5, by_keys: bool = False
+) -> list[Divergence]:
     """Read the copies and compare them, as a task does."""
     read = read_log(copies, range_bits=range_bits)
-    return compare_log(read.copies, read.ranges, read.files)
+    return compare_log(read.copies, read.ranges, read.files, read.keys if by_keys else None)
 
 
 def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
@@ -253,6 +257,7 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
         for index, (base, _) in enumerate(copy.segments)
     }
     parts: list[Part] = []
+    whole: dict[str, list[WholeSegment]] = {name: [] for name in copies}
     described = []
     reader = SegmentRangeReader(range_bits=range_bits)
     for name, copy in copies.items():
@@ -262,6 +267,7 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
             following = bases[index + 1] if index + 1 < len(bases) else None
             path = f"{name}/{base:020d}.log"
             data = files[path]
+            whole[name].append(WholeSegment(path, base, following, len(data)))
             limit = {} if following is None else {"limit": following, "is_last": False}
             found = reader.read(reader_of(data), Stretch(0, len(data), base, **limit))
             check_kept_digests(data, base, following, found, range_bits=range_bits)
@@ -289,7 +295,8 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
     def open_log(path: str) -> Iterator[ReadInto]:
         yield reader_of(files[path])
 
-    return ReadLog(described, ranges_of(parts), LogFiles(open_log=open_log), open_log)
+    keys = KeyedLogs(whole, open_log=open_log)
+    return ReadLog(described, ranges_of(parts), LogFiles(open_log=open_log), open_log, keys)
 
 
 def write_copy(folder: Path, copy: LogCopy) -> None:

@@ -16,6 +16,7 @@ class CopyOptions:
         now_ms: the clock.
         warehouse: URI of the tables; None: the result is kept nowhere.
         check_crc: every byte is read and checksums are verified; else headers alone are read.
+        check_keys: what a copy lacks below the cleaner's offset is looked for by keys.
         anchor: logs that this copy lacks are not compared; None: all are that two copies hold.
         match: which logs are one.
         digests: URIs of warehouses: files that they know, and that have not changed, are not read.
@@ -30,6 +31,7 @@ class CopyOptions:
     now_ms: int
     warehouse: str | None = None
     check_crc: bool = True
+    check_keys: bool = False
     anchor: str | None = None
     match: Match = Match.BOTH
     digests: tuple[str, ...] = ()

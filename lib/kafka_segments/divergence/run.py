@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.copies import Match
-from kafka_segments.divergence.decide.frames import other_topics
+from kafka_segments.divergence.decide.frames import other_topics, segments_of_copies
 from kafka_segments.divergence.decide.known import kept_reads
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import ReadCopies, read_compared
@@ -48,7 +48,8 @@ def run_divergence(
     1. The sources are listed. The segments of these logs, but for those of which ``digests`` tell,
        are packed into tasks by bytes, and read into digests of ranges of offsets.
     2. Ranges with other digests, or that a copy lacks, are compared log by log: by their batches'
-       headers where copies hold different things, by records where these differ.
+       headers where copies hold different things, by records where these differ; with
+       ``check_keys`` by keys where compaction may be why.
     3. The rows go to table ``divergences`` of the warehouse, what was read to ``offset_ranges``;
        the rows are cached until ``caches`` closes.
 
@@ -59,7 +60,10 @@ def run_divergence(
     found = read_compared(spark, options, caches, tell)
     own = ("copy", "topic", "partition")
     copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
-    rows = copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
+    if options.check_keys:
+        copies = copies.join(segments_of_copies(found.segments), list(own), how="left")
+    compare = compare_logs(found.parts, check_crc=options.check_crc, check_keys=options.check_keys)
+    rows = copies.transform(compare)
     if options.match == Match.BOTH:
         rows = rows.unionByName(found.logs.transform(other_topics))
     compared = held(rows.transform(_stamped(options, "decided_at")), caches)

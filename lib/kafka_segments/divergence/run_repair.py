@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.divergence.decide.frames import segments_of_copies
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import read_compared
 from kafka_segments.divergence.tasks_repair import RepairSettings, repair_logs
@@ -32,11 +33,7 @@ def run_repair(
     found = read_compared(spark, options, caches, tell)
     logs = found.logs.where(F.col("topic") != METADATA_TOPIC)
     _refuse_unknown(logs, settings.logs)
-    segments = found.segments.groupBy(*_COPY).agg(
-        F.collect_list(
-            F.struct("path", "base_offset", "next_base", F.col("size_bytes").alias("end_position"))
-        ).alias("segments")
-    )
+    segments = segments_of_copies(found.segments)
     topic_ids = logs.select(*_COPY, "topic_id")
     copies = (
         found.copies.join(topic_ids, list(_COPY), how="inner")

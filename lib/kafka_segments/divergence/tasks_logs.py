@@ -27,7 +27,8 @@ from kafka_segments.divergence.decide.copies import (
 )
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.log_files import LogFiles
+from kafka_segments.divergence.keyed_records import KeyedLogs
+from kafka_segments.divergence.log_files import LogFiles, WholeSegment
 from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -52,13 +53,16 @@ COMPARED = StructType(
 )
 
 
-def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], DataFrame]:
+def compare_logs(
+    parts: DataFrame, *, check_crc: bool, check_keys: bool = False
+) -> Callable[[DataFrame], DataFrame]:
     """Compare the copies of each log; batches and records are read where digests differ.
 
     Where a log has several topic ids, copies are of several clusters, and leader epochs do not
     count. A file that cannot be read meanwhile is a row of kind ``UNREAD`` for the whole log.
 
-    Needs: rows of ``decide.frames.described`` with has_many_ids; ``parts``: rows of
+    Needs: rows of ``decide.frames.described`` with has_many_ids, and with ``check_keys`` segments
+        (rows of ``decide.frames.segments_of_copies``); ``parts``: rows of
         ``decide.frames.unequal_parts``.
     Gives: ``COMPARED``, a row for each range of offsets; bytes_read is that of the log, in its
         first row, 0 in others.
@@ -69,6 +73,12 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
         described = sorted(map(copy_of, known))
         are_apart = any(row["has_many_ids"] for row in known)
         files = LogFiles(check_crc=check_crc, has_epochs=not are_apart)
+        keys = None
+        if check_keys:
+            segments = {
+                row["copy"]: [WholeSegment(**one) for one in row["segments"] or ()] for row in known
+            }
+            keys = KeyedLogs(segments, check_crc=check_crc)
         topic, partition = (value.as_py() for value in key)
         if topic == METADATA_TOPIC:
             described = with_quorum_end(described)
@@ -83,14 +93,15 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Callable[[DataFrame], 
                 {name: piece.without_epochs() for name, piece in one.items()} for one in ranges
             ]
         try:
-            rows = compare_log(described, ranges, files)
+            rows = compare_log(described, ranges, files, keys)
         except (OSError, FileChangedError) as error:
             start, end = min(c.start for c in described), max(c.end for c in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
             rows = [Divergence(Kind.UNREAD, True, start, end, held_by, detail=detail)]
         log = {"topic": topic, "partition": partition, "held_by": held_by}
+        bytes_read = files.bytes_read + (0 if keys is None else keys.bytes_read)
         values = [
-            {**log, "row": number, "bytes_read": 0 if number else files.bytes_read, **_row(row)}
+            {**log, "row": number, "bytes_read": 0 if number else bytes_read, **_row(row)}
             for number, row in enumerate(rows)
         ]
         return pa.Table.from_pylist(values, schema=to_arrow_schema(COMPARED))

@@ -103,6 +103,18 @@ def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
     return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
 
 
+def is_compacted(copies: Sequence[Copy], offset: int) -> bool:
+    """Tell whether compaction may have taken what a copy of a log lacks at an offset.
+
+    A follower that was made anew gets a compacted log and has no checkpoint of its own, so that of
+    any copy counts. Where none has one, what the batches tell counts.
+    """
+    cleaned = [copy.cleaner_offset for copy in copies if copy.cleaner_offset is not None]
+    if cleaned:
+        return offset < max(cleaned)
+    return any(copy.is_thinned for copy in copies)
+
+
 class Piece(NamedTuple):
     """Some batches of a copy that follow one another, or one batch.
 

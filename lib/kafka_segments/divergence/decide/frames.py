@@ -106,6 +106,16 @@ def chosen_segments(logs: DataFrame) -> Transform:
     return transform
 
 
+def segments_of_copies(segments: DataFrame) -> DataFrame:
+    """List the segments of each copy of a log, as ``log_files.WholeSegment`` has them.
+
+    Needs: rows of ``chosen_segments``.
+    Gives: copy, topic, partition, segments (array of path, base_offset, next_base, end_position).
+    """
+    whole = F.struct("path", "base_offset", "next_base", F.col("size_bytes").alias("end_position"))
+    return segments.groupBy("copy", *_LOG).agg(F.collect_list(whole).alias("segments"))
+
+
 def described(logs: DataFrame) -> Transform:
     """Describe each copy of the logs that are compared.
 

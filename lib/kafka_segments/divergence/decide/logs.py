@@ -7,6 +7,7 @@ from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piec
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
 from kafka_segments.divergence.decide.forks import Behind, fork_at
 from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
+from kafka_segments.divergence.decide.lost_keys import Keys, Questions, lost_keys
 from kafka_segments.divergence.decide.merging import merged, with_equal
 
 Records = Mapping[int, Hashable]
@@ -24,7 +25,10 @@ class Load(Protocol):
 
 
 def compare_log(
-    copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], load: Load
+    copies: Sequence[Copy],
+    ranges: Sequence[Mapping[str, Piece]],
+    load: Load,
+    keys: Keys | None = None,
 ) -> list[Divergence]:
     """Tell where the copies of a log agree, and how they differ elsewhere.
 
@@ -33,18 +37,23 @@ def compare_log(
        hold different things are batches read, and only where batches of one epoch differ, their
        records.
     3. Behind a fork the copies of each side are compared with each other; a side can fork again.
+    4. With ``keys``, what a copy lacks below the cleaner's offset is looked for by keys.
 
     Args:
         copies: all copies of the log.
         ranges: the ranges that differ, ascending: for each copy that holds some of it, what.
         load: reads batches and records.
+        keys: reads keys; None: what is missing below the cleaner's offset counts as compacted.
 
     Returns:
         Ranges of offsets, ascending; those of kind ``EQUAL`` are alike in all copies.
     """
     told: Told = set()
-    found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told))]
+    questions: Questions = {}
+    found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told, questions))]
     found += untold_damages(copies, told)
+    if keys is not None:
+        found += lost_keys(copies, questions, found, keys)
     return with_equal(copies, merged(found))
 
 
@@ -54,12 +63,13 @@ class _Log(NamedTuple):
     copies: Sequence[Copy]
     load: Load
     told: Told
+    questions: Questions
 
 
 def _compared(
     copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], log: _Log
 ) -> Iterator[Divergence]:
-    differences = Differences(copies, log.copies, log.load, log.told)
+    differences = Differences(copies, log.copies, log.load, log.told, log.questions)
     for island in _batch_islands(copies, ranges, log.load, differences):
         if not differences.is_fork(island):
             yield from differences.of(island)
