@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Piece
+from kafka_segments.divergence.decide.copies import Copy, Divergence, HeldEpoch, Piece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.keyed_records import KeyedLogs
@@ -155,6 +155,12 @@ def epochs_of(batches: list[Batch]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(starts.items()))
 
 
+def cut_epochs(epochs: tuple[tuple[int, int], ...], start: int) -> tuple[tuple[int, int], ...]:
+    """Give a leader epoch checkpoint as it is once the log start has moved."""
+    gone = [epoch for epoch, first in epochs if first <= start]
+    return (*((epoch, start) for epoch in gone[-1:]), *epochs[len(gone) :])
+
+
 def rolled(
     rng: random.Random, batches: list[Batch], *, base: int | None = None, has_epochs: bool = True
 ) -> LogCopy:
@@ -262,6 +268,7 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
     reader = SegmentRangeReader(range_bits=range_bits)
     for name, copy in copies.items():
         damages, end, thinned = [], copy.log_start, 0
+        held: dict[int, list[int]] = {}
         bases = [base for base, _ in copy.segments]
         for index, base in enumerate(bases):
             following = bases[index + 1] if index + 1 < len(bases) else None
@@ -277,6 +284,12 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
                 parts.append(Part(name, path, base, following, *column[: offset_ranges.THINNED]))
                 end = max(end, column[offset_ranges.LAST_OFFSET] + 1)
                 thinned += column[offset_ranges.THINNED]
+                for epoch, at in (
+                    (offset_ranges.FIRST_EPOCH, offset_ranges.BASE_OFFSET),
+                    (offset_ranges.LAST_EPOCH, offset_ranges.LAST_OFFSET),
+                ):
+                    if column[epoch] >= 0:
+                        held.setdefault(column[epoch], []).append(column[at])
         start = max(copy.log_start, bases[0] if bases else 0)
         described.append(
             Copy(
@@ -288,6 +301,11 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
                 copy.cleaner_offset,
                 thinned > 0,
                 tuple(damages),
+                held_epochs=tuple(
+                    HeldEpoch(epoch, min(held[epoch]), max(held[epoch])) for epoch in sorted(held)
+                ),
+                is_start_noted=copy.high_watermark is None
+                or copy.log_start > min(bases, default=0),
             )
         )
 

@@ -52,13 +52,21 @@ def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_n
     assert "logs in two copies or more" in told
 
 
-def test_keys_tell_what_was_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_and_leader_epochs_tell_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(7)
     keys = [Batch(at, at, 0, ((at, b"k%d" % (at % 6), b"v"),)) for at in range(10)]
+    led = [Batch(at, at, at // 5, ((at, b"k", b"v"),)) for at in range(10)]
     for name in "ab":
-        copies = {"keys-0": rolled(rng, keys)}
+        copies = {
+            "keys-0": rolled(rng, keys),
+            "led-0": rolled(rng, led),
+            "front-0": rolled(rng, led),
+        }
         if name == "b":  # 3 has come again as 9, 5 has not
             copies["keys-0"] = rolled(rng, [*keys[:3], keys[4], *keys[6:]])
+            copies["led-0"].epochs = ((0, 0), (1, 4))
+            copies["front-0"].segments = [(2, [one.written() for one in led[2:]])]
+            copies["front-0"].high_watermark = 10
         write_copies(tmp_path / name, copies)
     (tmp_path / "b" / "cleaner-offset-checkpoint").write_text("0\n1\nkeys 0 8\n")
     copies = [part for name in "ab" for part in ("--copy", f"{name}={tmp_path / name}")]
@@ -72,7 +80,11 @@ def test_keys_tell_what_was_lost(spark: SparkSession, tmp_path: Path) -> None:
         for check in ("full", "records")
     }
 
-    assert found == {"full": set(), "records": {("keys", "lost middle", 5, 6, "b")}}
+    epochs = {("led", "epoch history", 4, 5, "a", "b"), ("front", "lost middle", 0, 2, "b")}
+    assert found == {
+        "full": epochs,
+        "records": epochs | {("keys", "lost middle", 5, 6, "b")},
+    }
 
 
 def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path: Path) -> None:
@@ -107,7 +119,7 @@ def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path:
     assert "4 logs in two copies or more, 1 of them equal from start to end" in told
     with few_rows(spark):
         kept = Warehouse(spark, str(tmp_path / "wh")).read(DIVERGENCES)
-    assertSchemaEqual(kept.schema, schema("divergences.v2"), ignoreNullable=True)
+    assertSchemaEqual(kept.schema, schema("divergences.v3"), ignoreNullable=True)
     assert kept.count() == len(rows)
 
 

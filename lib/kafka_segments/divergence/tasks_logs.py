@@ -21,6 +21,7 @@ from kafka_segments.divergence.decide.copies import (
     Damage,
     DamageKind,
     Divergence,
+    HeldEpoch,
     Kind,
     of_other_clusters,
     with_quorum_end,
@@ -128,6 +129,8 @@ def copy_of(row: dict[str, Any]) -> Copy:
             for damage in sorted(row["damages"], key=lambda one: (one["offset"], one["position"]))
         ),
         row["is_tiered"],
+        tuple(HeldEpoch(**one) for one in row["held_epochs"] or ()),
+        row["is_start_noted"],
     )
 
 

@@ -121,7 +121,7 @@ def described(logs: DataFrame) -> Transform:
 
     Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``compared_logs``.
     Gives: copy, topic, partition, start, end, high_watermark, leader_epochs, cleaner_offset,
-        is_thinned, is_tiered, damages (see ``decide.copies.Copy``).
+        is_thinned, is_tiered, damages, held_epochs, is_start_noted (see ``decide.copies.Copy``).
     """
     least = F.coalesce(F.col("first_base"), F.lit(0))
 
@@ -135,7 +135,9 @@ def described(logs: DataFrame) -> Transform:
             F.flatten(F.collect_list("damages")).alias("damages"),
         )
         start = F.greatest(least, F.col("log_start_offset"))
-        return logs.join(totals, ["copy", *_LOG], how="left").select(
+        has_checkpoints = F.col("high_watermark").isNotNull()
+        known = logs.join(totals, ["copy", *_LOG], how="left")
+        return known.join(_held_epochs(read), ["copy", *_LOG], how="left").select(
             "copy",
             *_LOG,
             start.alias("start"),
@@ -146,9 +148,34 @@ def described(logs: DataFrame) -> Transform:
             F.coalesce("is_thinned", F.lit(False)).alias("is_thinned"),
             F.coalesce("is_tiered", F.lit(False)).alias("is_tiered"),
             F.coalesce("damages", F.array()).alias("damages"),
+            "held_epochs",
+            (F.col("log_start_offset").isNotNull() | ~has_checkpoints).alias("is_start_noted"),
         )
 
     return transform
+
+
+def _held_epochs(read: DataFrame) -> DataFrame:
+    """Return for each copy the leader epochs of its batches, as ranges tell of their ends."""
+    ends = F.flatten(
+        F.transform(
+            "ranges",
+            lambda one: F.array(
+                F.struct(one["first_epoch"].alias("epoch"), one["base_offset"].alias("offset")),
+                F.struct(one["last_epoch"].alias("epoch"), one["last_offset"].alias("offset")),
+            ),
+        )
+    )
+    by_epoch = (
+        read.select("copy", *_LOG, F.inline(ends))
+        .where(F.col("epoch") >= 0)
+        .groupBy("copy", *_LOG, "epoch")
+        .agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
+    )
+    one = F.struct("epoch", "first", "last")
+    return by_epoch.groupBy("copy", *_LOG).agg(
+        F.array_sort(F.collect_list(one)).alias("held_epochs")
+    )
 
 
 def unequal_parts(copies: DataFrame) -> Transform:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
+from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.forks import Behind, fork_at
 from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
 from kafka_segments.divergence.decide.lost_keys import Keys, Questions, lost_keys
@@ -37,7 +38,8 @@ def compare_log(
        hold different things are batches read, and only where batches of one epoch differ, their
        records.
     3. Behind a fork the copies of each side are compared with each other; a side can fork again.
-    4. With ``keys``, what a copy lacks below the cleaner's offset is looked for by keys.
+    4. Leader-epoch checkpoints are held against batches and against each other.
+    5. With ``keys``, what a copy lacks below the cleaner's offset is looked for by keys.
 
     Args:
         copies: all copies of the log.
@@ -52,6 +54,7 @@ def compare_log(
     questions: Questions = {}
     found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told, questions))]
     found += untold_damages(copies, told)
+    found += wrong_epochs(copies, found)
     if keys is not None:
         found += lost_keys(copies, questions, found, keys)
     return with_equal(copies, merged(found))
@@ -95,10 +98,20 @@ def _unequal_ranges(
 
 
 def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:
+    """Yield how logs begin later than others; what disks lack of a tiered one is in the tier."""
+    is_tiered = any(copy.is_tiered for copy in copies)
     first = min(copy.start for copy in copies)
     for copy in copies:
-        if copy.start > first:
-            yield Divergence(Kind.LATER_START, False, first, copy.start, (copy.name,))
+        taken = max(copy.start if is_tiered else copy.cut_at, first)
+        if first < taken:
+            yield Divergence(Kind.LATER_START, False, first, taken, (copy.name,))
+        if taken < copy.start:
+            right = tuple(other.name for other in copies if other.start <= taken)
+            detail = (
+                f"{copy.name} begins at {copy.start}, its leader epochs at {copy.epochs[0][1]}:"
+                " where retention or DeleteRecords moves a log start, these move with it"
+            )
+            yield Divergence(Kind.LOST, True, taken, copy.start, (copy.name,), right, detail=detail)
 
 
 def _batch_islands(
