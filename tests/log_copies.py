@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, HeldEpoch, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece, Divergence, HeldEpoch
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.keyed_records import KeyedLogs
-from kafka_segments.divergence.log_files import LogFiles, Open, WholeSegment
+from kafka_segments.divergence.log_files import CopyFiles, Open, WholeSegment
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import offset_ranges
@@ -233,14 +233,14 @@ class ReadLog(NamedTuple):
     """Copies as a task is given them: what is known of each, what differs, and their files."""
 
     copies: list[Copy]
-    ranges: list[dict[str, Piece]]
-    files: LogFiles
+    ranges: list[dict[str, CopyPiece]]
+    files: CopyFiles
     open_log: Open
     keys: KeyedLogs
 
-    def batches(self) -> dict[str, list[Piece]]:
+    def batches(self) -> dict[str, list[CopyPiece]]:
         """Give the batches of each copy in the ranges."""
-        held: dict[str, list[Piece]] = {copy.name: [] for copy in self.copies}
+        held: dict[str, list[CopyPiece]] = {copy.name: [] for copy in self.copies}
         for found in self.ranges:
             for name, piece in found.items():
                 held[name] += self.files.batches(name, piece)
@@ -314,7 +314,7 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
         yield reader_of(files[path])
 
     keys = KeyedLogs(whole, open_log=open_log)
-    return ReadLog(described, ranges_of(parts), LogFiles(open_log=open_log), open_log, keys)
+    return ReadLog(described, ranges_of(parts), CopyFiles(open_log=open_log), open_log, keys)
 
 
 def write_copy(folder: Path, copy: LogCopy) -> None:

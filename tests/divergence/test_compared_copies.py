@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, with_quorum_end
+from kafka_segments.divergence.decide.copies import (
+    Copy,
+    DifferenceKind,
+    Divergence,
+    with_quorum_end,
+)
 from log_copies import (
     Batch,
     LogCopy,
@@ -120,7 +125,7 @@ def test_compaction_is_told_by_the_batches_where_no_checkpoint_came_along(seed: 
     log = drawn_log(rng, keys=300)
     rows = compared({"a": rolled(rng, log), "b": _compacted_elsewhere(rng, log)})
 
-    assert {row.kind for row in rows} == {Kind.COMPACTION, Kind.EQUAL}
+    assert {row.kind for row in rows} == {DifferenceKind.COMPACTION, DifferenceKind.EQUAL}
     assert findings(rows) == []
 
 
@@ -139,7 +144,7 @@ def _others(count: int) -> tuple[str, ...]:
 
 
 def _found_once(
-    rows: list[Divergence], kinds: set[Kind], right: tuple[str, ...], base: int, last: int
+    rows: list[Divergence], kinds: set[DifferenceKind], right: tuple[str, ...], base: int, last: int
 ) -> bool:
     """Tell whether all findings are of copy b, of these kinds, and at these offsets."""
     found = findings(rows)
@@ -168,9 +173,11 @@ def test_a_flipped_bit_anywhere_is_found_and_the_right_copies_are_named(
         )
         hurt = next(one for one in log if one.written() == parts[at])
         rows = compared(_beside(rng, log, wrong, count))
-        kinds = {Kind.ROT, Kind.MISPLACED}
+        kinds = {DifferenceKind.ROT, DifferenceKind.MISPLACED}
         if place in LENGTH and hurt is log[-1]:
-            kinds.add(Kind.BEHIND)  # more bytes than there are: as a write that was not finished
+            kinds.add(
+                DifferenceKind.BEHIND
+            )  # more bytes than there are: as a write that was not finished
         if not _found_once(rows, kinds, _others(count), hurt.base, hurt.last):
             missed.append((place, bit, hurt.base, hurt.last, at, len(parts), findings(rows)))
 
@@ -214,7 +221,7 @@ def test_segments_that_were_exchanged_are_found(seed: int, count: int) -> None:
         _swap(rng.randrange(len(wrong.segments) - 1))(wrong)
         rows = compared(_beside(rng, log, wrong, count))
 
-        assert named(rows) == {(Kind.MISPLACED, ("b",), _others(count))}, findings(rows)
+        assert named(rows) == {(DifferenceKind.MISPLACED, ("b",), _others(count))}, findings(rows)
 
 
 def test_a_segment_of_another_log_is_outvoted(seed: int) -> None:
@@ -231,9 +238,9 @@ def test_a_segment_of_another_log_is_outvoted(seed: int) -> None:
         wrong = rolled(rng, [*log[:first], *other[first : first + 5], *log[first + 5 :]])
         rows = compared(_beside(rng, log, wrong, 3))
 
-        assert named(rows) == {(Kind.CONFLICT, ("b",), ("a", "c"))}
+        assert named(rows) == {(DifferenceKind.CONFLICT, ("b",), ("a", "c"))}
         assert named(compared({"a": rolled(rng, log), "b": wrong})) == {
-            (Kind.CONFLICT, ("a", "b"), ())
+            (DifferenceKind.CONFLICT, ("a", "b"), ())
         }
 
 
@@ -253,7 +260,7 @@ def test_a_lost_segment_is_found_with_its_offsets(seed: int, count: int) -> None
         assert [
             (row.kind, row.from_offset, row.until_offset, row.copies, row.right)
             for row in findings(rows)
-        ] == [(Kind.LOST, base, until, ("b",), _others(count))]
+        ] == [(DifferenceKind.LOST, base, until, ("b",), _others(count))]
 
 
 def test_a_lost_segment_that_was_not_compacted_yet_is_found_in_a_compacted_log(seed: int) -> None:
@@ -273,7 +280,7 @@ def test_a_lost_segment_that_was_not_compacted_yet_is_found_in_a_compacted_log(s
         rows = compared({"a": rolled(rng, log), "b": wrong})
 
         assert [(row.kind, row.from_offset, row.until_offset) for row in findings(rows)] == [
-            (Kind.LOST, base, until)
+            (DifferenceKind.LOST, base, until)
         ]
 
 
@@ -290,7 +297,7 @@ def test_a_fork_is_found_at_its_epoch_and_offset(seed: int, count: int) -> None:
 
         found = findings(rows)
         assert [(row.kind, row.copies, row.right) for row in found] == [
-            (Kind.FORK, ("b",), _others(count))
+            (DifferenceKind.FORK, ("b",), _others(count))
         ]
         assert (found[0].from_offset, found[0].epoch) == (log[at].base, log[at - 1].epoch)
         assert found[0].until_offset == max(log[-1].last, newer[-1].last) + 1
@@ -308,7 +315,7 @@ def test_records_of_an_epoch_that_ended_earlier_are_not_yet_truncated(seed: int)
         assert [
             (row.kind, row.from_offset, row.until_offset, row.copies, row.right)
             for row in findings(rows)
-        ] == [(Kind.AHEAD, log[at].base, log[-1].last + 1, ("b",), ("a",))]
+        ] == [(DifferenceKind.AHEAD, log[at].base, log[-1].last + 1, ("b",), ("a",))]
 
 
 def test_a_copy_that_ends_below_the_high_watermark_is_behind_up_to_it(seed: int) -> None:
@@ -321,7 +328,7 @@ def test_a_copy_that_ends_below_the_high_watermark_is_behind_up_to_it(seed: int)
         rows = [
             row
             for row in compared({"a": leader, "b": rolled(rng, log[:cut])})
-            if row.kind == Kind.BEHIND
+            if row.kind == DifferenceKind.BEHIND
         ]
 
         assert [(row.from_offset, row.until_offset, row.is_finding) for row in rows] == [
@@ -353,7 +360,7 @@ def test_what_no_copy_holds_any_more_is_still_told(seed: int) -> None:
         copy.spoil(index, flipped(copy.file(index), at))
     rows = compared({"a": both[0], "b": both[1]})
 
-    assert {row.kind for row in findings(rows)} == {Kind.ROT}
+    assert {row.kind for row in findings(rows)} == {DifferenceKind.ROT}
     assert {row.copies for row in findings(rows)} == {("a",), ("b",)}
 
 
@@ -368,4 +375,4 @@ def test_a_segment_whose_every_other_batch_is_bad_is_read_to_its_end(seed: int) 
 
     hurt = [(one.base, one.last + 1) for one in log[1::2]]
     assert [(row.from_offset, row.until_offset) for row in findings(rows)] == hurt
-    assert named(rows) == {(Kind.ROT, ("b",), ("a",))}
+    assert named(rows) == {(DifferenceKind.ROT, ("b",), ("a",))}

@@ -16,7 +16,7 @@ from kafka_segments.divergence.decide.elections import (
     advise,
 )
 from kafka_segments.divergence.decide.logs import compare_log
-from kafka_segments.divergence.decide.transactions import BatchFacts, torn_transactions
+from kafka_segments.divergence.decide.transactions import ClientBatch, torn_transactions
 from log_copies import (
     Batch,
     LogCopy,
@@ -314,15 +314,15 @@ def test_acks_all_may_have_been_told_of_what_the_isr_of_the_batchs_epoch_held(
     assert by_broker[1].lost_acks_all_records == by_broker[1].lost_records > 0
 
 
-DATA = BatchFacts(3, 7)
-COMMIT, ABORT = BatchFacts(0, 7, True), BatchFacts(0, 7, False)
+DATA = ClientBatch(3, 7)
+COMMIT, ABORT = ClientBatch(0, 7, True), ClientBatch(0, 7, False)
 
 
 @pytest.mark.parametrize(
     ("lost", "torn", "torn_if_open"),
     [
         ([], 0, 0),
-        ([BatchFacts(3)], 0, 0),
+        ([ClientBatch(3)], 0, 0),
         ([DATA], 1, 1),  # it will end without these records
         ([DATA, COMMIT], 1, 1),
         ([COMMIT], 1, 1),  # its records stay open
@@ -330,10 +330,10 @@ COMMIT, ABORT = BatchFacts(0, 7, True), BatchFacts(0, 7, False)
         ([DATA, ABORT], 0, 1),  # the records in front stay open
         ([DATA, ABORT, DATA, DATA, ABORT], 0, 1),
         ([DATA, ABORT, DATA, DATA, COMMIT], 1, 2),
-        ([ABORT, DATA, BatchFacts(1, 8)], 3, 3),
+        ([ABORT, DATA, ClientBatch(1, 8)], 3, 3),
     ],
 )
-def test_transactions_that_are_torn(lost: list[BatchFacts], torn: int, torn_if_open: int) -> None:
+def test_transactions_that_are_torn(lost: list[ClientBatch], torn: int, torn_if_open: int) -> None:
     assert torn_transactions(lost, lambda _: False) == torn
     assert torn_transactions(lost, lambda _: True) == torn_if_open
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, HeldEpoch, Kind
+from kafka_segments.divergence.decide.copies import Copy, DifferenceKind, Divergence, HeldEpoch
 from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.logs import compare_log
 from log_copies import LogCopy, compared, cut_epochs, drawn_log, epochs_of, forked, rolled
@@ -30,7 +30,7 @@ def copy(
 
 def told(*copies: Copy, rows: tuple[Divergence, ...] = ()) -> list[tuple]:
     found = wrong_epochs(copies, rows)
-    assert {row.kind for row in found} <= {Kind.EPOCHS}
+    assert {row.kind for row in found} <= {DifferenceKind.EPOCHS}
     assert all(row.is_finding for row in found)
     return [(row.from_offset, row.until_offset, row.copies, row.right) for row in found]
 
@@ -91,9 +91,9 @@ def test_the_batches_of_another_copy_count_up_to_where_both_go_the_same_way() ->
     assert told(none, copy("b")) == [(90, 100, ("a",), ("b",))]
     assert told(copy("a", early, held=(), end=95), copy("b")) == [(90, 95, ("a",), ("b",))]
     assert told(copy("a", early, held=(), end=90), copy("b")) == []
-    fork = Divergence(Kind.FORK, True, 95, 300, ("b",), ("a",))
+    fork = Divergence(DifferenceKind.FORK, True, 95, 300, ("b",), ("a",))
     assert told(none, copy("b"), rows=(fork,)) == [(90, 95, ("a",), ("b",))]
-    fork = Divergence(Kind.FORK, True, 90, 300, ("b",), ("a",))
+    fork = Divergence(DifferenceKind.FORK, True, 90, 300, ("b",), ("a",))
     assert told(none, copy("b"), rows=(fork,)) == []
     [row] = wrong_epochs([none, copy("b")], [])
     assert row.detail.endswith("the batches of b have 1")
@@ -111,8 +111,11 @@ def test_compaction_lets_an_epoch_begin_late_but_not_early() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [Kind.ROT, Kind.MISPLACED, Kind.UNREAD, Kind.CONFLICT])
-def test_a_batch_whose_bytes_are_wrong_tells_nothing_of_a_checkpoint(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [DifferenceKind.ROT, DifferenceKind.MISPLACED, DifferenceKind.UNREAD, DifferenceKind.CONFLICT],
+)
+def test_a_batch_whose_bytes_are_wrong_tells_nothing_of_a_checkpoint(kind: DifferenceKind) -> None:
     rotten = (HeldEpoch(1, 0, 99), HeldEpoch(3, 100, 109), HeldEpoch(4, 200, 299))
 
     rows = (Divergence(kind, True, 100, 110, ("a",)),)
@@ -163,7 +166,7 @@ def test_of_a_first_entry_it_is_known_that_its_epoch_began_no_later(
 
 def test_entries_count_where_both_logs_are_the_same() -> None:
     pair = [copy(name, ((1, 0), (2, at)), held=()) for name, at in (("a", 100), ("b", 110))]
-    fork = Divergence(Kind.FORK, True, 100, 300, ("b",), ("a",))
+    fork = Divergence(DifferenceKind.FORK, True, 100, 300, ("b",), ("a",))
 
     assert told(*pair, rows=(fork,)) == []
     assert told(pair[0]._replace(end=100), pair[1]) == []
@@ -198,7 +201,7 @@ def test_an_entry_that_was_moved_in_a_drawn_log_is_found(seed: int) -> None:
         copies["b"].epochs = tuple(entries)
         rows = [row for row in compared(copies) if row.is_finding]
 
-        assert {row.kind for row in rows} == {Kind.EPOCHS}
+        assert {row.kind for row in rows} == {DifferenceKind.EPOCHS}
         assert all("b" in row.copies for row in rows)
         assert {(row.from_offset, row.until_offset) for row in rows} == {
             (min(start, moved), max(start, moved))
@@ -225,7 +228,7 @@ def test_checkpoints_that_live_with_their_logs_are_sound(seed: int) -> None:
             (log[-1].epoch + 1, log[at].base),
         )
 
-        assert Kind.EPOCHS not in {row.kind for row in compared(copies)}
+        assert DifferenceKind.EPOCHS not in {row.kind for row in compared(copies)}
 
 
 def _cut(copy: LogCopy, rng: random.Random) -> LogCopy:
@@ -251,12 +254,15 @@ def test_a_lost_first_segment_is_told_by_the_epochs_that_did_not_move(seed: int)
         front = [
             (row.kind, row.from_offset, row.until_offset, row.copies, row.right)
             for row in compared(copies)
-            if row.kind in (Kind.LOST, Kind.LATER_START)
+            if row.kind in (DifferenceKind.LOST, DifferenceKind.LATER_START)
         ]
 
-        assert front == [(Kind.LOST, log[0].base, begin, ("b",), ("a",))]
+        assert front == [(DifferenceKind.LOST, log[0].base, begin, ("b",), ("a",))]
         copies["b"].epochs = cut_epochs(copies["b"].epochs, begin)
-        assert {row.kind for row in compared(copies)} == {Kind.LATER_START, Kind.EQUAL}
+        assert {row.kind for row in compared(copies)} == {
+            DifferenceKind.LATER_START,
+            DifferenceKind.EQUAL,
+        }
 
 
 @pytest.mark.parametrize(
@@ -286,10 +292,10 @@ def test_what_was_taken_in_front_of_what_is_lost_is_a_later_start(first: int) ->
 
     tier = Copy("c", 150, 200, is_tiered=True)
     with_tier = compare_log([whole, part, tier], [], None)  # type: ignore[arg-type]
-    assert Kind.LOST not in {row.kind for row in with_tier}
-    later = [(Kind.LATER_START, 0, 50)] if first < 50 else []
+    assert DifferenceKind.LOST not in {row.kind for row in with_tier}
+    later = [(DifferenceKind.LATER_START, 0, 50)] if first < 50 else []
     assert [(row.kind, row.from_offset, row.until_offset) for row in rows] == [
         *later,
-        (Kind.LOST, max(50, first), 100),
-        (Kind.EQUAL, 100, 200),
+        (DifferenceKind.LOST, max(50, first), 100),
+        (DifferenceKind.EQUAL, 100, 200),
     ]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Divergence, Kind
+from kafka_segments.divergence.decide.copies import DifferenceKind, Divergence
 from kafka_segments.divergence.decide.lost_keys import Keyed, Lost, Missing, lost_records
 from log_copies import Batch, LogCopy, compared, flipped, forked, recompressed, rolled
 from plain_compaction import Replica, Topic, lived
@@ -170,7 +170,7 @@ def test_copies_that_cleaned_for_themselves_have_lost_nothing(seed: int, names: 
 
         assert findings(rows) == []
 
-    assert Kind.COMPACTION in kinds
+    assert DifferenceKind.COMPACTION in kinds
 
 
 def _without_checkpoint(copy: LogCopy) -> LogCopy:
@@ -193,7 +193,7 @@ def test_a_lost_segment_is_found_where_the_last_record_of_a_key_was(seed: int, n
         found = findings(compared(copies, by_keys=True))
 
         expected = _last_values(topic, gone, replicas["b"])
-        assert {(row.kind, row.copies) for row in found} <= {(Kind.LOST, ("b",))}
+        assert {(row.kind, row.copies) for row in found} <= {(DifferenceKind.LOST, ("b",))}
         covered = {
             at for at in expected if any(row.from_offset <= at < row.until_offset for row in found)
         }
@@ -237,7 +237,7 @@ def test_without_keys_such_a_segment_looks_compacted() -> None:
     assert [
         (row.kind, row.from_offset, row.until_offset, row.copies, row.right)
         for row in findings(compared(copies, by_keys=True))
-    ] == [(Kind.LOST, 3, 4, ("b",), ("a",))]
+    ] == [(DifferenceKind.LOST, 3, 4, ("b",), ("a",))]
 
 
 def test_records_that_a_batch_lost_are_found_by_their_keys() -> None:
@@ -252,7 +252,7 @@ def test_records_that_a_batch_lost_are_found_by_their_keys() -> None:
     assert [
         (row.kind, row.from_offset, row.until_offset, row.copies)
         for row in findings(compared(copies, by_keys=True))
-    ] == [(Kind.LOST, 2, 3, ("b",))]
+    ] == [(DifferenceKind.LOST, 2, 3, ("b",))]
 
 
 def test_what_is_damaged_in_front_does_not_hide_the_records_behind() -> None:
@@ -267,7 +267,7 @@ def test_what_is_damaged_in_front_does_not_hide_the_records_behind() -> None:
     copies["b"].spoil(0, flipped(data, len(first[0]) + 70))
 
     found = findings(compared(copies, by_keys=True))
-    assert [(row.kind, row.from_offset) for row in found] == [(Kind.ROT, 1)]
+    assert [(row.kind, row.from_offset) for row in found] == [(DifferenceKind.ROT, 1)]
 
 
 def test_a_side_of_a_fork_explains_nothing_of_the_other() -> None:
@@ -281,8 +281,8 @@ def test_a_side_of_a_fork_explains_nothing_of_the_other() -> None:
 
     found = findings(compared(copies, by_keys=True))
     assert [(row.kind, row.from_offset, row.copies) for row in found] == [
-        (Kind.LOST, 3, ("b",)),
-        (Kind.FORK, 8, ("b",)),
+        (DifferenceKind.LOST, 3, ("b",)),
+        (DifferenceKind.FORK, 8, ("b",)),
     ]
 
 
@@ -292,4 +292,4 @@ def test_other_bytes_of_the_same_records_are_no_loss(seed: int) -> None:
     copies = {"a": rolled(rng, log), "b": rolled(rng, recompressed(log))}
     copies["a"].cleaner_offset = 9
 
-    assert {row.kind for row in compared(copies, by_keys=True)} == {Kind.RECOMPRESSED}
+    assert {row.kind for row in compared(copies, by_keys=True)} == {DifferenceKind.RECOMPRESSED}

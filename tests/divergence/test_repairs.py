@@ -10,7 +10,7 @@ import pytest
 
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
-from kafka_segments.divergence.log_files import LogFiles, WholeSegment
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.divergence.repaired_log import NewLog, write_log
 from log_copies import (
     CLOCK_MS,
@@ -34,7 +34,7 @@ def planned(folder: Path, copies: dict[str, LogCopy], history: str | None = None
     """Write the copies, and plan the repair."""
     read = read_log(copies)
     rows = compare_log(read.copies, read.ranges, read.files)
-    files, batches = LogFiles(), {}
+    files, batches = CopyFiles(), {}
     for name, copy in copies.items():
         write_copy(folder / name, copy)
         bases = [base for base, _ in copy.segments]

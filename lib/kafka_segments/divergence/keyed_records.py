@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from kafka_segments.divergence.batch_facts import batch_facts
-from kafka_segments.divergence.decide.copies import Piece
+from kafka_segments.divergence.decide.copies import CopyPiece
 from kafka_segments.divergence.decide.lost_keys import Keyed
 from kafka_segments.divergence.log_files import (
     Open,
@@ -57,7 +57,7 @@ class KeyedLogs:
             if segment.next_base is None or segment.next_base > offset:
                 yield from reader.read(segment.as_piece())
 
-    def held(self, copy: str, piece: Piece) -> list[Keyed]:
+    def held(self, copy: str, piece: CopyPiece) -> list[Keyed]:
         """Return what a copy holds in a piece.
 
         Raises:
@@ -86,7 +86,7 @@ class _KeyReader:
         self._bodies = ChunkReader(ChunkOptions(needs_body=True, check_crc=False))
         self._digests = RecordDigests()
 
-    def read(self, piece: Piece) -> Iterator[Keyed]:
+    def read(self, piece: CopyPiece) -> Iterator[Keyed]:
         """Yield the records and markers of a piece's sound batches, ascending."""
         for part in piece.where:
             with self._open(part.path) as read_into:

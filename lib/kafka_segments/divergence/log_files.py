@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import UNBOUNDED, Piece
+from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.divergence.decide.logs import Records
 from kafka_segments.divergence.decide.parts import Part
 from kafka_segments.divergence.sound_batches import SoundBatches, Stretch
@@ -83,9 +83,9 @@ class WholeSegment(NamedTuple):
     end_position: int
     position: int = 0
 
-    def as_piece(self) -> Piece:
+    def as_piece(self) -> CopyPiece:
         """Return all of its batches as one piece."""
-        return Piece(0, UNBOUNDED - 1, -1, -1, None, where=(self,))
+        return CopyPiece(0, UNBOUNDED - 1, -1, -1, None, where=(self,))
 
 
 def stretch_of(part: Part | WholeSegment) -> Stretch:
@@ -94,7 +94,7 @@ def stretch_of(part: Part | WholeSegment) -> Stretch:
     return stretch if part.next_base is None else stretch._replace(limit=part.next_base)
 
 
-class LogFiles:
+class CopyFiles:
     """Reads what ``decide.logs`` asks for; without ``has_epochs`` batches come without theirs."""
 
     def __init__(
@@ -108,7 +108,7 @@ class LogFiles:
         self._records = RecordDigests()
         self._total = [0]
 
-    def batches(self, copy: str, piece: Piece) -> list[Piece]:
+    def batches(self, copy: str, piece: CopyPiece) -> list[CopyPiece]:
         """Return the sound batches of a range.
 
         Raises:
@@ -116,7 +116,7 @@ class LogFiles:
             OSError: a file cannot be read.
         """
         del copy
-        found: list[Piece] = []
+        found: list[CopyPiece] = []
         for part in piece.where:
             with self._open(part.path) as read_into:
                 for sound in self._sound.read(counted(read_into, self._total), stretch_of(part)):
@@ -127,7 +127,7 @@ class LogFiles:
                     found += [_batch(part.path, *row) for row in rows]
         return [one for one in found if piece.base <= one.base and one.last <= piece.last]
 
-    def records(self, copy: str, piece: Piece) -> Records | None:
+    def records(self, copy: str, piece: CopyPiece) -> Records | None:
         """Return digests of a batch's records, None where they cannot be decoded.
 
         Raises:
@@ -165,10 +165,10 @@ def counted(read_into: ReadInto, total: list[int]) -> ReadInto:
 
 def _batch(
     path: str, position: int, size: int, base: int, last: int, epoch: int, magic: int, crc: int
-) -> Piece:
+) -> CopyPiece:
     stored = magic, size, crc
     where = (BatchAt(path, position, position + size),)
-    return Piece(base, last, epoch, epoch, (base, last, epoch, *stored), stored, where)
+    return CopyPiece(base, last, epoch, epoch, (base, last, epoch, *stored), stored, where)
 
 
 class RecordDigests:

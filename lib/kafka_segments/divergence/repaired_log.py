@@ -7,9 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kafka_segments.divergence.decide.copies import UNBOUNDED, Piece
+from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.divergence.decide.repairs import Taken
-from kafka_segments.divergence.log_files import LogFiles, WholeSegment, open_file
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment, open_file
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log import LoadOptions
 from kafka_segments.index.log_load import LogLoad
@@ -204,7 +204,7 @@ def _add_files(log: NewLog, folder: Path, bases: Sequence[int]) -> None:
 
 def _prove(log: NewLog, folder: Path, bases: Sequence[int], proofs: Sequence[Proof]) -> None:
     """Read the new segments, and compare their batches and the ranges' digests with the plan."""
-    files, found = LogFiles(), []
+    files, found = CopyFiles(), []
     for base, following in zip(bases, [*bases[1:], None], strict=True):
         path = folder / file_name(base, LOG_SUFFIX)
         segment = WholeSegment(str(path), base, following, path.stat().st_size)
@@ -224,7 +224,7 @@ def _prove(log: NewLog, folder: Path, bases: Sequence[int], proofs: Sequence[Pro
             raise SetAsideError(folder, f"{said} are not as they are in copy {proof.copy}")
 
 
-def _bytes_of(batches: Sequence[Piece]) -> Iterator[bytes]:
+def _bytes_of(batches: Sequence[CopyPiece]) -> Iterator[bytes]:
     """Yield the bytes of each batch of our own segments."""
     for path, of_segment in groupby(batches, key=lambda piece: piece.where[0].path):
         with Path(path).open("rb") as stream:

@@ -18,18 +18,18 @@ from pyspark.sql.types import (
 
 from kafka_segments.divergence.decide.copies import (
     Copy,
-    Damage,
-    DamageKind,
+    CopyDamage,
+    CopyDamageKind,
+    DifferenceKind,
     Divergence,
     HeldEpoch,
-    Kind,
     of_other_clusters,
     with_quorum_end,
 )
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.keyed_records import KeyedLogs
-from kafka_segments.divergence.log_files import LogFiles, WholeSegment
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -73,7 +73,7 @@ def compare_logs(
         known = copies.to_pylist()
         described = sorted(map(copy_of, known))
         are_apart = any(row["has_many_ids"] for row in known)
-        files = LogFiles(check_crc=check_crc, has_epochs=not are_apart)
+        files = CopyFiles(check_crc=check_crc, has_epochs=not are_apart)
         keys = None
         if check_keys:
             segments = {
@@ -98,7 +98,7 @@ def compare_logs(
         except (OSError, FileChangedError) as error:
             start, end = min(c.start for c in described), max(c.end for c in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
-            rows = [Divergence(Kind.UNREAD, True, start, end, held_by, detail=detail)]
+            rows = [Divergence(DifferenceKind.UNREAD, True, start, end, held_by, detail=detail)]
         log = {"topic": topic, "partition": partition, "held_by": held_by}
         bytes_read = files.bytes_read + (0 if keys is None else keys.bytes_read)
         values = [
@@ -125,7 +125,7 @@ def copy_of(row: dict[str, Any]) -> Copy:
         row["cleaner_offset"],
         row["is_thinned"],
         tuple(
-            Damage(**{**damage, "kind": DamageKind(damage["kind"])})
+            CopyDamage(**{**damage, "kind": CopyDamageKind(damage["kind"])})
             for damage in sorted(row["damages"], key=lambda one: (one["offset"], one["position"]))
         ),
         row["is_tiered"],

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.divergence.decide.copies import UNSOUND, Copy, Piece
+from kafka_segments.divergence.decide.copies import UNSOUND, Copy, CopyPiece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
-from kafka_segments.divergence.log_files import LogFiles, WholeSegment
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.divergence.repaired_log import NewLog, Proof, write_log
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of
 from kafka_segments.errors import FileChangedError, SetAsideError
@@ -92,14 +92,14 @@ def repair_logs(parts: DataFrame, settings: RepairSettings) -> Callable[[DataFra
 def _repaired(
     name: str,
     rows: Sequence[dict[str, Any]],
-    ranges: Sequence[dict[str, Piece]],
+    ranges: Sequence[dict[str, CopyPiece]],
     settings: RepairSettings,
 ) -> list[dict[str, Any]]:
     if settings.logs and name not in settings.logs:
         return []
     copies = sorted(copy_of(row) for row in rows)
     try:
-        compared = compare_log(copies, ranges, LogFiles())
+        compared = compare_log(copies, ranges, CopyFiles())
         if not settings.logs and not any(row.kind in UNSOUND for row in compared):
             return []
         segments = {row["copy"]: [WholeSegment(**one) for one in row["segments"]] for row in rows}
@@ -117,8 +117,8 @@ def _repaired(
         return [_told(State.REFUSED, copies, first_line(error))]
 
 
-def _batches(segments: Sequence[WholeSegment]) -> list[Piece]:
-    files = LogFiles()
+def _batches(segments: Sequence[WholeSegment]) -> list[CopyPiece]:
+    files = CopyFiles()
     ordered = sorted(segments, key=lambda one: one.base_offset)
     return [piece for one in ordered for piece in files.batches("", one.as_piece())]
 

@@ -20,7 +20,7 @@ class Match(StrEnum):
     """Those of one topic id, whatever their names."""
 
 
-class DamageKind(StrEnum):
+class CopyDamageKind(StrEnum):
     """What is wrong with bytes that are no sound batch of their place."""
 
     ROT = "rot"
@@ -33,13 +33,13 @@ class DamageKind(StrEnum):
     """The file could not be read on."""
 
 
-class Damage(NamedTuple):
+class CopyDamage(NamedTuple):
     """Offsets of a copy, from ``offset`` to before ``until``, of which bytes at ``position`` tell.
 
     ``segment`` is the file.
     """
 
-    kind: DamageKind
+    kind: CopyDamageKind
     offset: int
     until: int
     position: int
@@ -80,7 +80,7 @@ class Copy(NamedTuple):
     epochs: tuple[tuple[int, int], ...] = ()
     cleaner_offset: int | None = None
     is_thinned: bool = False
-    damages: tuple[Damage, ...] = ()
+    damages: tuple[CopyDamage, ...] = ()
     is_tiered: bool = False
     held_epochs: tuple[HeldEpoch, ...] = ()
     is_start_noted: bool = True
@@ -140,7 +140,7 @@ def is_compacted(copies: Sequence[Copy], offset: int) -> bool:
     return any(copy.is_thinned for copy in copies)
 
 
-class Piece(NamedTuple):
+class CopyPiece(NamedTuple):
     """Some batches of a copy that follow one another, or one batch.
 
     Attributes:
@@ -158,12 +158,12 @@ class Piece(NamedTuple):
     stored: tuple[int, int, int] | None = None
     where: Any = None
 
-    def without_epochs(self) -> "Piece":
+    def without_epochs(self) -> "CopyPiece":
         """Return the same without its leader epochs."""
         return self._replace(first_epoch=-1, last_epoch=-1)
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How copies differ."""
 
     EQUAL = "equal"
@@ -195,9 +195,9 @@ class Kind(StrEnum):
     """Files that could not be read."""
 
 
-DAMAGED = (Kind.ROT, Kind.MISPLACED, Kind.UNREAD)
+DAMAGED = (DifferenceKind.ROT, DifferenceKind.MISPLACED, DifferenceKind.UNREAD)
 """The kinds of bytes that are no sound batch of their place."""
-UNSOUND = (*DAMAGED, Kind.LOST, Kind.CONFLICT)
+UNSOUND = (*DAMAGED, DifferenceKind.LOST, DifferenceKind.CONFLICT)
 """The kinds of which a copy is not to be gone by in their range."""
 
 
@@ -214,7 +214,7 @@ class Divergence(NamedTuple):
         detail: what was found, in words.
     """
 
-    kind: Kind
+    kind: DifferenceKind
     is_finding: bool
     from_offset: int
     until_offset: int

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from kafka_segments.divergence.decide.copies import (
     Copy,
-    Damage,
-    DamageKind,
+    CopyDamage,
+    CopyDamageKind,
+    CopyPiece,
+    DifferenceKind,
     Divergence,
-    Kind,
-    Piece,
     is_compacted,
 )
 from kafka_segments.divergence.decide.forks import not_truncated
@@ -18,14 +18,14 @@ from kafka_segments.divergence.decide.islands import Held, Island
 from kafka_segments.divergence.decide.lost_keys import Question, Questions
 
 if TYPE_CHECKING:
-    from kafka_segments.divergence.decide.logs import Load
+    from kafka_segments.divergence.decide.logs import CopyReader
 
 Told = set[tuple[str, int]]
 """Copies and the numbers of their damages."""
 _OF_DAMAGE = {
-    DamageKind.ROT: Kind.ROT,
-    DamageKind.MISPLACED: Kind.MISPLACED,
-    DamageKind.UNREAD: Kind.UNREAD,
+    CopyDamageKind.ROT: DifferenceKind.ROT,
+    CopyDamageKind.MISPLACED: DifferenceKind.MISPLACED,
+    CopyDamageKind.UNREAD: DifferenceKind.UNREAD,
 }
 
 
@@ -44,7 +44,7 @@ class Differences:
         self,
         copies: Sequence[Copy],
         log: Sequence[Copy],
-        load: "Load",
+        load: "CopyReader",
         told: Told,
         questions: Questions,
     ) -> None:
@@ -80,15 +80,15 @@ class Differences:
         firsts = {found[0].first_epoch for found in island.held.values()}
         return len(firsts) > 1 and all(piece.first_epoch >= 0 for piece in pieces)
 
-    def _damages_of(self, copy: Copy, island: Island) -> list[Damage]:
+    def _damages_of(self, copy: Copy, island: Island) -> list[CopyDamage]:
         """Return the damages that cover an island; they count as told."""
         first = bisect_right(self._untils[copy.name], island.base)
-        found: list[Damage] = []
+        found: list[CopyDamage] = []
         for number in range(first, len(copy.damages)):
             damage = copy.damages[number]
             if damage.offset > island.last:
                 break
-            if damage.kind != DamageKind.TORN:
+            if damage.kind != CopyDamageKind.TORN:
                 self._told.add((copy.name, number))
                 found.append(damage)
         return found
@@ -107,10 +107,10 @@ class Differences:
         elif base >= copy.end:
             yield from self._beyond_end(copy, island)
         elif is_compacted(self._log, base):
-            yield Divergence(Kind.COMPACTION, False, base, until, (copy.name,))
+            yield Divergence(DifferenceKind.COMPACTION, False, base, until, (copy.name,))
         else:
             yield Divergence(
-                Kind.LOST,
+                DifferenceKind.LOST,
                 True,
                 base,
                 until,
@@ -129,19 +129,23 @@ class Differences:
             return
         ends = f"{copy.name} ends at {copy.end}"
         for damage in copy.damages:
-            if damage.kind == DamageKind.TORN:
+            if damage.kind == CopyDamageKind.TORN:
                 ends += f", {damage.segment} is torn at byte {damage.position}: {damage.reason}"
         if copy.is_tiered:
             detail = f"{ends}; what follows is not in tiered storage yet"
-            yield Divergence(Kind.BEHIND, False, base, until, (copy.name,), holders, detail=detail)
+            yield Divergence(
+                DifferenceKind.BEHIND, False, base, until, (copy.name,), holders, detail=detail
+            )
             return
         committed = until if self._committed is None else min(max(self._committed, base), until)
         if base < committed:
-            yield Divergence(Kind.BEHIND, True, base, committed, (copy.name,), holders, detail=ends)
+            yield Divergence(
+                DifferenceKind.BEHIND, True, base, committed, (copy.name,), holders, detail=ends
+            )
         if committed < until:
             detail = f"{ends}; not below a high watermark, so not yet replicated"
             yield Divergence(
-                Kind.BEHIND, False, committed, until, (copy.name,), holders, detail=detail
+                DifferenceKind.BEHIND, False, committed, until, (copy.name,), holders, detail=detail
             )
 
     def _ask(self, name: str, island: Island, *, is_cleaned: bool) -> None:
@@ -180,7 +184,7 @@ class Differences:
         right = tuple(name for name in island.held if name not in wrong)
         copies = wrong or tuple(island.held)
         return Divergence(
-            Kind.ROT,
+            DifferenceKind.ROT,
             True,
             island.base,
             island.last + 1,
@@ -192,11 +196,11 @@ class Differences:
     def _copy(self, name: str) -> Copy:
         return next(copy for copy in self._copies if copy.name == name)
 
-    def _contradicts(self, copy: Copy, piece: Piece) -> bool:
+    def _contradicts(self, copy: Copy, piece: CopyPiece) -> bool:
         epoch = copy.epoch_at(piece.base)
         return epoch is not None and epoch != piece.first_epoch
 
-    def _is_out_of_order(self, name: str, piece: Piece) -> bool:
+    def _is_out_of_order(self, name: str, piece: CopyPiece) -> bool:
         around = self.batches.get(name, [])
         known = [one for one in around if one.first_epoch >= 0]  # messages v0 and v1 have none
         before = [one.first_epoch for one in known if one.last < piece.base][-1:]
@@ -204,7 +208,7 @@ class Differences:
         is_below = any(epoch > piece.first_epoch for epoch in before)
         return is_below or any(epoch < piece.first_epoch for epoch in behind)
 
-    def _is_unheard_of(self, piece: Piece) -> bool:
+    def _is_unheard_of(self, piece: CopyPiece) -> bool:
         """Tell whether no checkpoint knows the epoch of a batch."""
         known = {epoch for copy in self._copies for epoch, _ in copy.epochs}
         return piece.first_epoch not in known
@@ -223,7 +227,13 @@ class Differences:
         right = tuple(name for name in island.held if name not in wrong) if wrong else ()
         detail = "other records under the same leader epoch, checksums are right"
         yield Divergence(
-            Kind.CONFLICT, True, base, until, wrong or tuple(island.held), right, detail=detail
+            DifferenceKind.CONFLICT,
+            True,
+            base,
+            until,
+            wrong or tuple(island.held),
+            right,
+            detail=detail,
         )
 
     def _same_records(
@@ -239,16 +249,16 @@ class Differences:
             for name in names
         )
         if not fewer:
-            return Divergence(Kind.RECOMPRESSED, False, base, until, tuple(island.held))
+            return Divergence(DifferenceKind.RECOMPRESSED, False, base, until, tuple(island.held))
         is_cleaned = is_compacted(self._log, base)
         for name in fewer:
             self._ask(name, island, is_cleaned=is_cleaned)
         if is_cleaned:
-            return Divergence(Kind.COMPACTION, False, base, until, fewer)
+            return Divergence(DifferenceKind.COMPACTION, False, base, until, fewer)
         whole = tuple(name for name in island.held if name not in fewer)
         missing = len(everything) - min(map(len, records))
         detail = f"{missing} records of their batches are missing"
-        return Divergence(Kind.LOST, True, base, until, fewer, whole, detail=detail)
+        return Divergence(DifferenceKind.LOST, True, base, until, fewer, whole, detail=detail)
 
     def _records(self, island: Island, name: str) -> Mapping[int, Hashable] | None:
         found: dict[int, Hashable] = {}
@@ -266,14 +276,14 @@ def untold_damages(log: Sequence[Copy], told: Told) -> Iterator[Divergence]:
     for copy in log:
         for number, damage in enumerate(copy.damages):
             is_told = (copy.name, number) in told
-            if is_told or damage.kind == DamageKind.TORN or damage.until <= copy.start:
+            if is_told or damage.kind == CopyDamageKind.TORN or damage.until <= copy.start:
                 continue
             until = max(min(damage.until, end), damage.offset)
             yield _damaged(copy, damage, damage.offset, until, ())
 
 
 def _damaged(
-    copy: Copy, damage: Damage, base: int, until: int, right: tuple[str, ...]
+    copy: Copy, damage: CopyDamage, base: int, until: int, right: tuple[str, ...]
 ) -> Divergence:
     detail = f"{damage.segment} at byte {damage.position}: {damage.reason}"
     return Divergence(

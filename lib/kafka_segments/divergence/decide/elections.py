@@ -17,15 +17,15 @@ from kafka_segments.divergence.decide.copies import (
     DAMAGED,
     UNSOUND,
     Copy,
+    CopyPiece,
+    DifferenceKind,
     Divergence,
-    Kind,
-    Piece,
 )
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.spans import Spans
 from kafka_segments.divergence.decide.transactions import (
-    BatchFacts,
+    ClientBatch,
     open_transactions,
     torn_transactions,
 )
@@ -151,7 +151,7 @@ class PartitionCopies(NamedTuple):
 
 
 def advise(
-    registered: Registration, found: PartitionCopies, facts: Callable[[Piece], BatchFacts]
+    registered: Registration, found: PartitionCopies, facts: Callable[[CopyPiece], ClientBatch]
 ) -> Advice:
     """Weigh each replica of which there is a copy, and say how the best one comes to lead.
 
@@ -183,7 +183,7 @@ def _candidate(
     broker: int,
     registered: Registration,
     found: PartitionCopies,
-    facts: Callable[[Piece], BatchFacts],
+    facts: Callable[[CopyPiece], ClientBatch],
 ) -> Candidate:
     copy = found.copies[broker]
     lost = sorted(_lost_with(copy, found), key=lambda piece: (piece.base, piece.last_epoch))
@@ -217,7 +217,7 @@ def _candidate(
     )
 
 
-def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
+def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[CopyPiece]:
     """Yield the batches of other copies that are lost if one leads, each once.
 
     In front of its log start only those count that it lost there.
@@ -228,7 +228,9 @@ def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[Piece]:
         for row in found.rows
         if row.kind in UNSOUND and leader.name in row.copies
         for low in [
-            row.from_offset if row.kind == Kind.LOST else max(row.from_offset, leader.start)
+            row.from_offset
+            if row.kind == DifferenceKind.LOST
+            else max(row.from_offset, leader.start)
         ]
         if low < row.until_offset
     )

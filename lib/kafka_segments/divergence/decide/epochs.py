@@ -17,14 +17,14 @@ from kafka_segments.divergence.decide.copies import (
     DAMAGED,
     UNBOUNDED,
     Copy,
+    DifferenceKind,
     Divergence,
     HeldEpoch,
-    Kind,
     is_compacted,
 )
 from kafka_segments.divergence.decide.forks import forked_at
 
-_OF_BATCHES = (*DAMAGED, Kind.CONFLICT)
+_OF_BATCHES = (*DAMAGED, DifferenceKind.CONFLICT)
 """Where these are told, the epoch of a batch is not to be gone by."""
 
 
@@ -82,7 +82,7 @@ def _against_batches(
             f" {wrong.held}"
         )
         yield Divergence(
-            Kind.EPOCHS,
+            DifferenceKind.EPOCHS,
             True,
             wrong.from_offset,
             wrong.until_offset,
@@ -193,7 +193,9 @@ def _other_starts(epoch: int, noted: Mapping[str, _Noted], names: set[str]) -> D
         wrong = tuple(name for name in wrong if noted[name].start != start)
     said = ", ".join(f"{name} {noted[name].start}" for name in noted if name in names)
     detail = f"first offset of epoch {epoch} in leader-epoch-checkpoint: {said}"
-    return Divergence(Kind.EPOCHS, True, min(starts), max(starts), wrong, right, detail=detail)
+    return Divergence(
+        DifferenceKind.EPOCHS, True, min(starts), max(starts), wrong, right, detail=detail
+    )
 
 
 def _meet(one: Divergence | _Wrong, other: Divergence | _Wrong) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.divergence.decide.copies import Kind, Match
+from kafka_segments.divergence.decide.copies import DifferenceKind, Match
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.tables.bounded import plus
@@ -222,7 +222,7 @@ def other_topics(logs: DataFrame) -> DataFrame:
         .select(
             *_LOG,
             F.lit(0).alias("row"),
-            F.lit(Kind.TOPIC_ID.value).alias("kind"),
+            F.lit(DifferenceKind.TOPIC_ID.value).alias("kind"),
             F.lit(True).alias("is_finding"),
             F.lit(None).cast("long").alias("from_offset"),
             F.lit(None).cast("long").alias("until_offset"),

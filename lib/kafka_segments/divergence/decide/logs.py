@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from kafka_segments.divergence.decide.copies import Copy, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
 from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.forks import Behind, fork_at
@@ -15,20 +15,20 @@ Records = Mapping[int, Hashable]
 """A digest of each record by its offset."""
 
 
-class Load(Protocol):
+class CopyReader(Protocol):
     """Reads what digests do not tell."""
 
-    def batches(self, copy: str, piece: Piece) -> Sequence[Piece]:
+    def batches(self, copy: str, piece: CopyPiece) -> Sequence[CopyPiece]:
         """Return the sound batches of a piece, each as a piece of its own."""
 
-    def records(self, copy: str, piece: Piece) -> Records | None:
+    def records(self, copy: str, piece: CopyPiece) -> Records | None:
         """Return the records of a batch; None: they cannot be decoded."""
 
 
 def compare_log(
     copies: Sequence[Copy],
-    ranges: Sequence[Mapping[str, Piece]],
-    load: Load,
+    ranges: Sequence[Mapping[str, CopyPiece]],
+    load: CopyReader,
     keys: Keys | None = None,
 ) -> list[Divergence]:
     """Tell where the copies of a log agree, and how they differ elsewhere.
@@ -64,13 +64,13 @@ class _Log(NamedTuple):
     """What holds of a log on all sides of its forks."""
 
     copies: Sequence[Copy]
-    load: Load
+    load: CopyReader
     told: Told
     questions: Questions
 
 
 def _compared(
-    copies: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]], log: _Log
+    copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], log: _Log
 ) -> Iterator[Divergence]:
     differences = Differences(copies, log.copies, log.load, log.told, log.questions)
     for island in _batch_islands(copies, ranges, log.load, differences):
@@ -85,10 +85,10 @@ def _compared(
 
 
 def _unequal_ranges(
-    side: Sequence[Copy], ranges: Sequence[Mapping[str, Piece]]
-) -> list[Mapping[str, Piece]]:
+    side: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]]
+) -> list[Mapping[str, CopyPiece]]:
     """Return the ranges in which the copies of a side differ."""
-    unequal_ranges: list[Mapping[str, Piece]] = []
+    unequal_ranges: list[Mapping[str, CopyPiece]] = []
     for found in ranges:
         held = {copy.name: found[copy.name] for copy in side if copy.name in found}
         contents = {piece.content for piece in held.values()}
@@ -104,20 +104,22 @@ def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:
     for copy in copies:
         taken = max(copy.start if is_tiered else copy.cut_at, first)
         if first < taken:
-            yield Divergence(Kind.LATER_START, False, first, taken, (copy.name,))
+            yield Divergence(DifferenceKind.LATER_START, False, first, taken, (copy.name,))
         if taken < copy.start:
             right = tuple(other.name for other in copies if other.start <= taken)
             detail = (
                 f"{copy.name} begins at {copy.start}, its leader epochs at {copy.epochs[0][1]}:"
                 " where retention or DeleteRecords moves a log start, these move with it"
             )
-            yield Divergence(Kind.LOST, True, taken, copy.start, (copy.name,), right, detail=detail)
+            yield Divergence(
+                DifferenceKind.LOST, True, taken, copy.start, (copy.name,), right, detail=detail
+            )
 
 
 def _batch_islands(
     copies: Sequence[Copy],
-    ranges: Sequence[Mapping[str, Piece]],
-    load: Load,
+    ranges: Sequence[Mapping[str, CopyPiece]],
+    load: CopyReader,
     differences: "Differences",
 ) -> Iterator[Island]:
     """Yield islands of ranges where one is enough, else those of their batches."""

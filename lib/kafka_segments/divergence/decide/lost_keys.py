@@ -11,7 +11,13 @@ from heapq import merge
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from kafka_segments.divergence.decide.copies import Copy, DamageKind, Divergence, Kind, Piece
+from kafka_segments.divergence.decide.copies import (
+    Copy,
+    CopyDamageKind,
+    CopyPiece,
+    DifferenceKind,
+    Divergence,
+)
 from kafka_segments.divergence.decide.forks import forked_at
 
 _MOST_ROWS = 1000  # of a copy; what is behind counts to the last
@@ -45,7 +51,7 @@ class Question(NamedTuple):
     """
 
     base: int
-    held: Mapping[str, Sequence[Piece]]
+    held: Mapping[str, Sequence[CopyPiece]]
     is_cleaned: bool
 
 
@@ -59,7 +65,7 @@ class Keys(Protocol):
     def own(self, copy: str, offset: int) -> Iterator[Keyed]:
         """Yield what a copy holds from the segment of an offset on, ascending."""
 
-    def held(self, copy: str, piece: Piece) -> Sequence[Keyed]:
+    def held(self, copy: str, piece: CopyPiece) -> Sequence[Keyed]:
         """Return what a copy holds in a piece, ascending."""
 
 
@@ -142,8 +148,8 @@ def _missing(
 
 
 def _variants(
-    held: Mapping[str, Sequence[Piece]],
-) -> Iterator[tuple[tuple[str, ...], Sequence[Piece]]]:
+    held: Mapping[str, Sequence[CopyPiece]],
+) -> Iterator[tuple[tuple[str, ...], Sequence[CopyPiece]]]:
     """Yield what copies hold, with the names of those that hold the same."""
     names: dict[tuple[object, ...], list[str]] = {}
     for name, pieces in held.items():
@@ -157,7 +163,7 @@ def _seen_until(holder: Copy, copy: Copy, base: int, rows: Sequence[Divergence])
     damaged = (
         damage.offset
         for damage in holder.damages
-        if damage.until > base and damage.kind != DamageKind.TORN
+        if damage.until > base and damage.kind != CopyDamageKind.TORN
     )
     fork = forked_at(rows, holder.name, copy.name)
     return min(holder.end, *damaged, holder.end if fork is None else fork)
@@ -296,7 +302,7 @@ def _rows(copy: Copy, lost: Sequence[Lost]) -> Iterator[Divergence]:
                 " missed a tombstone"
             )
         yield Divergence(
-            Kind.LOST,
+            DifferenceKind.LOST,
             True,
             gap[0].offset,
             gap[-1].offset + 1,
