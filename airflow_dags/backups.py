@@ -49,8 +49,9 @@ _BACKUPS = {
             ),
             "check": Param(
                 "full",
-                enum=["full", "headers"],
-                description="Verify checksums of what is read, or trust them and read headers.",
+                enum=["full", "headers", "records"],
+                description="Verify checksums of what is read, or trust them and read headers;"
+                " records: also look for the keys of what compaction may have taken.",
             ),
             "read_all": Param(
                 False,

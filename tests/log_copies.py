@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import Copy, CopyPiece, Divergence
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece, Divergence, HeldEpoch
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.log_files import CopyFiles, Open
+from kafka_segments.divergence.keyed_records import KeyedLogs
+from kafka_segments.divergence.log_files import CopyFiles, Open, WholeSegment
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
 from kafka_segments.divergence.sound_batches import Stretch
 from kafka_segments.index import offset_ranges
@@ -155,6 +156,12 @@ def epochs_of(batches: list[Batch]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(starts.items()))
 
 
+def cut_epochs(epochs: tuple[tuple[int, int], ...], start: int) -> tuple[tuple[int, int], ...]:
+    """Give a leader epoch checkpoint as it is once the log start has moved."""
+    gone = [epoch for epoch, first in epochs if first <= start]
+    return (*((epoch, start) for epoch in gone[-1:]), *epochs[len(gone) :])
+
+
 def rolled(
     rng: random.Random, batches: list[Batch], *, base: int | None = None, has_epochs: bool = True
 ) -> LogCopy:
@@ -230,6 +237,7 @@ class ReadLog(NamedTuple):
     ranges: list[dict[str, CopyPiece]]
     files: CopyFiles
     open_log: Open
+    keys: KeyedLogs
 
     def batches(self) -> dict[str, list[CopyPiece]]:
         """Give the batches of each copy in the ranges."""
@@ -240,10 +248,12 @@ class ReadLog(NamedTuple):
         return held
 
 
-def compared(copies: dict[str, LogCopy], *, range_bits: int = 5) -> list[Divergence]:
+def compared(
+    copies: dict[str, LogCopy], *, range_bits: int = 5, by_keys: bool = False
+) -> list[Divergence]:
     """Read the copies and compare them, as a task does."""
     read = read_log(copies, range_bits=range_bits)
-    return compare_log(read.copies, read.ranges, read.files)
+    return compare_log(read.copies, read.ranges, read.files, read.keys if by_keys else None)
 
 
 def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
@@ -254,15 +264,18 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
         for index, (base, _) in enumerate(copy.segments)
     }
     parts: list[Part] = []
+    whole: dict[str, list[WholeSegment]] = {name: [] for name in copies}
     described = []
     reader = SegmentRangeReader(range_bits=range_bits)
     for name, copy in copies.items():
         damages, end, thinned = [], copy.log_start, 0
+        held: dict[int, list[int]] = {}
         bases = [base for base, _ in copy.segments]
         for index, base in enumerate(bases):
             following = bases[index + 1] if index + 1 < len(bases) else None
             path = f"{name}/{base:020d}.log"
             data = files[path]
+            whole[name].append(WholeSegment(path, base, following, len(data)))
             limit = {} if following is None else {"limit": following, "is_last": False}
             found = reader.read(reader_of(data), Stretch(0, len(data), base, **limit))
             check_kept_digests(data, base, following, found, range_bits=range_bits)
@@ -272,6 +285,12 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
                 parts.append(Part(name, path, base, following, *column[: offset_ranges.THINNED]))
                 end = max(end, column[offset_ranges.LAST_OFFSET] + 1)
                 thinned += column[offset_ranges.THINNED]
+                for epoch, at in (
+                    (offset_ranges.FIRST_EPOCH, offset_ranges.BASE_OFFSET),
+                    (offset_ranges.LAST_EPOCH, offset_ranges.LAST_OFFSET),
+                ):
+                    if column[epoch] >= 0:
+                        held.setdefault(column[epoch], []).append(column[at])
         start = max(copy.log_start, bases[0] if bases else 0)
         described.append(
             Copy(
@@ -283,6 +302,11 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
                 copy.cleaner_offset,
                 thinned > 0,
                 tuple(damages),
+                held_epochs=tuple(
+                    HeldEpoch(epoch, min(held[epoch]), max(held[epoch])) for epoch in sorted(held)
+                ),
+                is_start_noted=copy.high_watermark is None
+                or copy.log_start > min(bases, default=0),
             )
         )
 
@@ -290,7 +314,8 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
     def open_log(path: str) -> Iterator[ReadInto]:
         yield reader_of(files[path])
 
-    return ReadLog(described, ranges_of(parts), CopyFiles(open_log=open_log), open_log)
+    keys = KeyedLogs(whole, open_log=open_log)
+    return ReadLog(described, ranges_of(parts), CopyFiles(open_log=open_log), open_log, keys)
 
 
 def write_copy(folder: Path, copy: LogCopy) -> None:

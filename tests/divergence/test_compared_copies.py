@@ -17,6 +17,7 @@ from log_copies import (
     LogCopy,
     compacted,
     compared,
+    cut_epochs,
     drawn_log,
     epochs_of,
     flipped,
@@ -66,12 +67,14 @@ def _torn(rng: random.Random, log: list[Batch]) -> LogCopy:
 def _retained(rng: random.Random, log: list[Batch]) -> LogCopy:
     copy = rolled(rng, log)
     copy.segments = copy.segments[rng.randrange(len(copy.segments)) :]
+    copy.epochs = cut_epochs(copy.epochs, copy.segments[0][0])
     return copy
 
 
 def _records_deleted(rng: random.Random, log: list[Batch]) -> LogCopy:
     copy = rolled(rng, log)
     copy.log_start = rng.randint(log[0].base, log[44].last)
+    copy.epochs = cut_epochs(copy.epochs, copy.log_start)
     return copy
 
 

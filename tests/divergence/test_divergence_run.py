@@ -15,7 +15,7 @@ from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import DIVERGENCES
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
-from log_copies import drawn_log, flipped, forked, rolled
+from log_copies import Batch, drawn_log, flipped, forked, rolled
 from log_folders import write_copies
 
 DEAD_NODE_LAGS = {"behind", "ahead"}
@@ -30,8 +30,9 @@ def _run(*arguments: object) -> tuple[int, list[dict], str]:
     )
 
 
+@pytest.mark.parametrize("check", ["full", "records"])
 def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_node(
-    spark: SparkSession, cluster: Path
+    spark: SparkSession, cluster: Path, check: str
 ) -> None:
     life = json.loads((cluster / "answers" / "life.json").read_text())
     dead = f"n{[step for step in life if step.get('step') == 'kill'][-1]['node']}"
@@ -42,13 +43,48 @@ def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_n
         for part in ("--copy", f"n{node}={cluster}/disks/node-{node}/{name}")
     ]
 
-    status, rows, told = _run(*copies)
+    status, rows, told = _run(*copies, "--check", check)
 
     findings = [row for row in rows if row["is_finding"]]
     assert [row for row in findings if row["copies"] != [dead]] == []
     assert {row["kind"] for row in findings} <= DEAD_NODE_LAGS
     assert status == bool(findings)
     assert "logs in two copies or more" in told
+
+
+def test_keys_and_leader_epochs_tell_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(7)
+    keys = [Batch(at, at, 0, ((at, b"k%d" % (at % 6), b"v"),)) for at in range(10)]
+    led = [Batch(at, at, at // 5, ((at, b"k", b"v"),)) for at in range(10)]
+    for name in "ab":
+        copies = {
+            "keys-0": rolled(rng, keys),
+            "led-0": rolled(rng, led),
+            "front-0": rolled(rng, led),
+        }
+        if name == "b":  # 3 has come again as 9, 5 has not
+            copies["keys-0"] = rolled(rng, [*keys[:3], keys[4], *keys[6:]])
+            copies["led-0"].epochs = ((0, 0), (1, 4))
+            copies["front-0"].segments = [(2, [one.written() for one in led[2:]])]
+            copies["front-0"].high_watermark = 10
+        write_copies(tmp_path / name, copies)
+    (tmp_path / "b" / "cleaner-offset-checkpoint").write_text("0\n1\nkeys 0 8\n")
+    copies = [part for name in "ab" for part in ("--copy", f"{name}={tmp_path / name}")]
+
+    found = {
+        check: {
+            (row["topic"], row["kind"], row["from_offset"], row["until_offset"], *row["copies"])
+            for row in _run(*copies, "--check", check)[1]
+            if row["is_finding"]
+        }
+        for check in ("full", "records")
+    }
+
+    epochs = {("led", "epoch history", 4, 5, "a", "b"), ("front", "lost middle", 0, 2, "b")}
+    assert found == {
+        "full": epochs,
+        "records": epochs | {("keys", "lost middle", 5, 6, "b")},
+    }
 
 
 def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,7 +119,7 @@ def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path:
     assert "4 logs in two copies or more, 1 of them equal from start to end" in told
     with few_rows(spark):
         kept = Warehouse(spark, str(tmp_path / "wh")).read(DIVERGENCES)
-    assertSchemaEqual(kept.schema, schema("divergences.v2"), ignoreNullable=True)
+    assertSchemaEqual(kept.schema, schema("divergences.v3"), ignoreNullable=True)
     assert kept.count() == len(rows)
 
 

@@ -20,6 +20,7 @@ from kafka_segments.divergence.decide.transactions import ClientBatch, torn_tran
 from log_copies import (
     Batch,
     LogCopy,
+    cut_epochs,
     drawn_log,
     drawn_transactions,
     epochs_of,
@@ -262,6 +263,20 @@ def test_records_that_retention_took_from_one_are_not_lost(rng, log) -> None:
     late.log_start = log[20].base
     advice = advised(Registration((1, 2), (1, 2)), {1: late, 2: rolled(rng, log)})
 
+    assert [one.lost_records for one in advice.candidates] == [0, 0]
+
+
+def test_records_of_a_first_segment_that_was_lost_are_lost_with_its_replica(rng, log) -> None:
+    front = rolled(rng, log[20:])
+    front.high_watermark = log[-1].last + 1
+    front.epochs = epochs_of(log)
+    advice = advised(Registration((1, 2), (1, 2)), {1: front, 2: rolled(rng, log)})
+
+    assert (advice.candidates[0].broker_id, advice.candidates[0].lost_records) == (2, 0)
+    assert advice.candidates[1].lost_records == count(set(log[:20]))
+    assert advice.candidates[1].first_lost == log[0].base
+    front.epochs = cut_epochs(front.epochs, log[20].base)
+    advice = advised(Registration((1, 2), (1, 2)), {1: front, 2: rolled(rng, log)})
     assert [one.lost_records for one in advice.candidates] == [0, 0]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
-from kafka_segments.divergence.log_files import CopyFiles
-from kafka_segments.divergence.repaired_log import NewLog, WholeSegment, write_log
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
+from kafka_segments.divergence.repaired_log import NewLog, write_log
 from log_copies import (
     CLOCK_MS,
     Batch,

@@ -7,7 +7,7 @@ import click
 
 from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Group, complete_folder
-from kafka_segments.divergence.command import FULL, digests_option, shared_options
+from kafka_segments.divergence.command import HEADERS, RECORDS, digests_option, shared_options
 from kafka_segments.divergence.copy_option import absolute_copies, named_copies
 from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_point
@@ -83,7 +83,8 @@ def _verify(
         copies=absolute_copies((*((BACKUP, uri) for uri in backups), *copies)),
         now_ms=now,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
-        check_crc=check == FULL,
+        check_crc=check != HEADERS,
+        check_keys=check == RECORDS,
         anchor=BACKUP,
         digests=tuple(map(absolute_uri, digests)),
     )

@@ -22,8 +22,7 @@ from kafka_segments.divergence.command_repair import repair
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.divergence.decide.copies import Match
 
-FULL, HEADERS = "full", "headers"
-
+FULL, HEADERS, RECORDS = "full", "headers", "records"
 
 digests_option = click.option(
     "--digests",
@@ -37,11 +36,12 @@ digests_option = click.option(
 shared_options = with_options(
     click.option(
         "--check",
-        type=click.Choice([FULL, HEADERS]),
+        type=click.Choice([FULL, HEADERS, RECORDS]),
         default=FULL,
         show_default=True,
         help="full: read every byte and verify checksums; headers: compare what the batches'"
-        " headers say, which finds no bit rot inside of batches.",
+        " headers say, which finds no bit rot inside of batches; records: as full, and where copies"
+        " were compacted otherwise, look for a later record of each key that one lacks.",
     ),
     now_ms_option,
     output_option(),
@@ -117,7 +117,8 @@ def _compare(
         copies=absolute_copies(copies),
         now_ms=clock() if now_ms is None else now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
-        check_crc=check == FULL,
+        check_crc=check != HEADERS,
+        check_keys=check == RECORDS,
         match=Match(match),
         digests=tuple(map(absolute_uri, digests)),
     )

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import CopyPiece
+from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.divergence.decide.logs import Records
+from kafka_segments.divergence.decide.parts import Part
 from kafka_segments.divergence.sound_batches import SoundBatches, Stretch
 from kafka_segments.index.splitting import shifted
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
@@ -30,6 +31,8 @@ _BATCH_ROWS = [
     *(wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),
     *(wire.BATCH_LEADER_EPOCH, wire.BATCH_MAGIC, wire.BATCH_CRC),
 ]
+_KEY_BYTES = 8
+_NULL = (-1).to_bytes(4, "big", signed=True)
 _INT32 = struct.Struct(">i")
 Open = Callable[[str], AbstractContextManager[ReadInto]]
 
@@ -71,6 +74,26 @@ class BatchAt(NamedTuple):
     end_position: int
 
 
+class WholeSegment(NamedTuple):
+    """A segment of a copy, as ``CopyFiles.batches`` reads parts."""
+
+    path: str
+    base_offset: int
+    next_base: int | None
+    end_position: int
+    position: int = 0
+
+    def as_piece(self) -> CopyPiece:
+        """Return all of its batches as one piece."""
+        return CopyPiece(0, UNBOUNDED - 1, -1, -1, None, where=(self,))
+
+
+def stretch_of(part: Part | WholeSegment) -> Stretch:
+    """Return the bytes of a part of a segment, of which damage is known."""
+    stretch = Stretch(part.position, part.end_position, part.base_offset, is_last=False)
+    return stretch if part.next_base is None else stretch._replace(limit=part.next_base)
+
+
 class CopyFiles:
     """Reads what ``decide.logs`` asks for; without ``has_epochs``, batches get no leader epochs."""
 
@@ -95,11 +118,8 @@ class CopyFiles:
         del copy
         found: list[CopyPiece] = []
         for part in piece.where:
-            stretch = Stretch(part.position, part.end_position, part.base_offset, is_last=False)
-            if part.next_base is not None:
-                stretch = stretch._replace(limit=part.next_base)
             with self._open(part.path) as read_into:
-                for sound in self._sound.read(counted(read_into, self._total), stretch):
+                for sound in self._sound.read(counted(read_into, self._total), stretch_of(part)):
                     columns = sound.batches[_BATCH_ROWS]
                     if not self._has_epochs:
                         columns[_BATCH_ROWS.index(wire.BATCH_LEADER_EPOCH)] = -1
@@ -240,6 +260,20 @@ def formed_records(formed: bytes) -> Iterator[FormedRecord]:
             at = _behind(formed, at)
         offset = int.from_bytes(formed[start:key], "big", signed=True)
         yield FormedRecord(offset, start, key, value, at)
+
+
+def key_digest(formed: bytes, record: FormedRecord) -> int:
+    """Return a digest of 64 bits of a record's key; 0: it has none."""
+    key = formed[record.key : record.value]
+    if key == _NULL:
+        return 0
+    digest = hashlib.blake2b(key, digest_size=_KEY_BYTES).digest()
+    return int.from_bytes(digest, "big") or 1
+
+
+def has_value(formed: bytes, record: FormedRecord) -> bool:
+    """Tell whether a record has a value, be it empty."""
+    return not formed.startswith(_NULL, record.value)
 
 
 def _behind(formed: bytes, at: int) -> int:

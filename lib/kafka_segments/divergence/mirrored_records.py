@@ -14,13 +14,14 @@ from kafka_segments.divergence.log_files import (
     Open,
     RecordDigests,
     formed_records,
+    has_value,
+    key_digest,
     open_file,
 )
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 
-_NULL = (-1).to_bytes(4, "big", signed=True)
 _INT16, _INT32, _SYNC = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">qq")
 
 
@@ -137,12 +138,11 @@ class _Records:
         """Take the records of a batch; ``producer_id``: of its transaction."""
         first = len(self._offsets)
         for record in formed_records(formed):
-            key = formed[record.key : record.value]
+            key = key_digest(formed, record)
             self._offsets.append(record.offset)
             self._digests.append(_digest(formed[record.key : record.end]))
-            self._keys.append(0 if key == _NULL else _digest(key) or 1)
-            is_null = formed.startswith(_NULL, record.value)
-            self._tombstones.append(key != _NULL and is_null)
+            self._keys.append(key)
+            self._tombstones.append(key != 0 and not has_value(formed, record))
         if producer_id is not None:
             self._open.setdefault(producer_id, []).append((first, len(self._offsets)))
 

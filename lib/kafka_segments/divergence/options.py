@@ -16,6 +16,7 @@ class CopyOptions:
         now_ms: the clock, in ms since 1970.
         warehouse: URI of the tables; None: the result is kept nowhere.
         check_crc: read every byte and verify checksums; without it only headers are read.
+        check_keys: look by keys for what a copy lacks below the cleaner's offset.
         anchor: compare only logs that this copy holds; None: all logs that two copies hold.
         match: which logs count as the same.
         digests: URIs of warehouses; files that they know and that have not changed are not read.
@@ -30,6 +31,7 @@ class CopyOptions:
     now_ms: int
     warehouse: str | None = None
     check_crc: bool = True
+    check_keys: bool = False
     anchor: str | None = None
     match: Match = Match.BOTH
     digests: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.divergence.decide.repairs import Taken
-from kafka_segments.divergence.log_files import CopyFiles, open_file
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment, open_file
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.log import LoadOptions
 from kafka_segments.index.log_load import LogLoad
@@ -28,20 +28,6 @@ _UNFINISHED = ".unfinished"
 _COPY_BYTES = 4 * 1024 * 1024
 _MOST_SEGMENT_BYTES = 2**31 - 1
 _MOST_OFFSETS = 2**31 - 1
-
-
-class WholeSegment(NamedTuple):
-    """A segment of a copy, as ``CopyFiles.batches`` reads parts."""
-
-    path: str
-    base_offset: int
-    next_base: int | None
-    end_position: int
-    position: int = 0
-
-    def as_piece(self) -> CopyPiece:
-        """Return all of its batches as one piece."""
-        return CopyPiece(0, UNBOUNDED - 1, -1, -1, None, where=(self,))
 
 
 class Span(NamedTuple):

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.copies import Match
-from kafka_segments.divergence.decide.frames import other_topics
+from kafka_segments.divergence.decide.frames import other_topics, segments_of_copies
 from kafka_segments.divergence.decide.known import kept_reads
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import ReadCopies, read_compared
@@ -49,7 +49,8 @@ def run_divergence(
     1. The sources are listed. The segments of these logs, except those that ``digests`` know, are
        packed into tasks by bytes, and read into digests of ranges of offsets.
     2. Ranges whose digests differ, or that a copy lacks, are compared log by log: by the headers of
-       their batches where copies hold different things, by records where batches differ.
+       their batches where copies hold different things, by records where batches differ;
+       with ``check_keys`` by keys where compaction may be why.
     3. The rows go to table ``divergences`` of the warehouse, and the digests to ``offset_ranges``.
        The rows are cached until ``caches`` closes.
 
@@ -60,7 +61,10 @@ def run_divergence(
     found = read_compared(spark, options, caches, tell)
     own = ("copy", "topic", "partition")
     copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
-    rows = copies.transform(compare_logs(found.parts, check_crc=options.check_crc))
+    if options.check_keys:
+        copies = copies.join(segments_of_copies(found.segments), list(own), how="left")
+    compare = compare_logs(found.parts, check_crc=options.check_crc, check_keys=options.check_keys)
+    rows = copies.transform(compare)
     if options.match == Match.BOTH:
         rows = rows.unionByName(found.logs.transform(other_topics))
     compared = held(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)

@@ -21,12 +21,14 @@ from kafka_segments.divergence.decide.copies import (
     CopyDamageKind,
     DifferenceKind,
     Divergence,
+    HeldEpoch,
     of_other_clusters,
     with_quorum_end,
 )
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
-from kafka_segments.divergence.log_files import CopyFiles
+from kafka_segments.divergence.keyed_records import KeyedLogs
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.errors import FileChangedError
 from kafka_segments.storage.files import first_line
 from kafka_segments.tables.keys import Transform
@@ -52,13 +54,14 @@ COMPARED = StructType(
 )
 
 
-def compare_logs(parts: DataFrame, *, check_crc: bool) -> Transform:
+def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False) -> Transform:
     """Compare the copies of each log; batches and records are read where digests differ.
 
     If a log has several topic ids, its copies are of several clusters, and leader epochs do not
     count. If a file can no longer be read, the whole log is a row of kind ``UNREAD``.
 
-    Needs: rows of ``decide.frames.described`` with has_many_ids; ``parts``: rows of
+    Needs: rows of ``decide.frames.described`` with has_many_ids, and with ``check_keys`` segments
+        (rows of ``decide.frames.segments_of_copies``); ``parts``: rows of
         ``decide.frames.unequal_parts``.
     Gives: ``COMPARED``, a row for each range of offsets; bytes_read is that of the log, in its
         first row, 0 in others.
@@ -69,6 +72,12 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Transform:
         described = sorted(map(copy_of, known))
         are_apart = any(row["has_many_ids"] for row in known)
         files = CopyFiles(check_crc=check_crc, has_epochs=not are_apart)
+        keys = None
+        if check_keys:
+            segments = {
+                row["copy"]: [WholeSegment(**one) for one in row["segments"] or ()] for row in known
+            }
+            keys = KeyedLogs(segments, check_crc=check_crc)
         topic, partition = (value.as_py() for value in key)
         if topic == METADATA_TOPIC:
             described = with_quorum_end(described)
@@ -83,14 +92,15 @@ def compare_logs(parts: DataFrame, *, check_crc: bool) -> Transform:
                 {name: piece.without_epochs() for name, piece in one.items()} for one in ranges
             ]
         try:
-            rows = compare_log(described, ranges, files)
+            rows = compare_log(described, ranges, files, keys)
         except (OSError, FileChangedError) as error:
             start, end = min(c.start for c in described), max(c.end for c in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
             rows = [Divergence(DifferenceKind.UNREAD, True, start, end, held_by, detail=detail)]
         log = {"topic": topic, "partition": partition, "held_by": held_by}
+        bytes_read = files.bytes_read + (0 if keys is None else keys.bytes_read)
         values = [
-            {**log, "row": number, "bytes_read": 0 if number else files.bytes_read, **_row(row)}
+            {**log, "row": number, "bytes_read": 0 if number else bytes_read, **_row(row)}
             for number, row in enumerate(rows)
         ]
         return pa.Table.from_pylist(values, schema=to_arrow_schema(COMPARED))
@@ -117,6 +127,8 @@ def copy_of(row: dict[str, Any]) -> Copy:
             for damage in sorted(row["damages"], key=lambda one: (one["offset"], one["position"]))
         ),
         row["is_tiered"],
+        tuple(HeldEpoch(**one) for one in row["held_epochs"] or ()),
+        row["is_start_noted"],
     )
 
 

@@ -15,8 +15,8 @@ from kafka_segments.divergence.decide.copies import UNSOUND, Copy, CopyPiece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
-from kafka_segments.divergence.log_files import CopyFiles
-from kafka_segments.divergence.repaired_log import NewLog, Proof, WholeSegment, write_log
+from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
+from kafka_segments.divergence.repaired_log import NewLog, Proof, write_log
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.storage.files import first_line

@@ -47,6 +47,14 @@ class CopyDamage(NamedTuple):
     segment: str = ""
 
 
+class HeldEpoch(NamedTuple):
+    """A leader epoch that batches have, and the offsets ``first`` and ``last`` of some of them."""
+
+    epoch: int
+    first: int
+    last: int
+
+
 class Copy(NamedTuple):
     """One copy of a partition's log.
 
@@ -60,6 +68,9 @@ class Copy(NamedTuple):
         is_thinned: its batches tell of compaction.
         damages: what cannot be read, in the order of the log.
         is_tiered: its segments lie in tiered storage, which gets a log's last segments later.
+        held_epochs: those of its batches, ascending: of the first and the last one in each range.
+        is_start_noted: its log start can lie elsewhere than where its first segment begins: a
+            checkpoint says so, or is not at hand.
     """
 
     name: str
@@ -71,6 +82,20 @@ class Copy(NamedTuple):
     is_thinned: bool = False
     damages: tuple[CopyDamage, ...] = ()
     is_tiered: bool = False
+    held_epochs: tuple[HeldEpoch, ...] = ()
+    is_start_noted: bool = True
+
+    @property
+    def cut_at(self) -> int:
+        """Return the offset up to which the front of its log was taken, as far as that is known.
+
+        Where a log start moves, the first leader epoch moves with it: UnifiedLog.
+        maybeIncrementLogStartOffset (4.3.1). One that still begins in front of the first segment
+        tells that the broker did not take what was between.
+        """
+        if self.is_start_noted or not self.epochs:
+            return self.start
+        return min(self.start, self.epochs[0][1])
 
     def epoch_at(self, offset: int) -> int | None:
         """Return the leader epoch of an offset by the checkpoint; None: the checkpoint has none."""
@@ -101,6 +126,18 @@ def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
     Each cluster has its own: what one has replicated need not be in another yet.
     """
     return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
+
+
+def is_compacted(copies: Sequence[Copy], offset: int) -> bool:
+    """Tell whether compaction may have taken what a copy of a log lacks at an offset.
+
+    A follower that was made anew gets a compacted log without a checkpoint of its own, so the
+    checkpoint of any copy counts. If there is none, the batches tell.
+    """
+    cleaned = [copy.cleaner_offset for copy in copies if copy.cleaner_offset is not None]
+    if cleaned:
+        return offset < max(cleaned)
+    return any(copy.is_thinned for copy in copies)
 
 
 class CopyPiece(NamedTuple):
@@ -148,6 +185,8 @@ class DifferenceKind(StrEnum):
     """Sound batches of another place, as in a segment that was exchanged."""
     LOST = "lost middle"
     """Offsets are missing that neither compaction nor retention explains."""
+    EPOCHS = "epoch history"
+    """A checkpoint says other leader epochs than batches or other copies do."""
     CONFLICT = "conflict"
     """Other records under the same epoch, all sound: no broker does that."""
     TOPIC_ID = "topic id"

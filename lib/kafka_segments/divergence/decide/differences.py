@@ -11,9 +11,11 @@ from kafka_segments.divergence.decide.copies import (
     CopyPiece,
     DifferenceKind,
     Divergence,
+    is_compacted,
 )
 from kafka_segments.divergence.decide.forks import not_truncated
 from kafka_segments.divergence.decide.islands import Held, Island
+from kafka_segments.divergence.decide.lost_keys import Question, Questions
 
 if TYPE_CHECKING:
     from kafka_segments.divergence.decide.logs import CopyReader
@@ -35,15 +37,22 @@ class Differences:
         log: all copies of the log.
         load: reads batches and records.
         told: gets the damages that islands have named: copies and numbers.
+        questions: gets what copies lack below their ends.
     """
 
     def __init__(
-        self, copies: Sequence[Copy], log: Sequence[Copy], load: "CopyReader", told: Told
+        self,
+        copies: Sequence[Copy],
+        log: Sequence[Copy],
+        load: "CopyReader",
+        told: Told,
+        questions: Questions,
     ) -> None:
         self._copies = copies
         self._log = log
         self._load = load
         self._told = told
+        self._questions = questions
         marks = [copy.high_watermark for copy in copies if copy.high_watermark is not None]
         self._committed = max(marks, default=None)
         self._untils = {copy.name: [one.until for one in copy.damages] for copy in copies}
@@ -91,11 +100,13 @@ class Differences:
         holders = tuple(island.held)
         right = holders if len(island.variants) == 1 else ()
         damages = self._damages_of(copy, island)
+        if base < copy.end:
+            self._ask(copy.name, island, is_cleaned=not damages and is_compacted(self._log, base))
         if damages:
             yield _damaged(copy, damages[0], base, until, right)
         elif base >= copy.end:
             yield from self._beyond_end(copy, island)
-        elif self._is_compacted(base):
+        elif is_compacted(self._log, base):
             yield Divergence(DifferenceKind.COMPACTION, False, base, until, (copy.name,))
         else:
             yield Divergence(
@@ -137,16 +148,11 @@ class Differences:
                 DifferenceKind.BEHIND, False, committed, until, (copy.name,), holders, detail=detail
             )
 
-    def _is_compacted(self, offset: int) -> bool:
-        """Tell whether compaction may have taken what a copy lacks at an offset.
-
-        A follower that was made anew gets a compacted log without a checkpoint of its own, so the
-        checkpoint of any copy counts. If there is none, the batches tell.
-        """
-        cleaned = [c.cleaner_offset for c in self._log if c.cleaner_offset is not None]
-        if cleaned:
-            return offset < max(cleaned)
-        return any(copy.is_thinned for copy in self._log)
+    def _ask(self, name: str, island: Island, *, is_cleaned: bool) -> None:
+        """Note that a copy lacks records of an island."""
+        held = {other: pieces for other, pieces in island.held.items() if other != name}
+        question = Question(island.base, held, is_cleaned)
+        self._questions.setdefault(name, []).append(question)
 
     # Copies hold other things there.
 
@@ -215,7 +221,7 @@ class Differences:
             known = [found for found in records if found is not None]
             everything = {offset: digest for found in known for offset, digest in found.items()}
             if all(everything[at] == digest for found in known for at, digest in found.items()):
-                yield self._same_records(island, [len(found) for found in known])
+                yield self._same_records(island, known)
                 return
         wrong = _outvoted(island)
         right = tuple(name for name in island.held if name not in wrong) if wrong else ()
@@ -230,24 +236,29 @@ class Differences:
             detail=detail,
         )
 
-    def _same_records(self, island: Island, counts: list[int]) -> Divergence:
+    def _same_records(
+        self, island: Island, records: Sequence[Mapping[int, Hashable]]
+    ) -> Divergence:
+        """Tell of variants, by the records of each: where two have one, it is the same."""
         base, until = island.base, island.last + 1
-        variants = list(island.variants.values())
-        if len(set(counts)) == 1:
-            return Divergence(DifferenceKind.RECOMPRESSED, False, base, until, tuple(island.held))
-        fewer = [
+        everything = {offset for found in records for offset in found}
+        fewer = tuple(
             name
-            for names, count in zip(variants, counts, strict=True)
-            if count < max(counts)
+            for names, found in zip(island.variants.values(), records, strict=True)
+            if len(found) < len(everything)
             for name in names
-        ]
-        whole = tuple(name for name in island.held if name not in fewer)
-        if self._is_compacted(base):
-            return Divergence(DifferenceKind.COMPACTION, False, base, until, tuple(fewer))
-        detail = f"{max(counts) - min(counts)} records of their batches are missing"
-        return Divergence(
-            DifferenceKind.LOST, True, base, until, tuple(fewer), whole, detail=detail
         )
+        if not fewer:
+            return Divergence(DifferenceKind.RECOMPRESSED, False, base, until, tuple(island.held))
+        is_cleaned = is_compacted(self._log, base)
+        for name in fewer:
+            self._ask(name, island, is_cleaned=is_cleaned)
+        if is_cleaned:
+            return Divergence(DifferenceKind.COMPACTION, False, base, until, fewer)
+        whole = tuple(name for name in island.held if name not in fewer)
+        missing = len(everything) - min(map(len, records))
+        detail = f"{missing} records of their batches are missing"
+        return Divergence(DifferenceKind.LOST, True, base, until, fewer, whole, detail=detail)
 
     def _records(self, island: Island, name: str) -> Mapping[int, Hashable] | None:
         found: dict[int, Hashable] = {}

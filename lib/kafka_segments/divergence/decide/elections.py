@@ -14,7 +14,14 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_segments.divergence.decide.copies import DAMAGED, UNSOUND, Copy, CopyPiece, Divergence
+from kafka_segments.divergence.decide.copies import (
+    DAMAGED,
+    UNSOUND,
+    Copy,
+    CopyPiece,
+    DifferenceKind,
+    Divergence,
+)
 from kafka_segments.divergence.decide.forks import forked_at
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.spans import Spans
@@ -212,12 +219,21 @@ def _candidate(
 
 
 def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[CopyPiece]:
-    """Yield each batch of the other copies that is lost if this one leads."""
+    """Yield each batch of the other copies that is lost if this one leads.
+
+    In front of its log start only those count that it lost there.
+    """
     own = {piece.content for piece in found.held.get(leader.name, ())}
     unread = Spans(
-        (row.from_offset, row.until_offset)
+        (low, row.until_offset)
         for row in found.rows
         if row.kind in UNSOUND and leader.name in row.copies
+        for low in [
+            row.from_offset
+            if row.kind == DifferenceKind.LOST
+            else max(row.from_offset, leader.start)
+        ]
+        if low < row.until_offset
     )
     seen: set[tuple[int, int, int]] = set()
     for copy in found.copies.values():
@@ -226,9 +242,10 @@ def _lost_with(leader: Copy, found: PartitionCopies) -> Iterator[CopyPiece]:
         apart = _goes_apart(leader, copy, found.rows)
         for piece in found.held.get(copy.name, ()):
             place = piece.base, piece.last, piece.last_epoch
-            if piece.content in own or place in seen or piece.last < leader.start:
+            if piece.content in own or place in seen:
                 continue
-            if piece.base >= apart or unread.meets(piece.base, piece.last):
+            is_behind = piece.base >= apart and piece.last >= leader.start
+            if is_behind or unread.meets(piece.base, piece.last):
                 seen.add(place)
                 yield piece
 

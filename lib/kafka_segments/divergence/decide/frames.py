@@ -106,12 +106,22 @@ def chosen_segments(logs: DataFrame) -> Transform:
     return transform
 
 
+def segments_of_copies(segments: DataFrame) -> DataFrame:
+    """List the segments of each copy of a log, as ``log_files.WholeSegment`` has them.
+
+    Needs: rows of ``chosen_segments``.
+    Gives: copy, topic, partition, segments (array of path, base_offset, next_base, end_position).
+    """
+    whole = F.struct("path", "base_offset", "next_base", F.col("size_bytes").alias("end_position"))
+    return segments.groupBy("copy", *_LOG).agg(F.collect_list(whole).alias("segments"))
+
+
 def described(logs: DataFrame) -> Transform:
     """Describe each copy of the logs that are compared.
 
     Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``compared_logs``.
     Gives: copy, topic, partition, start, end, high_watermark, leader_epochs, cleaner_offset,
-        is_thinned, is_tiered, damages (see ``decide.copies.Copy``).
+        is_thinned, is_tiered, damages, held_epochs, is_start_noted (see ``decide.copies.Copy``).
     """
     least = F.coalesce(F.col("first_base"), F.lit(0))
 
@@ -125,7 +135,9 @@ def described(logs: DataFrame) -> Transform:
             F.flatten(F.collect_list("damages")).alias("damages"),
         )
         start = F.greatest(least, F.col("log_start_offset"))
-        return logs.join(totals, ["copy", *_LOG], how="left").select(
+        has_checkpoints = F.col("high_watermark").isNotNull()
+        known = logs.join(totals, ["copy", *_LOG], how="left")
+        return known.join(_held_epochs(read), ["copy", *_LOG], how="left").select(
             "copy",
             *_LOG,
             start.alias("start"),
@@ -136,6 +148,8 @@ def described(logs: DataFrame) -> Transform:
             F.coalesce("is_thinned", F.lit(False)).alias("is_thinned"),
             F.coalesce("is_tiered", F.lit(False)).alias("is_tiered"),
             F.coalesce("damages", F.array()).alias("damages"),
+            "held_epochs",
+            (F.col("log_start_offset").isNotNull() | ~has_checkpoints).alias("is_start_noted"),
         )
 
     return transform
@@ -149,8 +163,7 @@ def with_segments(segments: DataFrame, logs: DataFrame) -> Transform:
     Gives: the same, topic_id, segments (array of path, base_offset, next_base, end_position).
     """
     own = ["copy", *_LOG]
-    one = F.struct("path", "base_offset", "next_base", F.col("size_bytes").alias("end_position"))
-    by_copy = segments.groupBy(*own).agg(F.collect_list(one).alias("segments"))
+    by_copy = segments_of_copies(segments)
     nothing = F.array().cast(by_copy.schema["segments"].dataType)
 
     def transform(copies: DataFrame) -> DataFrame:
@@ -161,6 +174,29 @@ def with_segments(segments: DataFrame, logs: DataFrame) -> Transform:
         )
 
     return transform
+
+
+def _held_epochs(read: DataFrame) -> DataFrame:
+    """Return for each copy the leader epochs of its batches, as ranges tell of their ends."""
+    ends = F.flatten(
+        F.transform(
+            "ranges",
+            lambda one: F.array(
+                F.struct(one["first_epoch"].alias("epoch"), one["base_offset"].alias("offset")),
+                F.struct(one["last_epoch"].alias("epoch"), one["last_offset"].alias("offset")),
+            ),
+        )
+    )
+    by_epoch = (
+        read.select("copy", *_LOG, F.inline(ends))
+        .where(F.col("epoch") >= 0)
+        .groupBy("copy", *_LOG, "epoch")
+        .agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
+    )
+    one = F.struct("epoch", "first", "last")
+    return by_epoch.groupBy("copy", *_LOG).agg(
+        F.array_sort(F.collect_list(one)).alias("held_epochs")
+    )
 
 
 def unequal_parts(copies: DataFrame) -> Transform:

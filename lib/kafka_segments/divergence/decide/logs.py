@@ -5,8 +5,10 @@ from typing import NamedTuple, Protocol
 
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
+from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.forks import Behind, fork_at
 from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
+from kafka_segments.divergence.decide.lost_keys import Keys, Questions, lost_keys
 from kafka_segments.divergence.decide.merging import merged, with_equal
 
 Records = Mapping[int, Hashable]
@@ -24,7 +26,10 @@ class CopyReader(Protocol):
 
 
 def compare_log(
-    copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], load: CopyReader
+    copies: Sequence[Copy],
+    ranges: Sequence[Mapping[str, CopyPiece]],
+    load: CopyReader,
+    keys: Keys | None = None,
 ) -> list[Divergence]:
     """Return where the copies of a log agree, and how they differ elsewhere.
 
@@ -32,18 +37,25 @@ def compare_log(
     2. For ranges that one copy holds and others lack, digests are enough. Batches are read only
        where copies hold different things, and records only where batches of one epoch differ.
     3. Behind a fork the copies of each side are compared with each other; a side can fork again.
+    4. Leader-epoch checkpoints are held against batches and against each other.
+    5. With ``keys``, what a copy lacks below the cleaner's offset is looked for by keys.
 
     Args:
         copies: all copies of the log.
         ranges: the ranges that differ, ascending, each as the pieces of the copies that hold some.
         load: reads batches and records.
+        keys: reads keys; None: what is missing below the cleaner's offset counts as compacted.
 
     Returns:
         Ranges of offsets, ascending; those of kind ``EQUAL`` are alike in all copies.
     """
     told: Told = set()
-    found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told))]
+    questions: Questions = {}
+    found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told, questions))]
     found += untold_damages(copies, told)
+    found += wrong_epochs(copies, found)
+    if keys is not None:
+        found += lost_keys(copies, questions, found, keys)
     return with_equal(copies, merged(found))
 
 
@@ -53,12 +65,13 @@ class _Log(NamedTuple):
     copies: Sequence[Copy]
     load: CopyReader
     told: Told
+    questions: Questions
 
 
 def _compared(
     copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], log: _Log
 ) -> Iterator[Divergence]:
-    differences = Differences(copies, log.copies, log.load, log.told)
+    differences = Differences(copies, log.copies, log.load, log.told, log.questions)
     for island in _batch_islands(copies, ranges, log.load, differences):
         if not differences.is_fork(island):
             yield from differences.of(island)
@@ -84,10 +97,22 @@ def _unequal_ranges(
 
 
 def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:
+    """Yield how logs begin later than others; what disks lack of a tiered one is in the tier."""
+    is_tiered = any(copy.is_tiered for copy in copies)
     first = min(copy.start for copy in copies)
     for copy in copies:
-        if copy.start > first:
-            yield Divergence(DifferenceKind.LATER_START, False, first, copy.start, (copy.name,))
+        taken = max(copy.start if is_tiered else copy.cut_at, first)
+        if first < taken:
+            yield Divergence(DifferenceKind.LATER_START, False, first, taken, (copy.name,))
+        if taken < copy.start:
+            right = tuple(other.name for other in copies if other.start <= taken)
+            detail = (
+                f"{copy.name} begins at {copy.start}, its leader epochs at {copy.epochs[0][1]}:"
+                " where retention or DeleteRecords moves a log start, these move with it"
+            )
+            yield Divergence(
+                DifferenceKind.LOST, True, taken, copy.start, (copy.name,), right, detail=detail
+            )
 
 
 def _batch_islands(
