@@ -30,7 +30,8 @@ def test_replicas_the_tier_and_a_backup_of_a_life_have_no_finding(
         f"n{node}={cluster.node_folder(node)}/{name}" for node in NODES for name in DIRECTORIES
     ]
 
-    rows = _told("divergence", "--copy", [*disks, f"tier={cluster.objects}"])
+    copies = [*disks, f"tier={cluster.objects}"]
+    rows = _told("divergence", "--check", "records", "--copy", copies)
     backed_up = _told(
         *("backup", "verify"),
         *(part for name in DIRECTORIES for part in ("--backup", f"{tmp_path}/kept/{name}")),
