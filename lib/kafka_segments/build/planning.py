@@ -278,7 +278,7 @@ def _held_against(
 def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:
     rows = sum(load.segments for load in listed.values())
     size_bytes = listed.get(kinds.SEGMENT, Load()).bytes if reads_all else 0
-    return rows <= _MOST_OF_FEW.segments and size_bytes <= _MOST_OF_FEW.bytes
+    return Load(rows, size_bytes).is_within(_MOST_OF_FEW)
 
 
 def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:

@@ -29,6 +29,9 @@ from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
 
+_MOST_OF_FEW = Load(10_000, 128 * 1024**3)  # the digests of so much are some ten MB
+_MOST_COMPARED_BYTES = 4 * 1024**3  # the digests of more are sooner compared by compiled plans
+
 
 class ListedCopies(NamedTuple):
     """The listing, with ``copy``, and the rows of ``listed_logs``."""
@@ -69,7 +72,7 @@ def list_copies(spark: SparkSession, options: CopyOptions, caches: ExitStack) ->
     """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches)
-    if not loads.get(kinds.SEGMENT, Load()).is_little:
+    if not loads.get(kinds.SEGMENT, Load()).is_within(_MOST_OF_FEW):
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         refuse_missing(listed)
@@ -113,6 +116,9 @@ def read_copies(
     if known is not None:
         unread = held(segments.join(known.select("path"), "path", how="left_anti"), caches)
     load = load_of(unread)
+    bytes_there = load.bytes if known is None else load_of(segments).bytes
+    if not load.is_little or bytes_there > _MOST_COMPARED_BYTES:
+        expect_many_rows(spark)
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
     fresh = held(
@@ -124,7 +130,6 @@ def read_copies(
     read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
     copies = read.transform(described(chosen))
     parts = read.transform(unequal_parts(copies))
-    bytes_there = load.bytes if known is None else load_of(segments).bytes
     return ReadCopies(named, logs, segments, fresh, read, copies, parts, bytes_there)
 
 

@@ -35,6 +35,10 @@ class Load(NamedTuple):
         """So little that the driver reads it sooner than processes for it have started."""
         return self.weight <= _LITTLE_BYTES
 
+    def is_within(self, most: "Load") -> bool:
+        """So much at most, by the number of segments and by bytes."""
+        return self.segments <= most.segments and self.bytes <= most.bytes
+
 
 TellLoad = Callable[[Load, int], None]
 """Is told how much is read, and by how many tasks of about as many bytes each."""

@@ -210,16 +210,19 @@ def unequal_parts(copies: DataFrame) -> Transform:
     def transform(read: DataFrame) -> DataFrame:
         parts = read.select("*", F.inline("ranges")).select(*_LOG, *_PART)
         by_copy = parts.groupBy(*_LOG, "range", "copy").agg(
-            F.struct(
-                F.bit_xor("digest").alias("digest"),
-                F.sum("batches").alias("batches"),
-                F.sum("bytes").alias("bytes"),
-            ).alias("_held")
+            F.bit_xor("digest").alias("digest"),
+            F.sum("batches").alias("batches"),
+            F.sum("bytes").alias("bytes"),
         )
+        held = ("digest", "batches", "bytes")
         by_range = by_copy.groupBy(*_LOG, "range").agg(
-            F.count("*").alias("_holders"), F.count_distinct("_held").alias("_variants")
+            F.count("*").alias("_holders"),
+            *(F.min(name).alias(f"_least_{name}") for name in held),
+            *(F.max(name).alias(f"_most_{name}") for name in held),
         )
-        is_unequal = (F.col("_holders") < F.col("_copies")) | (F.col("_variants") > 1)
+        is_unequal = F.col("_holders") < F.col("_copies")
+        for name in held:
+            is_unequal = is_unequal | (F.col(f"_least_{name}") < F.col(f"_most_{name}"))
         unequal = by_range.join(counts, list(_LOG), how="inner").where(is_unequal)
         return parts.join(unequal.select(*_LOG, "range"), [*_LOG, "range"], how="left_semi")
 
