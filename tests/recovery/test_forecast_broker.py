@@ -1,6 +1,7 @@
 """What is forecast of a killed broker, against what a real one logs at its next start."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,47 @@ def test_a_broker_recovers_what_was_forecast_in_about_the_time(
     # Machines that run tests are shared, and others' work is not forecast; docs/recovery.md has
     # the figures of quiet ones.
     assert 1 / 8 < row.seconds / (start.loaded_ms / 1000) < 4
+
+
+def test_logs_that_are_marked_are_recovered_or_opened_as_forecast(
+    killed: Path, tmp_path: Path
+) -> None:
+    broker = start_copy(killed, tmp_path)
+    marked = {"plain-1": f".{'a' * 32}-stray", "plain-2": f".{'b' * 32}-delete"}
+    for name, mark in marked.items():
+        (broker.log_dir / name).rename(broker.log_dir / (name + mark))
+
+    forecast = _forecast(broker.log_dir, tmp_path, threads=2)
+    row = _without_kit(forecast)
+    segments = _segments(broker.log_dir, forecast)
+    start = started(broker)
+
+    assert start.recovered == {(folder.partition(".")[0], base) for folder, base in segments}
+    recovered = {folder for folder, _ in start.recovered}
+    assert "plain-1" in recovered
+    assert "plain-2" not in recovered
+    assert (row.stray_logs, row.delete_logs) == (1, 1)
+
+
+def test_after_a_clean_stop_segments_with_bad_indexes_are_recovered_as_forecast(
+    killed: Path, tmp_path: Path
+) -> None:
+    broker = start_copy(killed, tmp_path)
+    with broker:
+        broker.start_broker()
+        broker.stop_broker()
+        logs = sorted((broker.log_dir / "plain-0").glob("*.log"))
+        logs[0].with_suffix(".index").unlink()
+        logs[1].with_suffix(".txnindex").write_bytes(bytes(34))  # of offset 0
+
+        forecast = _forecast(broker.log_dir, tmp_path, threads=2)
+        row = _without_kit(forecast)
+        before = len(broker.log_file.read_text())
+        broker.start_broker()
+        text = broker.log_file.read_text()[before:]
+
+    found = {int(base) for base in re.findall(r"to log file \S+/(\d+)\.log", text)}
+    assert found == {int(log.stem) for log in logs[:2]}
+    assert row.is_clean
+    assert row.missing_indexes == 2
+    assert row.recovered_segments == 3  # and that of __cluster_metadata
