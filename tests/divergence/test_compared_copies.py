@@ -184,6 +184,22 @@ def test_a_flipped_bit_anywhere_is_found_and_the_right_copies_are_named(
     assert missed == []
 
 
+def test_without_checkpoints_the_epochs_before_the_last_batch_tell_which_copy_is_wrong(
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    for _ in range(ROUNDS):
+        log = [replace(batch, epoch=batch.epoch + 5) for batch in drawn_log(rng)]
+        spoiled = [*log[:-1], replace(log[-1], epoch=log[-2].epoch - 1)]
+        copies = {
+            name: rolled(rng, batches, has_epochs=False)
+            for name, batches in (("a", log), ("b", spoiled))
+        }
+
+        # rot or, where nothing else differs so far, a fork
+        assert {row[1:] for row in named(compared(copies))} == {(("b",), ("a",))}
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_zeroed_page_is_found(seed: int, count: int) -> None:
     rng = random.Random(f"{seed} {count}")

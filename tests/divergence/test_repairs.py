@@ -226,6 +226,19 @@ def test_sound_copies_of_one_epoch_that_differ_are_refused(seed: int, tmp_path: 
     assert plan.taken == ()
 
 
+@pytest.mark.parametrize("history", ["a", "b"])
+def test_of_copies_that_are_alike_the_one_whose_history_counts_is_taken_first(
+    seed: int, history: str, tmp_path: Path
+) -> None:
+    rng = random.Random(seed)
+    log = drawn_log(rng)
+    copies = {"a": _rotten(rng, log, [9]), "b": _rotten(rng, log, [20])}
+
+    plan = planned(tmp_path, copies, history)
+
+    assert plan.taken[0].copy == history
+
+
 def test_what_one_copy_lost_behind_a_fork_comes_from_another_of_its_side(
     seed: int, tmp_path: Path
 ) -> None:

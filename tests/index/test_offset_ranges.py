@@ -8,6 +8,7 @@ import pytest
 
 from kafka_segments.index import offset_ranges as ranges
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire.header_layout import HEADER_BYTES
 from log_reading import batches_of
 from sound_logs import sound_log
 from strategies import empty_batch, v2_batch
@@ -113,6 +114,7 @@ def test_a_header_is_found_behind_what_is_none() -> None:
     left = len(log)
 
     assert ranges.find_header(log, left, 5, 9, left) == 100
+    assert ranges.find_header(log, 100 + HEADER_BYTES, 5, 9, left) == 100
     assert ranges.find_header(log, left, 8, 9, left) == -1
     assert ranges.find_header(log, left, 5, 6, left) == -1
     spoiled = bytearray(log.tobytes())
