@@ -56,6 +56,12 @@ class BatchFactsReader:
         return batch_facts(chunk, 0)
 
 
+def is_control(chunk: Chunk, batch: int) -> bool:
+    """Tell whether a batch of a chunk is a marker, or was one until the cleaner emptied it."""
+    magic, attributes = chunk.batches[[wire.BATCH_MAGIC, wire.BATCH_ATTRIBUTES], batch].tolist()
+    return magic >= layout.MAGIC_V2 and bool(attributes & layout.CONTROL)
+
+
 def batch_facts(chunk: Chunk, batch: int) -> ClientBatch:
     """Return the facts of one batch of a chunk with bodies."""
     header = chunk.batches[:, batch]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kafka_segments.divergence.batch_facts import batch_facts
+from kafka_segments.divergence.batch_facts import batch_facts, is_control
 from kafka_segments.divergence.decide.copies import CopyPiece
 from kafka_segments.divergence.decide.lost_keys import Keyed
 from kafka_segments.divergence.log_files import (
@@ -22,7 +22,6 @@ from kafka_segments.divergence.sound_batches import SoundBatches
 from kafka_segments.index.splitting import shifted
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
-from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.reading import ReadInto
 
 
@@ -57,14 +56,13 @@ class KeyedLogs:
             if segment.next_base is None or segment.next_base > offset:
                 yield from reader.read(segment.as_piece())
 
-    def held(self, copy: str, piece: CopyPiece) -> list[Keyed]:
-        """Return what a copy holds in a piece.
+    def held(self, piece: CopyPiece) -> list[Keyed]:
+        """Return what the copy of a piece holds in it.
 
         Raises:
             FileChangedError: a file has become shorter since the piece was read.
             OSError: a file cannot be read.
         """
-        del copy
         return list(self._pieces.read(piece))
 
     @property
@@ -104,17 +102,11 @@ class _KeyReader:
 
     def _keyed(self, chunk: Chunk) -> Iterator[Keyed]:
         for batch, formed in enumerate(self._digests.forms(chunk)):
-            base, magic, attributes, count = chunk.batches[
-                [
-                    wire.BATCH_BASE_OFFSET,
-                    wire.BATCH_MAGIC,
-                    wire.BATCH_ATTRIBUTES,
-                    wire.BATCH_RECORD_COUNT,
-                ],
-                batch,
+            base, count = chunk.batches[
+                [wire.BATCH_BASE_OFFSET, wire.BATCH_RECORD_COUNT], batch
             ].tolist()
             facts = batch_facts(chunk, batch)
-            if magic >= layout.MAGIC_V2 and attributes & layout.CONTROL:
+            if is_control(chunk, batch):
                 if count:  # an empty one is of a transaction that is cleaned away: it ends nothing
                     yield Keyed(base, producer_id=facts.producer_id, is_commit=facts.is_commit)
             elif formed is None:

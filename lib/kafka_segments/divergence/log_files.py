@@ -31,7 +31,6 @@ _BATCH_ROWS = [
     *(wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),
     *(wire.BATCH_LEADER_EPOCH, wire.BATCH_MAGIC, wire.BATCH_CRC),
 ]
-_KEY_BYTES = 8
 _NULL = (-1).to_bytes(4, "big", signed=True)
 _INT32 = struct.Struct(">i")
 Open = Callable[[str], AbstractContextManager[ReadInto]]
@@ -262,13 +261,17 @@ def formed_records(formed: bytes) -> Iterator[FormedRecord]:
         yield FormedRecord(offset, start, key, value, at)
 
 
+def digest64(data: bytes) -> int:
+    """Return a digest of 64 bits."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+
+
 def key_digest(formed: bytes, record: FormedRecord) -> int:
     """Return a digest of 64 bits of a record's key; 0: it has none."""
     key = formed[record.key : record.value]
     if key == _NULL:
         return 0
-    digest = hashlib.blake2b(key, digest_size=_KEY_BYTES).digest()
-    return int.from_bytes(digest, "big") or 1
+    return digest64(key) or 1
 
 
 def has_value(formed: bytes, record: FormedRecord) -> bool:

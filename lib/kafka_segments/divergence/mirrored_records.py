@@ -1,6 +1,5 @@
 """Read those records of a log that a mirror can have: those that clients wrote."""
 
-import hashlib
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
@@ -8,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.batch_facts import batch_facts
+from kafka_segments.divergence.batch_facts import batch_facts, is_control
 from kafka_segments.divergence.decide.mirrors import MirroredLog, OffsetSync
 from kafka_segments.divergence.log_files import (
     Open,
     RecordDigests,
+    digest64,
     formed_records,
     has_value,
     key_digest,
@@ -20,7 +20,6 @@ from kafka_segments.divergence.log_files import (
 )
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
-from kafka_segments.wire import header_layout as layout
 
 _INT16, _INT32, _SYNC = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">qq")
 
@@ -103,7 +102,7 @@ class MirrorReader:
             records.end = last + 1
             if facts.is_commit is not None:
                 records.settle(facts.producer_id, is_commit=facts.is_commit)
-            elif not _is_control(chunk, batch):
+            elif not is_control(chunk, batch):
                 records.is_thinned |= facts.records < last - base + 1
                 is_whole &= formed is not None
                 records.add(formed or b"", facts.producer_id)
@@ -115,11 +114,6 @@ def _syncs_in(formed: bytes, key: bytes) -> Iterator[OffsetSync]:
         value = formed[record.value + 4 : record.value + 4 + _SYNC.size]
         if formed[record.key + 4 : record.value] == key and len(value) == _SYNC.size:
             yield OffsetSync(*_SYNC.unpack(value))
-
-
-def _is_control(chunk: Chunk, batch: int) -> bool:
-    magic, attributes = chunk.batches[[wire.BATCH_MAGIC, wire.BATCH_ATTRIBUTES], batch].tolist()
-    return magic >= layout.MAGIC_V2 and bool(attributes & layout.CONTROL)
 
 
 class _Records:
@@ -140,7 +134,7 @@ class _Records:
         for record in formed_records(formed):
             key = key_digest(formed, record)
             self._offsets.append(record.offset)
-            self._digests.append(_digest(formed[record.key : record.end]))
+            self._digests.append(digest64(formed[record.key : record.end]))
             self._keys.append(key)
             self._tombstones.append(key != 0 and not has_value(formed, record))
         if producer_id is not None:
@@ -169,7 +163,3 @@ class _Records:
             aborted[first:],
             is_compacted or self.is_thinned,
         )
-
-
-def _digest(data: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")

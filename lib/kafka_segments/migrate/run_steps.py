@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -43,6 +43,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
+from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.tables.statements import sql_text
 
 
@@ -184,8 +185,7 @@ class Migration:
                 .transform(prove_segments)
                 .transform(decide.with_replicas)
                 .withColumn("plan_id", F.lit(self._plan_id))
-                .withColumn("run_id", F.lit(self._run_id))
-                .withColumn("verified_at", self._now())
+                .withColumns(stamp_of(self._run_id, self._now_ms, clock="verified_at"))
                 .persist()
             )
             caches.callback(proofs.unpersist)
@@ -326,11 +326,7 @@ class Migration:
                     "plan_id": F.lit(self._plan_id),
                     "sequence": F.lit(self._tables.version(MIGRATION_EVENTS)).cast("long"),
                     "step": F.lit(step),
-                    "run_id": F.lit(self._run_id),
-                    "at": self._now(),
+                    **stamp_of(self._run_id, self._now_ms, clock="at"),
                 }
             ),
         )
-
-    def _now(self) -> Column:
-        return F.timestamp_millis(F.lit(self._now_ms))

@@ -100,13 +100,14 @@ class Differences:
         holders = tuple(island.held)
         right = holders if len(island.variants) == 1 else ()
         damages = self._damages_of(copy, island)
+        is_cleaned = is_compacted(self._log, base)
         if base < copy.end:
-            self._ask(copy.name, island, is_cleaned=not damages and is_compacted(self._log, base))
+            self._ask(copy.name, island, is_cleaned=is_cleaned and not damages)
         if damages:
             yield _damaged(copy, damages[0], base, until, right)
         elif base >= copy.end:
             yield from self._beyond_end(copy, island)
-        elif is_compacted(self._log, base):
+        elif is_cleaned:
             yield Divergence(DifferenceKind.COMPACTION, False, base, until, (copy.name,))
         else:
             yield Divergence(

@@ -139,13 +139,11 @@ def _against_others(
     copies: Sequence[Copy], rows: Sequence[Divergence], told: Sequence[Divergence]
 ) -> Iterator[Divergence]:
     """Yield a row for each epoch of which copies note other first offsets, if no batch tells."""
-    for epoch in sorted({epoch for copy in copies for epoch, _ in copy.epochs}):
-        noted = {
-            copy.name: _Noted(start, at == 0)
-            for copy in copies
-            for at, (known, start) in enumerate(copy.epochs)
-            if known == epoch
-        }
+    by_epoch: dict[int, dict[str, _Noted]] = {}
+    for copy in copies:
+        for at, (epoch, start) in enumerate(copy.epochs):
+            by_epoch.setdefault(epoch, {})[copy.name] = _Noted(start, at == 0)
+    for epoch, noted in sorted(by_epoch.items()):
         held = [copy for copy in copies if copy.name in noted]
         names = {
             copy.name

@@ -65,8 +65,8 @@ class Keys(Protocol):
     def own(self, copy: str, offset: int) -> Iterator[Keyed]:
         """Yield what a copy holds from the segment of an offset on, ascending."""
 
-    def held(self, copy: str, piece: CopyPiece) -> Sequence[Keyed]:
-        """Return what a copy holds in a piece, ascending."""
+    def held(self, piece: CopyPiece) -> Sequence[Keyed]:
+        """Return what the copy of a piece holds in it, ascending."""
 
 
 class Missing(NamedTuple):
@@ -136,7 +136,7 @@ def _missing(
         streams = []
         for names, pieces in _variants(question.held):
             seen = max(_seen_until(by_name[name], copy, question.base, rows) for name in names)
-            records = (one for piece in pieces for one in keys.held(names[0], piece))
+            records = (one for piece in pieces for one in keys.held(piece))
             streams.append([Missing(one, names, seen, question.is_cleaned) for one in records])
         in_order = merge(*streams, key=lambda one: one.record.offset)
         for offset, same in groupby(in_order, key=lambda one: one.record.offset):
