@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from confluent_kafka import Consumer, KafkaError, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient  # noqa: E402
 
-from crashed_broker import START_MS, errors, load, recovered, started  # noqa: E402
+from crashed_broker import RECORD_BYTES, START_MS, errors, load, recovered, started  # noqa: E402
 from kafka_broker import KafkaBroker  # noqa: E402
 from kafka_clients import WAIT_SECONDS, producer  # noqa: E402
 from kafka_segments.recovery.report_forecast import said_of  # noqa: E402
@@ -46,6 +46,7 @@ _ASKED = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *(str(START_MS + 1000 * i) for 
 _AT_ONCE = 10_000
 _BATCH_BYTES = 16_384  # the default of Kafka's own producer
 _ON_THEIR_WAY = 2000
+_QUEUED = 1_000_000
 _READ_BYTES = 8 * 1024 * 1024
 _MOST_SECONDS = 1200
 _A_WHILE_SECONDS = 20
@@ -66,6 +67,8 @@ def main() -> None:
         default=[2],
         help="of recovery, a kill each",
     )
+    arguments.add_argument("--record-bytes", type=int, default=RECORD_BYTES)
+    arguments.add_argument("--batch-bytes", type=int, default=_BATCH_BYTES, help="at most")
     arguments.add_argument("--cold", action="store_true", help="start with an empty page cache")
     given = arguments.parse_args()
     segment_bytes = int(given.gigabytes * 1e9 / given.segments)
@@ -74,11 +77,16 @@ def main() -> None:
         "log_flush_offset_checkpoint_interval_ms": _HOUR_MS,
         "log_initial_task_delay_ms": _HOUR_MS,
     }
-    part = round(given.gigabytes * 1e3 / len(TOPICS) / given.kills)
+    load_part = partial(
+        load_and_kill,
+        megabytes=round(given.gigabytes * 1e3 / len(TOPICS) / given.kills),
+        record_bytes=given.record_bytes,
+        batch_bytes=given.batch_bytes,
+    )
     disk, ours, kit = (given.folder / name for name in ("disk", "ours", "kit"))
     with KilledBroker(disk, **settings) as broker:
         broker.start_broker()
-        load_and_kill(broker, part)
+        load_part(broker)
     for number in range(given.kills):
         shutil.rmtree(ours, ignore_errors=True)
         shutil.rmtree(kit, ignore_errors=True)
@@ -95,7 +103,7 @@ def main() -> None:
         prepare(disk / "logs")
         told = foretell(disk / "logs", threads, is_cold=given.cold)
         prepare(disk / "logs")
-        then = None if is_last else partial(load_and_kill, megabytes=part)
+        then = None if is_last else load_part
         without, ms = answers_of(disk, settings, reads=is_last, then=then)
         print(
             f"  {ms / kit_ms:.1f} times as long without a kit; forecast {told:.2f} s,"
@@ -106,11 +114,13 @@ def main() -> None:
     go_on(ours, settings)
 
 
-def load_and_kill(broker: KafkaBroker, megabytes: int) -> None:
+def load_and_kill(broker: KafkaBroker, megabytes: int, record_bytes: int, batch_bytes: int) -> None:
     """Load each topic, and kill the broker while more is on its way."""
-    load(broker, dict.fromkeys(TOPICS, megabytes), batch_size=_BATCH_BYTES)
+    sizes = dict.fromkeys(TOPICS, megabytes)
+    queued = {"queue_buffering_max_messages": _QUEUED}
+    load(broker, sizes, record_bytes=record_bytes, batch_size=batch_bytes, **queued)
     arrived: list[object] = []
-    sender = producer(broker.bootstrap, acks=1, batch_size=_BATCH_BYTES)
+    sender = producer(broker.bootstrap, acks=1, batch_size=batch_bytes)
     for number in range(_ON_THEIR_WAY):
         sender.produce(
             TOPICS[number % len(TOPICS)],

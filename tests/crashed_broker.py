@@ -16,6 +16,7 @@ from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from killed_broker import KilledBroker
 
 START_MS = 1_790_000_000_000
+RECORD_BYTES = 10_000
 MEGABYTES = {"long": 26, **dict.fromkeys(("torn", "zeros", "lost", "flipped", "hole", "bare"), 5)}
 REFUSED = {"flipped", "hole"}  # after ``damage``
 PAGE = 4096
@@ -45,12 +46,18 @@ def crash(folder: Path, megabytes: Mapping[str, int], **settings: object) -> Pat
 
 
 def load(
-    broker: Reached, megabytes: Mapping[str, int], *, start_ms: int = START_MS, **settings: object
+    broker: Reached,
+    megabytes: Mapping[str, int],
+    *,
+    start_ms: int = START_MS,
+    record_bytes: int = RECORD_BYTES,
+    **settings: object,
 ) -> None:
     """Send so much to each topic, and leave a transaction open in each.
 
     ``settings`` are the producers', as of ``producer``.
     """
+    records = {topic: size * 1_000_000 // record_bytes for topic, size in megabytes.items()}
     there = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60).topics
     if new := dict.fromkeys(set(megabytes) - set(there), 1):
         create(broker.bootstrap, new)
@@ -68,10 +75,10 @@ def load(
     for sender in senders:
         sender.init_transactions(WAIT_SECONDS)
     for turn in range(_TRANSACTIONS):
-        _send(plain, megabytes, turn, 2, start_ms)
+        _send(plain, records, turn, 2, start_ms, record_bytes)
         for number, sender in enumerate(senders):
             sender.begin_transaction()
-            _send(sender, megabytes, turn + number, 1, start_ms)
+            _send(sender, records, turn + number, 1, start_ms, record_bytes)
             if turn == _TRANSACTIONS - 1:
                 continue
             if (turn + number) % 3:
@@ -81,15 +88,20 @@ def load(
 
 
 def _send(
-    sender: Producer, megabytes: Mapping[str, int], turn: int, share: int, start_ms: int
+    sender: Producer,
+    records: Mapping[str, int],
+    turn: int,
+    share: int,
+    start_ms: int,
+    record_bytes: int,
 ) -> None:
-    """Send a part of what each topic is to have in 10 kB records, which do not compress."""
-    for topic, size in megabytes.items():
-        for number in range(size * share * 100 // (4 * _TRANSACTIONS) + 1):
+    """Send a part of what each topic is to have in records that do not compress."""
+    for topic, count in records.items():
+        for number in range(count * share // (4 * _TRANSACTIONS) + 1):
             text = f"{topic} {turn} {number}".encode()
             sender.produce(
                 topic,
-                hashlib.shake_128(text).digest(10_000),
+                hashlib.shake_128(text).digest(record_bytes),
                 key=text,
                 partition=0,
                 timestamp=start_ms + 1000 * turn + number,
