@@ -7,54 +7,20 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from drawn_logs import BASE, INTERVAL, Counted, Files, drawn_log, index_files, recovered
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.first_look import FirstLook, FirstLooker, IndexFiles
-from kafka_segments.index.index_ends import RangedFile
+from kafka_segments.index.first_look import FirstLook, FirstLooker
+from kafka_segments.index.index_ends import IndexFiles, RangedFile
 from kafka_segments.index.offset_index import encode_offset_index
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import AbortedTransaction, encode_transaction_index
-from log_reading import recovered as recovered_of
 from strategies import gzip_wrapper, v1_message, v2_batch
 
-INTERVAL = 1000
-BASE = 5_000
 LOOKER = FirstLooker(RecoveryOptions(index_interval_bytes=INTERVAL))
 OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch", "leader_epochs"}
 CLAIMS = [field.name for field in fields(FirstLook) if field.name not in OF_LOOKS]
-Files = dict[str, bytes | None]
-
-
-class Counted:
-    """Bytes that are read by ranges; counts the reads, and the bytes of all."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.reads = self.bytes = 0
-
-    def file(self) -> RangedFile:
-        return RangedFile(len(self.data), self._read)
-
-    def _read(self, position: int, length: int) -> bytes:
-        assert 0 <= position <= position + length <= len(self.data)
-        self.reads += 1
-        self.bytes += length
-        return self.data[position : position + length]
-
-
-def recovered(log: bytes, interval_bytes: int = INTERVAL) -> SegmentRecovery:
-    return recovered_of(log, base_offset=BASE, interval_bytes=interval_bytes)
-
-
-def index_files(found: SegmentRecovery) -> Files:
-    assert found.offset_entries is not None
-    assert found.time_entries is not None
-    return {
-        ".index": encode_offset_index(found.offset_entries, base_offset=BASE),
-        ".timeindex": encode_time_index(found.time_entries, base_offset=BASE),
-        ".txnindex": None,
-    }
 
 
 def look(log: bytes, files: Files, *, is_active: bool = False) -> FirstLook:
@@ -66,22 +32,6 @@ def look(log: bytes, files: Files, *, is_active: bool = False) -> FirstLook:
 
 def claims(found: FirstLook | SegmentRecovery) -> dict[str, int]:
     return {name: getattr(found, name) for name in CLAIMS}
-
-
-def drawn_log(draw: random.Random, batches: int = 40) -> bytes:
-    """Draw a sound log: gaps, batches of all sizes, timestamps that repeat and go back."""
-    log, offset, clock = [], BASE + draw.choice([0, 0, 3]), 1_700_000_000_000
-    back = draw.choice([0, 0, 5, 5_000])
-    step = draw.choice([0, 1, 40])
-    for _ in range(batches):
-        offset += draw.choice([0, 0, 0, 7])
-        clock += draw.randint(0, step) + draw.choice([0] * 40 + [90_000])
-        count = draw.choice([1, 1, 2, 9])
-        times = [clock - draw.randint(0, back) for _ in range(count)]
-        value = draw.randbytes(draw.choice([0, 30, 30, 300, 300, 1_500]) // count)
-        log.append(v2_batch(offset, [(time, None, value) for time in times]))
-        offset += count
-    return b"".join(log)
 
 
 @pytest.fixture(scope="module")

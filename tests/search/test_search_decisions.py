@@ -30,7 +30,7 @@ from rows_of import frame
 SEGMENT = (
     "base_offset long, next_offset long, log_start_offset long, path string, valid_bytes long,"
     " max_timestamp_ms long, offset_of_max_timestamp long, largest_timestamp_ms long,"
-    " magics array<int>"
+    " magics array<int>, batch_count long"
 )
 LEAST = -(2**63)
 
@@ -176,13 +176,18 @@ def test_the_read_begins_at_the_entry_before_which_nothing_can_fit(spark: SparkS
     ]  # fmt: skip
     chosen = frame(
         spark,
-        "base_offset long, least_timestamp_ms long, least_offset long",
-        *({"base_offset": 0, "least_timestamp_ms": t, "least_offset": o} for t, o, _ in cases),
+        "base_offset long, batch_count long, least_timestamp_ms long, least_offset long",
+        *(
+            {"batch_count": 9, "least_timestamp_ms": t, "least_offset": o, "base_offset": 0}
+            for t, o, _ in cases
+        ),
+        {"base_offset": 0, "least_timestamp_ms": 98, "least_offset": 0},
     )
 
     found = chosen.transform(locate(times, offsets)).collect()
 
     starts = {(r["least_timestamp_ms"], r["least_offset"]): r["start_position"] for r in found}
+    assert starts.pop((98, 0)) is None  # of a first look, which counts no batches
     assert starts == {(timestamp, offset): start for timestamp, offset, start in cases}
 
 

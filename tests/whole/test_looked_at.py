@@ -180,21 +180,66 @@ def test_a_search_that_meets_damage_in_what_a_look_passed_over_says_so(
     data[damaged + 8 : damaged + 12] = bytes(4)
     file.write_bytes(data)
     build_few(spark, str(tmp_path / "logs"), str(tmp_path / "tables"), is_first_look=True)
-    before, behind = (
-        next(time for time, batch in times.items() if batch == batches[n]) for n in (1, -2)
+    before, within, behind = (
+        next(time for time, batch in times.items() if batch == batches[n])
+        for n in (1, len(batches) // 2, -2)
     )
 
     with kafka_segments.open(tmp_path / "tables", spark) as looked:
-        rows = looked.search(before, behind, now=NOW_MS).orderBy("target_ms").collect()
+        rows = looked.search(before, within, behind, now=NOW_MS).orderBy("target_ms").collect()
 
     assert _rows(spark, tmp_path / "tables")["ct-none", 0, 0]["checked"] == "index"
     assert [row["problem"] for row in rows] == [
         None,
         f"{file}: batch at byte {damaged}: batch length is 0, the least is 14; what follows was not"
         " searched: run `kafka-segments build` to read all",
+        None,
     ]
-    assert rows[0]["true_timestamp_ms"] == before
+    assert (rows[0]["true_timestamp_ms"], rows[2]["true_timestamp_ms"]) == (before, behind)
     assert rows[1]["kafka_offset"] is None
+
+
+@pytest.mark.parametrize("lost", ["nothing", "an offset", "a timestamp", ".index", "entries"])
+def test_a_search_begins_where_index_files_lead_and_at_the_start_where_they_lie(
+    spark: SparkSession, broker: Path, tmp_path: Path, lost: str
+) -> None:
+    log = tmp_path / "logs" / "ct-none-0"
+    for part in ("logs", "rebuilt"):
+        shutil.copytree(broker / part / log.name, log, dirs_exist_ok=True)
+    file = log / f"{0:020d}.log"
+    records = list(plain_records(file.read_bytes()))
+    asked = records[len(records) * 3 // 4]
+    build_few(spark, str(log), str(tmp_path / "tables"), is_first_look=True)
+    _lose(lost, file)
+
+    with kafka_segments.open(tmp_path / "tables", spark) as looked:
+        (row,) = looked.search(asked.timestamp, now=NOW_MS).collect()
+
+    expected = next(one for one in records if one.timestamp >= asked.timestamp)
+    answer = (row["kafka_offset"], row["true_offset"], row["position"], row["problem"])
+    assert answer == (expected.offset, expected.offset, expected.batch_position, None)
+    assert (row["bytes_read"] < 64 * 1024) == (lost == "nothing")
+
+
+def _lose(what: str, log: Path) -> None:
+    """Have the index files of a segment lie in what a search uses."""
+    index, time_index = log.with_suffix(".index"), log.with_suffix(".timeindex")
+    if what == "an offset":
+        index.write_bytes(_raised(index.read_bytes(), 8, at=3))
+    elif what == "a timestamp":
+        time_index.write_bytes(_raised(time_index.read_bytes(), 12, at=7))
+    elif what == ".index":
+        index.unlink()
+    elif what == "entries":
+        time_index.write_bytes(time_index.read_bytes() + bytes([1]))
+
+
+def _raised(data: bytes, width: int, *, at: int) -> bytes:
+    """Raise one byte of each entry."""
+    raised = bytearray(data)
+    for start in range(at, len(data), width):
+        raised[start] += 1
+    return bytes(raised)
 
 
 def test_rolls_are_decided_by_the_index_files_beside_the_segments(

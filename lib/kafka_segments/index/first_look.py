@@ -29,7 +29,7 @@ import numpy as np
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index import index_ends
 from kafka_segments.index.few_batches import WINDOW_BYTES, Batch, FewBatches
-from kafka_segments.index.index_ends import IndexEnd, RangedFile
+from kafka_segments.index.index_ends import IndexEnd, IndexFiles, RangedFile
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Entries, SegmentRecovery
@@ -41,14 +41,6 @@ from kafka_segments.wire.reading import ReadInto
 MOST_WHOLE_BYTES = 64 * 1024
 """A segment up to this size is read as a whole: a look would read about as much of it."""
 _MOST_TAIL_BYTES = 8 * 1024 * 1024  # two batches as large as most brokers take, and more
-
-
-class IndexFiles(NamedTuple):
-    """The index files of a segment; None: there is no such file."""
-
-    offset_index: RangedFile | None
-    time_index: RangedFile | None
-    txn_index: RangedFile | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +220,7 @@ class _Look:
         entries = self._offsets.entries
         if self._offsets.first and offset < entries[0, 0]:
             entries = index_ends.whole_offset_index(
-                self._offset_index, self._offsets, base_offset=self._base_offset
+                self._offset_index, base_offset=self._base_offset
             )
         row = int(np.searchsorted(entries[:, 0], offset, side="right"))
         start = int(entries[row - 1, 1]) if row else 0

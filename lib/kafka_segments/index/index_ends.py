@@ -1,4 +1,4 @@
-"""The ends of index files, read by ranges: how many entries there are, and the last of them.
+"""Index files, read by ranges: how many entries there are, the last of them, or all.
 
 A broker preallocates the index files of its active segment: zeros follow the entries until it
 rolls. They are none, and where they begin is found by halving.
@@ -32,6 +32,14 @@ class RangedFile(NamedTuple):
 
     size_bytes: int
     read: Callable[[int, int], bytes]
+
+
+class IndexFiles(NamedTuple):
+    """The index files of a segment; None: there is no such file."""
+
+    offset_index: RangedFile | None
+    time_index: RangedFile | None
+    txn_index: RangedFile | None
 
 
 class IndexEnd(NamedTuple):
@@ -77,16 +85,29 @@ def time_index_end(file: RangedFile | None, *, base_offset: int) -> IndexEnd:
     return IndexEnd(count, entries, has_zeros)
 
 
-def whole_offset_index(file: RangedFile, end: IndexEnd, *, base_offset: int) -> Entries:
-    """Return all entries of an ``.index`` file, of which ``end`` has the last ones.
+def whole_offset_index(file: RangedFile | None, *, base_offset: int) -> Entries:
+    """Return all entries (offset, position) of an ``.index`` file.
 
     Raises:
-        CorruptIndexError: it is larger than any that a broker writes.
+        CorruptIndexError: there is no such file, none that a broker would use as it is, or it is
+            larger than any that a broker writes.
     """
-    length = end.entry_count * OFFSET_ENTRY_BYTES
-    if length > _MOST_WHOLE_BYTES:
-        raise CorruptIndexError(f"the {OFFSET_INDEX_SUFFIX} has {end.entry_count} entries")
-    return decode_offset_index(file.read(0, length), base_offset=base_offset)
+    data = _whole(file, OFFSET_INDEX_SUFFIX, OFFSET_ENTRY_BYTES)
+    entries = decode_offset_index(data, base_offset=base_offset)
+    _check_rising(OFFSET_INDEX_SUFFIX, entries, (base_offset - 1, -1), may_repeat=False)
+    return entries
+
+
+def whole_time_index(file: RangedFile | None, *, base_offset: int) -> Entries:
+    """Return all entries (timestamp ms, offset) of a ``.timeindex`` file.
+
+    Raises:
+        CorruptIndexError: as of ``whole_offset_index``.
+    """
+    data = _whole(file, TIME_INDEX_SUFFIX, TIME_ENTRY_BYTES)
+    entries = decode_time_index(data, base_offset=base_offset)
+    _check_rising(TIME_INDEX_SUFFIX, entries, (-1, base_offset), may_repeat=True)
+    return entries
 
 
 def offset_entry(file: RangedFile, end: IndexEnd, number: int, *, base_offset: int) -> list[int]:
@@ -140,16 +161,30 @@ def _check_rising(
 
 def _end(file: RangedFile | None, suffix: str, width: int) -> tuple[int, bytes, bool]:
     """Return how many entries a file has, the bytes of the last of them, and if zeros follow."""
-    if file is None:
-        raise CorruptIndexError(f"there is no {suffix}")
-    if file.size_bytes % width:
-        raise _partial(suffix, file.size_bytes, width)
-    count = file.size_bytes // width
+    file, count = _sized(file, suffix, width)
     data = _last(file, count, width)
     if any(data[-width:]):
         return count, data, False
     filled = _count_filled(file, count, width)
     return filled, _last(file, filled, width), filled < count
+
+
+def _whole(file: RangedFile | None, suffix: str, width: int) -> bytes:
+    """Return the bytes of all entries of a file."""
+    file, count = _sized(file, suffix, width)
+    if count * width > _MOST_WHOLE_BYTES:
+        raise CorruptIndexError(f"the {suffix} has room for {count} entries")
+    data = file.read(0, count * width)
+    return data[: width * -(-len(data.rstrip(b"\0")) // width)]
+
+
+def _sized(file: RangedFile | None, suffix: str, width: int) -> tuple[RangedFile, int]:
+    """Return a file, and how many entries it has room for."""
+    if file is None:
+        raise CorruptIndexError(f"there is no {suffix}")
+    if file.size_bytes % width:
+        raise _partial(suffix, file.size_bytes, width)
+    return file, file.size_bytes // width
 
 
 def _last(file: RangedFile, count: int, width: int) -> bytes:

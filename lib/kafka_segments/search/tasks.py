@@ -1,19 +1,21 @@
 """Read single records of logs, where the indexes point, in the executors."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.errors import FileChangedError, UnreadableBatchError
+from kafka_segments.broker_rules.checked_lookup import CheckedLookup
+from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.spark.few_rows import map_few
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
+from kafka_segments.storage.ranged_files import CountedRanges
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.wire.codecs import DecompressionError
 
@@ -28,9 +30,52 @@ _FOUND = StructType(
         StructField("problem", StringType()),
     ]
 )
-_SEARCH = ("path", "start_position", "valid_bytes", "least_timestamp_ms", "least_offset")
 _NOT_FOUND = (None,) * 5
-_Search = tuple[str | None, int, int | None, int | None, int | None]
+
+
+class _Search(NamedTuple):
+    """What is looked for, of a row that has a path and both bounds.
+
+    ``start_position`` null: the index files tell it. ``valid_bytes`` null: not readable.
+    """
+
+    path: str
+    base_offset: int
+    start_position: int | None
+    valid_bytes: int | None
+    least_timestamp_ms: int
+    least_offset: int
+
+
+class _SearchedSegment:
+    """An open segment. Its index files are read once something is looked up in them."""
+
+    def __init__(self, path: str, files: ExitStack) -> None:
+        folder, _, name = path.rpartition("/")
+        self.path = path
+        self.ranges = CountedRanges()
+        self._log = place(folder).child(name)
+        self._files = files
+        self.open: OpenSegment = files.enter_context(open_segment(self._log))
+        self._has_looked = False
+        self._lookup: CheckedLookup | None = None
+
+    def start(self, base_offset: int, *, least_timestamp_ms: int, least_offset: int) -> int:
+        """Return where a read begins by the index files; 0 if these lie, or are not there."""
+        if not self._has_looked:
+            self._has_looked = True
+            with suppress(CorruptIndexError):
+                index_files = CountedRanges().index_files(self._log, self.open, self._files)
+                log = self.ranges.log(self.open)
+                self._lookup = CheckedLookup(log, index_files, base_offset=base_offset)
+        if self._lookup is None:
+            return 0
+        try:
+            return self._lookup.start(
+                least_timestamp_ms=least_timestamp_ms, least_offset=least_offset
+            )
+        except CorruptIndexError:
+            return 0
 
 
 class LogReads:
@@ -39,8 +84,7 @@ class LogReads:
     def __init__(self) -> None:
         self._finder = FirstRecordFinder()
         self._files = ExitStack()
-        self._path: str | None = None
-        self._segment: OpenSegment | None = None
+        self._segment: _SearchedSegment | None = None
         self._last: tuple[_Search, tuple[Any, ...]] | None = None
 
     def close(self) -> None:
@@ -51,13 +95,12 @@ class LogReads:
         """Return the values of the found columns; what cannot be read is a ``problem``."""
         if self._last is not None and self._last[0] == search:
             return (*self._last[1][:-2], 0, self._last[1][-1])
-        path, start, end, least_timestamp_ms, least_offset = search
-        if path is None or least_timestamp_ms is None or least_offset is None:
+        if None in (search.path, search.least_timestamp_ms, search.least_offset):
             return (*_NOT_FOUND, 0, None)
-        before = self._finder.bytes_read
+        before = self._bytes_read(search.path)
         found, problem = None, None
         try:
-            found = self._find(path, start, end, least_timestamp_ms, least_offset)
+            found = self._find(search)
         except FileNotFoundError:
             problem = "the segment is gone since the build: run `kafka-segments build` again"
         except FileChangedError as error:
@@ -70,45 +113,51 @@ class LogReads:
             )
         except OSError as error:
             problem = first_line(error)
-        bytes_read = self._finder.bytes_read - before
-        answer = (*(found or _NOT_FOUND), bytes_read, problem and f"{path}: {problem}")
+        bytes_read = self._bytes_read(search.path) - before
+        answer = (*(found or _NOT_FOUND), bytes_read, problem and f"{search.path}: {problem}")
         self._last = (search, answer)
         return answer
 
-    def _find(
-        self, path: str, start: int, end: int | None, least_timestamp_ms: int, least_offset: int
-    ) -> tuple[int, ...] | None:
-        if end is None:
+    def _bytes_read(self, path: str) -> int:
+        """Return the bytes of logs that were read so far; index files are not counted."""
+        segment = self._segment
+        is_open = segment is not None and segment.path == path
+        return self._finder.bytes_read + (segment.ranges.bytes_read if segment and is_open else 0)
+
+    def _find(self, search: _Search) -> tuple[int, ...] | None:
+        if search.valid_bytes is None:
             raise OSError("the build could not read this segment: column damage of table segments")
-        segment, bytes_read = self._open(path), self._finder.bytes_read
+        segment, start = self._opened(search.path), search.start_position
+        least = {
+            "least_timestamp_ms": search.least_timestamp_ms,
+            "least_offset": search.least_offset,
+        }
+        before = self._bytes_read(search.path)
         try:
+            if start is None:
+                start = segment.start(search.base_offset, **least)
             return self._finder.find(
-                segment.read_into,
-                start=start,
-                end=end,
-                least_timestamp_ms=least_timestamp_ms,
-                least_offset=least_offset,
+                segment.open.read_into, start=start, end=search.valid_bytes, **least
             )
         finally:  # what was read of a file that has changed is no answer, nor is an error of it
-            if self._finder.bytes_read > bytes_read:
-                segment.check_unchanged()
+            if self._bytes_read(search.path) > before:
+                segment.open.check_unchanged()
 
-    def _open(self, path: str) -> OpenSegment:
-        if self._segment is None or self._path != path:
+    def _opened(self, path: str) -> _SearchedSegment:
+        if self._segment is None or self._segment.path != path:
             self._files.close()
             self._segment = None
             self._finder.forget()
-            folder, _, name = path.rpartition("/")
-            self._segment = self._files.enter_context(open_segment(place(folder).child(name)))
-            self._path = path
+            self._segment = _SearchedSegment(path, self._files)
         return self._segment
 
 
 def find_first_records(located: DataFrame) -> DataFrame:
     """Find the first record of each search; the log is read from the position in the indexes on.
 
-    Needs: the key of a segment, path (null: nothing to search), start_position, valid_bytes (null:
-        not readable), least_timestamp_ms, least_offset (long); any other columns.
+    Needs: the key of a segment, path (null: nothing to search), start_position (null: the index
+        files where the segment lies tell it), valid_bytes (null: not readable),
+        least_timestamp_ms, least_offset (long); any other columns.
     Gives: all of these and found_offset, found_timestamp_ms, found_leader_epoch, found_position,
         found_batch_offset (its batch's first offset), all null where this segment has no such
         record; bytes_read, problem (null: none).
@@ -125,8 +174,8 @@ def find_first_records(located: DataFrame) -> DataFrame:
         reads = LogReads()
         try:
             for batch in batches:
-                searches = zip(*(batch.column(name).to_pylist() for name in _SEARCH), strict=True)
-                rows = [reads.answer(search) for search in searches]
+                asked = (batch.column(name).to_pylist() for name in _Search._fields)
+                rows = [reads.answer(_Search(*search)) for search in zip(*asked, strict=True)]
                 columns = list(zip(*rows, strict=True)) if rows else [()] * len(found_schema)
                 found = [
                     pa.array(values, type=field.type)

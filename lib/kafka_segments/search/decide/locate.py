@@ -18,6 +18,7 @@ _FILE = (
     "valid_bytes",
     "max_timestamp_ms",
     "offset_of_max_timestamp",
+    "batch_count",
 )
 
 
@@ -70,8 +71,8 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
     Needs: the key of a log, least_timestamp_ms (not negative), least_offset (the log start
         offset), any other columns; ``segments``: rows of ``segments`` with log_start_offset.
     Gives: a row for each segment chosen: these columns, base_offset, path, valid_bytes,
-        max_timestamp_ms, offset_of_max_timestamp, role (kafka, true, both). Where Kafka finds no
-        segment, its row has nulls.
+        max_timestamp_ms, offset_of_max_timestamp, batch_count, role (kafka, true, both). Where
+        Kafka finds no segment, its row has nulls.
     Source: UnifiedLog.fetchOffsetByTimestamp.
     """
     rising = _rising(segments)
@@ -197,13 +198,14 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
 
     Kafka always begins at o, which finds the same record and reads more.
 
-    Needs: the key of a segment, least_timestamp_ms, least_offset; ``time_index`` and
-        ``offset_index``: rows of these tables.
-    Gives: the same and start_position (long, bytes).
+    Needs: the key of a segment, batch_count (null: a first look, which has no entries),
+        least_timestamp_ms, least_offset; ``time_index`` and ``offset_index``: rows of these tables.
+    Gives: the same and start_position (long, bytes; null: no table tells it).
     Source: LogSegment.findOffsetByTimestamp, LogSegment.recover.
     """
     is_indexed = F.col("_indexed") == F.col("least_timestamp_ms")
     by_time = F.when(is_indexed, F.col("_offset")).otherwise(minus("_next_offset", 1))
+    position = F.coalesce("_position", F.lit(0)).cast("long")
     start = F.greatest(F.coalesce(by_time, F.col("_offset")), F.col("least_offset"))
 
     def transform(chosen: DataFrame) -> DataFrame:
@@ -226,7 +228,7 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
             chosen.transform(at_time)
             .withColumn("_from", start)
             .transform(at_offset)
-            .withColumn("start_position", F.coalesce("_position", F.lit(0)).cast("long"))
+            .withColumn("start_position", F.when(F.col("batch_count").isNotNull(), position))
             .drop("_indexed", "_offset", "_next_offset", "_from", "_position")
         )
 

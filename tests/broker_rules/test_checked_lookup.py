@@ -1,0 +1,96 @@
+"""Where a search begins by index files: never behind its record, or the files are refused."""
+
+import random
+
+import pytest
+
+from drawn_logs import BASE, Counted, Files, drawn_log, index_files, recovered
+from kafka_segments.broker_rules.checked_lookup import CheckedLookup
+from kafka_segments.errors import CorruptIndexError
+from kafka_segments.index.index_ends import IndexFiles
+from kafka_segments.search.first_record import FirstRecordFinder, FoundRecord
+from log_reading import reader_of
+from plain_decoder import PlainRecord, plain_records
+
+MANY = 200  # batches
+
+
+def lookup(log: bytes, files: Files) -> CheckedLookup:
+    indexes = (None if data is None else Counted(data).file() for data in files.values())
+    return CheckedLookup(Counted(log).file(), IndexFiles(*indexes), base_offset=BASE)
+
+
+def found_from(
+    start: int, log: bytes, least_timestamp_ms: int, least_offset: int
+) -> FoundRecord | None:
+    return FirstRecordFinder().find(
+        reader_of(log),
+        start=start,
+        end=len(log),
+        least_timestamp_ms=least_timestamp_ms,
+        least_offset=least_offset,
+    )
+
+
+def first_of(
+    records: list[PlainRecord], least_timestamp_ms: int, least_offset: int
+) -> PlainRecord | None:
+    return next(
+        (
+            one
+            for one in records
+            if one.timestamp >= least_timestamp_ms and one.offset >= least_offset
+        ),
+        None,
+    )
+
+
+def asked(records: list[PlainRecord], draw: random.Random) -> list[tuple[int, int]]:
+    """Draw timestamps and offsets around those of records."""
+    times = [one.timestamp + step for one in records for step in (-1, 0, 1)]
+    offsets = [BASE, *(one.offset + step for one in records for step in (0, 1))]
+    return [
+        *((draw.choice(times), BASE) for _ in range(30)),
+        *((draw.choice(times), draw.choice(offsets)) for _ in range(10)),
+        *((-(2**63), draw.choice(offsets)) for _ in range(10)),
+    ]
+
+
+@pytest.mark.drawn
+def test_a_search_from_there_finds_what_a_loop_over_all_records_finds(seed: int) -> None:
+    draw = random.Random(seed)
+    skipped = 0
+    for _ in range(20):
+        log = drawn_log(draw, MANY)
+        records = list(plain_records(log))
+        searched = lookup(log, index_files(recovered(log)))
+        for time, offset in asked(records, draw):
+            start = searched.start(least_timestamp_ms=time, least_offset=offset)
+            found, expected = found_from(start, log, time, offset), first_of(records, time, offset)
+            assert (found and found.offset) == (expected and expected.offset), (time, offset)
+            skipped += start
+    assert skipped > 1_000_000
+
+
+@pytest.mark.drawn
+def test_a_changed_bit_is_noticed_or_does_no_harm(seed: int) -> None:
+    draw = random.Random(seed)
+    refused = 0
+    for _ in range(300):
+        log = drawn_log(draw, MANY)
+        records, files = list(plain_records(log)), index_files(recovered(log))
+        name = draw.choice([".index", ".timeindex"])
+        data = bytearray(files[name] or b"")
+        bit = draw.randrange(8 * len(data))
+        data[bit // 8] ^= 1 << bit % 8
+        for time, offset in asked(records, draw):
+            try:
+                start = lookup(log, {**files, name: bytes(data)}).start(
+                    least_timestamp_ms=time, least_offset=offset
+                )
+            except CorruptIndexError:
+                refused += 1
+                continue
+            found, expected = found_from(start, log, time, offset), first_of(records, time, offset)
+            assert (found and found.offset) == (expected and expected.offset), (name, bit, time)
+    assert refused > 1000
