@@ -1,7 +1,8 @@
 """A small S3 server for measuring: lists and serves a folder's files, each answer after a pause.
 
-``python s3_server.py FOLDER PAUSE_MS`` serves FOLDER's folders as buckets and prints its port. Its
-listings are made once; ``/?count`` answers with the requests since it was last asked, by kind.
+``python s3_server.py FOLDER PAUSE_MS BYTES_A_SECOND`` serves FOLDER's folders as buckets and prints
+its port. So many bytes a second of objects leave it, 0 as many as can. Its listings are made once;
+``/?count`` answers with the requests since it was last asked, by kind.
 """
 
 import json
@@ -18,7 +19,27 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 _MOST_KEYS = 1000
+_PIECE_BYTES = 256 * 1024
 _TIME = "2026-01-01T00:00:00.000Z"
+
+
+class Link:
+    """Lets pieces of all answers leave one after another, as a network of some rate does."""
+
+    def __init__(self, bytes_a_second: float) -> None:
+        self.is_slow = bytes_a_second > 0
+        self._bytes_a_second = bytes_a_second
+        self._free_at = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self, length: int) -> None:
+        """Wait until so many bytes may leave."""
+        if not self.is_slow:
+            return
+        with self._lock:
+            starts = max(self._free_at, time.monotonic())
+            self._free_at = starts + length / self._bytes_a_second
+        time.sleep(max(0, starts - time.monotonic()))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -27,6 +48,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: Path
     pause_seconds: float
+    link: Link
     keys: dict[str, list[tuple[str, int]]]
     counts: ClassVar[Counter[str]] = Counter()
     under_way: ClassVar[Counter[str]] = Counter()
@@ -119,9 +141,9 @@ class Handler(BaseHTTPRequestHandler):
         if send:
             with file.open("rb") as data:
                 while start < end:
-                    start += os.sendfile(
-                        self.connection.fileno(), data.fileno(), start, end - start
-                    )
+                    length = min(_PIECE_BYTES, end - start) if self.link.is_slow else end - start
+                    self.link.wait(length)
+                    start += os.sendfile(self.connection.fileno(), data.fileno(), start, length)
 
     def _answer(self, status: int, body: bytes) -> None:
         self.send_response(status)
@@ -149,6 +171,7 @@ def main() -> None:
         )
         for bucket in Handler.folder.iterdir()
     }
+    Handler.link = Link(float(sys.argv[3]))
     server = Server(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()

@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from segments import write_segment
 SERVER = Path(__file__).with_name("s3_server.py")
 BUCKET = "bucket"
 PAUSE_MS = 50
+LINK_BYTES = 1_250_000_000  # 10 Gbit/s
 FILES_A_FOLDER = 100
 SEGMENTS = 8
 ROUNDS = 5
@@ -101,9 +103,12 @@ def variables(names: dict[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def s3_server(folder: Path) -> Iterator[int]:
-    """Serve a folder's folders as buckets, to this process and those it starts; gives its id."""
-    command = [sys.executable, str(SERVER), str(folder), str(PAUSE_MS)]
+def s3_server(folder: Path, bytes_a_second: int = 0) -> Iterator[int]:
+    """Serve a folder's folders as buckets, to this process and those it starts; gives its id.
+
+    ``bytes_a_second`` of objects leave the server, 0 as many as can.
+    """
+    command = [sys.executable, str(SERVER), str(folder), str(PAUSE_MS), str(bytes_a_second)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             port = server.stdout.readline().strip() if server.stdout else ""
@@ -128,7 +133,7 @@ def measured(name: str, source: str) -> tuple[Cost, Counts]:
 
 def bench_stores(*, quick: bool) -> Section:
     """Measure; gives the section."""
-    folders, segment_bytes = (50, 2**23) if quick else (1000, 2**28)
+    folders, segment_bytes = (50, 2**23) if quick else (1000, 2**30)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SCRATCH) as root:
         many, few = Path(root, "here", BUCKET, "many"), Path(root, "here", BUCKET, "few")
@@ -181,11 +186,12 @@ def _reads(section: Section, root: Path, *, rounds: int) -> None:
     section.lines.append("")
     section.say(
         f"Recovering {SEGMENTS} segments of {each:.0f} MiB in each task, one task and one for each"
-        f" of {cores} cores, on the server above and on versitygw, which answers at once, beside"
-        " plain GETs: ranges of 8 MiB of known objects, fetched by a bare HTTP client into memory"
-        f" that is there already. How many at once is taken from a first round with"
-        f" {', '.join(map(str, RANGES))}. Servers and tasks share the machine. In turn, {rounds}"
-        " rounds; all figures are of the median round of each."
+        f" of {cores} cores, on the server above, as fast as it can and as a link of 10 Gbit/s lets"
+        " it, and on versitygw, which answers at once; beside plain GETs: ranges of 8 MiB of known"
+        " objects, fetched by a bare HTTP client into memory that is there already. How many at"
+        f" once is taken from a first round with {', '.join(map(str, RANGES))}. Servers and tasks"
+        " share the machine, so without a link its cores decide. In turn,"
+        f" {rounds} rounds; all figures are of the median round of each."
     )
     section.say(
         "Ours checks each batch's CRC-32C and makes index entries; plain GETs do nothing with what"
@@ -198,15 +204,15 @@ def _reads(section: Section, root: Path, *, rounds: int) -> None:
         *("with CRC-32C, MB/s", "CPU s/GB", "ours, MB/s", "CPU s/GB", "of plain GETs"),
         *("of those with CRC-32C", "GETs a segment", "HEADs a segment", "MiB a task"),
     )
-    with s3_server(few.parents[1]) as pid:
-        for tasks in (1, cores):
-            request_counts()
+    links = {f"{PAUSE_MS} ms": 0, f"{PAUSE_MS} ms, 10 Gbit/s": LINK_BYTES}
+    for (name, link), tasks in product(links.items(), (1, cores)):
+        with s3_server(few.parents[1], link) as pid:
             measured_reads("scan", tasks, 0, source)
             counts = request_counts()
             asked = (SEGMENTS + WARM) * tasks  # some are read before, too
             requests = [f"{counts[kind] / asked:.0f}" for kind in ("GET", "HEAD")]
             cpu, found = _compared(pid, source, tasks, rounds)
-            _row_of_reads(section, f"{PAUSE_MS} ms", cpu, tasks, found, requests)
+            _row_of_reads(section, name, cpu, tasks, found, requests)
     if not PROGRAM.exists():
         section.say("versitygw was not built: `make s3-server`.")
         return
