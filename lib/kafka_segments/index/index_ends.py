@@ -161,7 +161,10 @@ def _check_rising(
 
 def _end(file: RangedFile | None, suffix: str, width: int) -> tuple[int, bytes, bool]:
     """Return how many entries a file has, the bytes of the last of them, and if zeros follow."""
-    file, count = _sized(file, suffix, width)
+    file = _there(file, suffix)
+    if file.size_bytes % width:
+        raise _partial(suffix, file.size_bytes, width)
+    count = file.size_bytes // width
     data = _last(file, count, width)
     if any(data[-width:]):
         return count, data, False
@@ -171,20 +174,18 @@ def _end(file: RangedFile | None, suffix: str, width: int) -> tuple[int, bytes, 
 
 def _whole(file: RangedFile | None, suffix: str, width: int) -> bytes:
     """Return the bytes of all entries of a file."""
-    file, count = _sized(file, suffix, width)
-    if count * width > _MOST_WHOLE_BYTES:
-        raise CorruptIndexError(f"the {suffix} has room for {count} entries")
-    data = file.read(0, count * width)
-    return data[: width * -(-len(data.rstrip(b"\0")) // width)]
+    file = _there(file, suffix)
+    count, last, _ = _end(file, suffix, width)
+    length = count * width
+    if length > _MOST_WHOLE_BYTES:
+        raise CorruptIndexError(f"the {suffix} has {count} entries")
+    return last if len(last) == length else file.read(0, length)
 
 
-def _sized(file: RangedFile | None, suffix: str, width: int) -> tuple[RangedFile, int]:
-    """Return a file, and how many entries it has room for."""
+def _there(file: RangedFile | None, suffix: str) -> RangedFile:
     if file is None:
         raise CorruptIndexError(f"there is no {suffix}")
-    if file.size_bytes % width:
-        raise _partial(suffix, file.size_bytes, width)
-    return file, file.size_bytes // width
+    return file
 
 
 def _last(file: RangedFile, count: int, width: int) -> bytes:
