@@ -10,11 +10,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kafka_segments.build import scanner as scan
 from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.sources.walk import ListedSegment, find_segments
+from kafka_segments.sources.walk import find_segments
+
+try:
+    from kafka_segments.index.recovery_options import RecoveryOptions
+except ModuleNotFoundError:  # where the first of these revisions had it
+    from kafka_segments.index.recovery import RecoveryOptions
+if TYPE_CHECKING:
+    from kafka_segments.sources.walk import ListedSegment
 
 _ROUNDS = 3
 
@@ -48,7 +55,7 @@ def store(source: str) -> tuple[int, Callable[[], None]]:
     return sum(found.size_bytes for found in segments), recover
 
 
-def _scanned(scanner: scan.SegmentScanner, segments: list[ListedSegment]) -> "list[scan.Scanned]":
+def _scanned(scanner: scan.SegmentScanner, segments: "list[ListedSegment]") -> "list[scan.Scanned]":
     names = [(one.source, one.relative_path, one.name) for one in segments]
     bases = [one.base_offset for one in segments]
     if not hasattr(scanner, "announce"):  # before 0.2.0, one segment was read after another
