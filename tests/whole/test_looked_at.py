@@ -30,6 +30,7 @@ from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.validate.run import ValidateOptions, run_validate
 from plain_decoder import plain_records, positions
 from stored_builds import NOW_MS, build_few
+from tiered_objects import put_log
 
 KEY = ("topic", "partition", "base_offset")
 CLAIMED = (
@@ -219,6 +220,22 @@ def test_a_search_begins_where_index_files_lead_and_at_the_start_where_they_lie(
     answer = (row["kafka_offset"], row["true_offset"], row["position"], row["problem"])
     assert answer == (expected.offset, expected.offset, expected.batch_position, None)
     assert (row["bytes_read"] < 64 * 1024) == (lost == "nothing")
+
+
+def test_a_search_in_a_tier_goes_by_the_object_of_indexes(
+    spark: SparkSession, broker: Path, tmp_path: Path
+) -> None:
+    log = put_log(tmp_path / "tier", broker, "ct-none-0")[0]
+    records = list(plain_records((broker / "logs" / "ct-none-0" / f"{0:020d}.log").read_bytes()))
+    asked = records[len(records) * 3 // 4]
+    build_few(spark, str(tmp_path / "tier"), str(tmp_path / "tables"), is_first_look=True)
+
+    with kafka_segments.open(tmp_path / "tables", spark) as looked:
+        (row,) = looked.search(asked.timestamp, now=NOW_MS).collect()
+
+    expected = next(one for one in records if one.timestamp >= asked.timestamp)
+    assert (row["true_offset"], row["path"], row["problem"]) == (expected.offset, str(log), None)
+    assert row["bytes_read"] < 64 * 1024
 
 
 def _lose(what: str, log: Path) -> None:

@@ -54,6 +54,7 @@ def lines_of_verbs(root: str, tables: str) -> list[list[str]]:
         ["retention", *decided, "--set", "retention_ms=1"],
         ["roll", *decided, "--set", "segment_ms=1"],
         ["build", "--check", "index", "--source", f"{root}/logs", *looked],
+        ["search", "--time", "2023-11-14T22:13:21.500Z", *looked],
     ]
 
 
@@ -153,7 +154,9 @@ def test_every_verb_on_s3_answers_as_on_a_disk(
     ran = run([*asked, asked[0], *lines_of_upkeep(tables, page)])
 
     assert ran[: len(asked)] == on_disk
-    assert [row["checked"] for row in ran[len(asked) - 1].rows] == ["index"] * 4
+    looked, found = ran[len(asked) - 2 : len(asked)]
+    assert [row["checked"] for row in looked.rows] == ["index"] * 4
+    assert [row["true_offset"] for row in found.rows] == [0, 1500]
     again, *kept, listed = ran[len(asked) :]
     assert again == Ran("build", 0, [])  # nothing changed, nothing is read
     assert kept == [Ran("validate", 0, []), Ran("compact", 0, []), Ran("report", 0, [])]
