@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -49,39 +49,32 @@ class Trees(NamedTuple):
     now: Path
 
     def in_turn(self, rounds: int) -> Iterator[tuple[str, Path]]:
-        """Give each side's name and folder, round after round."""
+        """Give each side's name and folder, round after round, with all written to the disk."""
         for _ in range(rounds):
-            yield from zip(SIDES, self, strict=True)
+            for side in zip(SIDES, self, strict=True):
+                os.sync()
+                yield side
 
 
-def bench_before(revisions: Mapping[str, str], sections: Sequence[str], *, quick: bool) -> Section:
-    """Compare sections; ``revisions`` by section, that of "" is taken for the others."""
-    section = Section("Before and now")
-    used = {name: revisions.get(name, revisions.get("")) for name in sections or COMPARED}
-    told = ", ".join(
-        f"{_commit(revision)} ({', '.join(name for name in used if used[name] == revision)})"
-        for revision in dict.fromkeys(used.values())
-        if revision is not None
-    )
+def bench_before(name: str, revision: str, *, quick: bool) -> Section:
+    """Compare a section of an older revision with that of this one."""
+    section = Section(f"Before and now: {name}")
     section.lines += [
-        f"An older revision and this one in turn, in one run, on the same files: {told}. Each"
-        " measure is a process of its own; the best of each side is taken.",
+        f"An older revision, {_commit(revision)}, and this one in turn, in one run, on the same"
+        " files. Each measure is a process of its own; the best of each side is taken.",
         "",
     ]
-    section.table("section", "measure", "before", "now", "times as good")
-    for name, revision in used.items():
-        if revision is None:
-            continue
-        with _worktree(revision) as before:
-            trees = Trees(before, ROOT)
-            _compile(trees)
-            found = COMPARED[name](trees, quick=quick)
-        for measure, sides in found.items():
-            _row(section, name, measure, sides)
+    section.table("measure", "before", "now", "times as good")
+    with _worktree(revision) as before:
+        trees = Trees(before, ROOT)
+        _compile(trees)
+        found = COMPARED[name](trees, quick=quick)
+    for measure, sides in found.items():
+        _row(section, measure, sides)
     return section
 
 
-def _row(section: Section, name: str, measure: Measure, sides: Mapping[str, float]) -> None:
+def _row(section: Section, measure: Measure, sides: Mapping[str, float]) -> None:
     before, now = map(sides.get, SIDES)
     times = "-"
     if before and now:
@@ -89,9 +82,9 @@ def _row(section: Section, name: str, measure: Measure, sides: Mapping[str, floa
     texts = (
         "-" if value is None else f"{value:,.4g} {measure.unit}".rstrip() for value in (before, now)
     )
-    section.row(name, measure.name, *texts, times)
+    section.row(measure.name, *texts, times)
     for side, value in sides.items():
-        section.figures[f"{side} {name} {measure.name}"] = value
+        section.figures[f"{side} {measure.name}"] = value
 
 
 def _commit(revision: str) -> str:

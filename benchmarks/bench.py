@@ -66,7 +66,7 @@ PLOTS = {
     "throughput": (plot_throughput, ("kernel", "job"), "GB/s by shape of batch, beside Kafka's"),
     "growth": (plot_growth, ("many",), "Seconds of a build by number of segments"),
 }
-BEFORE = "before"
+BEFORE = "before-{}"
 RESULTS = ROOT / "benchmarks" / "results"
 DOCS = ROOT / "docs"
 _MUCH_LOAD = 0.5
@@ -86,7 +86,7 @@ def report(folder: Path, images: Path) -> list[str]:
     """Put the kept sections together, the plots and the model with them."""
     kept: dict[str, dict[str, Any]] = {
         name: json.loads((folder / f"{name}.json").read_text("utf-8"))
-        for name in (*SECTIONS, BEFORE)
+        for name in (*SECTIONS, *map(BEFORE.format, COMPARED))
         if (folder / f"{name}.json").exists()
     }
     figures = {
@@ -137,7 +137,10 @@ def main() -> None:
     folder = SCRATCH / "quick" if given.quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     if given.before:
-        measure(BEFORE, partial(bench_before, revisions, given.sections), folder, quick=given.quick)
+        for name in given.sections or COMPARED:
+            if revision := revisions.get(name, revisions.get("")):
+                bench = partial(bench_before, name, revision)
+                measure(BEFORE.format(name), bench, folder, quick=given.quick)
     else:
         for name in given.sections or SECTIONS:
             measure(name, SECTIONS[name], folder, quick=given.quick)
