@@ -30,9 +30,9 @@ _TWICE = 10_000  # segments: more are built once a side
 _SAID = {
     "many": [
         "",
-        "First builds make three files a segment, and depend on how quickly the disk takes new"
-        " files: six of 10,000 segments, in turn later on the same machine, took 26 and 14 s before,"
-        " and 14, 16, 31 and 14 s now.",
+        "First builds make three files a segment, and depend on what the disk does meanwhile: six"
+        " of 10,000 segments, in turn later on the same machine, took 26 and 14 s before, and 14,"
+        " 16, 31 and 14 s now.",
     ]
 }
 Figures = Mapping[str, float]
