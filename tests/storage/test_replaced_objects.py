@@ -14,7 +14,7 @@ from kafka_segments.migrate.tasks_inventory import _count
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.rows.segment_rows import SegmentRows
 from kafka_segments.rows.time_bounds import proven_greatest_timestamp
-from kafka_segments.search.tasks import LogReads
+from kafka_segments.search.tasks import LogReads, RecordSearch
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage import files
@@ -93,7 +93,7 @@ def test_a_search_gives_no_answer_but_the_reason(source):
     (segment,) = find_segments([source]).segments
 
     reads = LogReads()
-    *found, _, problem = reads.answer((segment.path, 0, segment.size_bytes, 0, 0))
+    *found, _, problem = reads.answer(RecordSearch(segment.path, 0, 0, segment.size_bytes, 0, 0))
     reads.close()
 
     assert found == [None] * 5
@@ -105,7 +105,7 @@ def test_damage_in_what_a_search_read_of_it_is_no_reason(put_replaced, log):
     (segment,) = find_segments([source]).segments
 
     reads = LogReads()
-    *_, problem = reads.answer((segment.path, 0, segment.size_bytes, 2**62, 0))
+    *_, problem = reads.answer(RecordSearch(segment.path, 0, 0, segment.size_bytes, 2**62, 0))
     reads.close()
 
     assert REPLACED in problem

@@ -33,7 +33,7 @@ _FOUND = StructType(
 _NOT_FOUND = (None,) * 5
 
 
-class _Search(NamedTuple):
+class RecordSearch(NamedTuple):
     """What is looked for, of a row that has a path and both bounds.
 
     ``start_position`` null: the index files tell it. ``valid_bytes`` null: not readable.
@@ -85,13 +85,13 @@ class LogReads:
         self._finder = FirstRecordFinder()
         self._files = ExitStack()
         self._segment: _SearchedSegment | None = None
-        self._last: tuple[_Search, tuple[Any, ...]] | None = None
+        self._last: tuple[RecordSearch, tuple[Any, ...]] | None = None
 
     def close(self) -> None:
         """Close the segment that is open."""
         self._files.close()
 
-    def answer(self, search: _Search) -> tuple[Any, ...]:
+    def answer(self, search: RecordSearch) -> tuple[Any, ...]:
         """Return the values of the found columns; what cannot be read is a ``problem``."""
         if self._last is not None and self._last[0] == search:
             return (*self._last[1][:-2], 0, self._last[1][-1])
@@ -124,7 +124,7 @@ class LogReads:
         is_open = segment is not None and segment.path == path
         return self._finder.bytes_read + (segment.ranges.bytes_read if segment and is_open else 0)
 
-    def _find(self, search: _Search) -> tuple[int, ...] | None:
+    def _find(self, search: RecordSearch) -> tuple[int, ...] | None:
         if search.valid_bytes is None:
             raise OSError("the build could not read this segment: column damage of table segments")
         segment, start = self._opened(search.path), search.start_position
@@ -174,8 +174,8 @@ def find_first_records(located: DataFrame) -> DataFrame:
         reads = LogReads()
         try:
             for batch in batches:
-                asked = (batch.column(name).to_pylist() for name in _Search._fields)
-                rows = [reads.answer(_Search(*search)) for search in zip(*asked, strict=True)]
+                asked = (batch.column(name).to_pylist() for name in RecordSearch._fields)
+                rows = [reads.answer(RecordSearch(*search)) for search in zip(*asked, strict=True)]
                 columns = list(zip(*rows, strict=True)) if rows else [()] * len(found_schema)
                 found = [
                     pa.array(values, type=field.type)
