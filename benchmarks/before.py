@@ -27,14 +27,6 @@ SIDES = ("before", "now")
 _ROUNDS = 5
 _FILES = 8
 _TWICE = 10_000  # segments: more are built once a side
-_SAID = {
-    "many": [
-        "",
-        "First builds make three files a segment, and depend on what the disk does meanwhile: six"
-        " of 10,000 segments, in turn later on the same machine, took 26 and 14 s before, and 14,"
-        " 16, 31 and 14 s now.",
-    ]
-}
 Figures = Mapping[str, float]
 
 
@@ -79,7 +71,6 @@ def bench_before(name: str, revision: str, *, quick: bool) -> Section:
         found = COMPARED[name](trees, quick=quick)
     for measure, sides in found.items():
         _row(section, measure, sides)
-    section.lines += _SAID.get(name, [])
     return section
 
 
