@@ -10,7 +10,7 @@ from kafka_segments.broker_rules.checked_lookup import CheckedLookup
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.index_ends import IndexFiles
 from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.search.first_record import FirstRecordFinder, FoundRecord
+from kafka_segments.search.first_record import FirstRecordFinder
 from log_reading import reader_of
 from plain_decoder import PlainRecord, plain_records
 
@@ -22,24 +22,23 @@ def lookup(log: bytes, files: Files) -> CheckedLookup:
     return CheckedLookup(Counted(log).file(), IndexFiles(*indexes), base_offset=BASE)
 
 
-def found_from(
-    start: int, log: bytes, least_timestamp_ms: int, least_offset: int
-) -> FoundRecord | None:
-    return FirstRecordFinder().find(
+def found_from(start: int, log: bytes, least_timestamp_ms: int, least_offset: int) -> int | None:
+    """Return the offset of the record that a search from a byte on finds."""
+    found = FirstRecordFinder().find(
         reader_of(log),
         start=start,
         end=len(log),
         least_timestamp_ms=least_timestamp_ms,
         least_offset=least_offset,
     )
+    return None if found is None else found.offset
 
 
-def first_of(
-    records: list[PlainRecord], least_timestamp_ms: int, least_offset: int
-) -> PlainRecord | None:
+def first_of(records: list[PlainRecord], least_timestamp_ms: int, least_offset: int) -> int | None:
+    """Return the offset of the record that a loop over all records finds."""
     return next(
         (
-            one
+            one.offset
             for one in records
             if one.timestamp >= least_timestamp_ms and one.offset >= least_offset
         ),
@@ -68,8 +67,7 @@ def test_a_search_from_there_finds_what_a_loop_over_all_records_finds(seed: int)
         searched = lookup(log, index_files(recovered(log)))
         for time, offset in asked(records, draw):
             start = searched.start(least_timestamp_ms=time, least_offset=offset)
-            found, expected = found_from(start, log, time, offset), first_of(records, time, offset)
-            assert (found and found.offset) == (expected and expected.offset), (time, offset)
+            assert found_from(start, log, time, offset) == first_of(records, time, offset)
             skipped += start
     assert skipped > 1_000_000
 
@@ -118,6 +116,8 @@ def test_a_changed_bit_is_noticed_or_does_no_harm(seed: int) -> None:
             except CorruptIndexError:
                 refused += 1
                 continue
-            found, expected = found_from(start, log, time, offset), first_of(records, time, offset)
-            assert (found and found.offset) == (expected and expected.offset), (name, bit, time)
+            assert found_from(start, log, time, offset) == first_of(records, time, offset), (
+                name,
+                bit,
+            )
     assert refused > 500

@@ -4,9 +4,11 @@ A broker believes its index files. Here the entries that a search goes by are he
 batches first, which costs a read of each.
 """
 
+import numpy as np
+
 from kafka_segments.broker_rules.lookups import lookup_timestamp
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.few_batches import WINDOW_BYTES, FewBatches
+from kafka_segments.index.few_batches import FewBatches
 from kafka_segments.index.index_ends import (
     IndexFiles,
     RangedFile,
@@ -15,8 +17,6 @@ from kafka_segments.index.index_ends import (
 )
 from kafka_segments.index.offset_index import OffsetPosition, lookup_offset
 from kafka_segments.index.time_index import TimestampOffset
-
-_MOST_INTERVAL_BYTES = 8 * 1024 * 1024
 
 
 class CheckedLookup:
@@ -80,11 +80,9 @@ class CheckedLookup:
             return
         entry = self._entry_at(time.offset)
         self._check_offset(entry)
-        after = self._offsets[self._offsets[:, 1] > entry.position, 1]
-        end = int(after[0]) + WINDOW_BYTES if len(after) else self._log.size_bytes
-        length = min(end, self._log.size_bytes) - entry.position
-        data = self._batches.bytes(entry.position, min(length, _MOST_INTERVAL_BYTES))
-        batch = self._batches.first_in(data, entry.position, low_offset=time.offset)
+        row = int(np.searchsorted(self._offsets[:, 0], time.offset, side="right"))
+        end = int(self._offsets[row, 1]) if row < len(self._offsets) else self._log.size_bytes
+        batch = self._batches.first_between(entry.position, end, low_offset=time.offset)
         if batch is None or not batch.holds(time.offset) or batch.max_timestamp != time.timestamp:
             raise CorruptIndexError(
                 f"the .timeindex has timestamp {time.timestamp} at offset {time.offset}, the log"

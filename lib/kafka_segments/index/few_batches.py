@@ -13,6 +13,7 @@ from kafka_segments.wire.header_layout import MAGIC_V2
 
 WINDOW_BYTES = 16 * 1024
 """Large enough for most batches; of a larger one only the header is read."""
+_MOST_BETWEEN_BYTES = 8 * 1024 * 1024
 _values = itemgetter(
     *(wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),
     *(wire.BATCH_MAX_TIMESTAMP, wire.BATCH_LEADER_EPOCH),
@@ -73,6 +74,17 @@ class FewBatches:
         Its body need not be there. None: headers end before it.
         """
         return self._walked(data, position, check_crc=False, low_offset=low_offset)[0]
+
+    def first_between(self, start: int, end: int, *, low_offset: int) -> Batch | None:
+        """Return the first batch that reaches an offset, of those that begin from start to end.
+
+        Raises:
+            CorruptIndexError: the positions are none that entries of an index lead to.
+        """
+        length = min(end - start + WINDOW_BYTES, self._log.size_bytes - start)
+        if not 0 < length <= _MOST_BETWEEN_BYTES:
+            raise CorruptIndexError(f"entries of the .index lead to bytes {start} and {end}")
+        return self.first_in(self.bytes(start, length), start, low_offset=low_offset)
 
     def _walked(
         self, data: wire.Bytes, position: int, *, check_crc: bool, low_offset: int | None = None

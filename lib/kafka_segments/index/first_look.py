@@ -28,7 +28,7 @@ import numpy as np
 
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index import index_ends
-from kafka_segments.index.few_batches import WINDOW_BYTES, Batch, FewBatches
+from kafka_segments.index.few_batches import Batch, FewBatches
 from kafka_segments.index.index_ends import IndexEnd, IndexFiles, RangedFile
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
@@ -210,10 +210,7 @@ class _Look:
         if batch is not None and (batch.position > tail.start or batch.holds(offset)):
             return batch
         start, end = self._around(offset)
-        length = min(end - start + WINDOW_BYTES, self._log.size_bytes - start)
-        if not 0 < length <= _MOST_TAIL_BYTES:
-            raise CorruptIndexError(f"entries of the .index lead to bytes {start} and {end}")
-        return self.batches.first_in(self.batches.bytes(start, length), start, low_offset=offset)
+        return self.batches.first_between(start, end, low_offset=offset)
 
     def _around(self, offset: int) -> tuple[int, int]:
         """Return the positions of the offset entries around an offset; 0 where none is before."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -50,32 +51,34 @@ class RecordSearch(NamedTuple):
 class _SearchedSegment:
     """An open segment. Its index files are read once something is looked up in them."""
 
-    def __init__(self, path: str, files: ExitStack) -> None:
+    def __init__(
+        self, path: str, base_offset: int, files: ExitStack, log_ranges: CountedRanges
+    ) -> None:
         folder, _, name = path.rpartition("/")
         self.path = path
-        self.ranges = CountedRanges()
+        self._base_offset = base_offset
         self._log = place(folder).child(name)
-        self._files = files
+        self._log_ranges = log_ranges
         self.open: OpenSegment = files.enter_context(open_segment(self._log))
-        self._has_looked = False
-        self._lookup: CheckedLookup | None = None
 
-    def start(self, base_offset: int, *, least_timestamp_ms: int, least_offset: int) -> int:
+    def start(self, *, least_timestamp_ms: int, least_offset: int) -> int:
         """Return where a read begins by the index files; 0 if these lie, or are not there."""
-        if not self._has_looked:
-            self._has_looked = True
-            with suppress(CorruptIndexError):
-                index_files = CountedRanges().index_files(self._log, self.open, self._files)
-                log = self.ranges.log(self.open)
-                self._lookup = CheckedLookup(log, index_files, base_offset=base_offset)
-        if self._lookup is None:
-            return 0
-        try:
-            return self._lookup.start(
-                least_timestamp_ms=least_timestamp_ms, least_offset=least_offset
+        with suppress(CorruptIndexError):
+            if self._lookup is not None:
+                return self._lookup.start(
+                    least_timestamp_ms=least_timestamp_ms, least_offset=least_offset
+                )
+        return 0
+
+    @cached_property
+    def _lookup(self) -> CheckedLookup | None:
+        with ExitStack() as files, suppress(CorruptIndexError):
+            return CheckedLookup(
+                self._log_ranges.log(self.open),
+                CountedRanges().index_files(self._log, self.open, files),
+                base_offset=self._base_offset,
             )
-        except CorruptIndexError:
-            return 0
+        return None
 
 
 class LogReads:
@@ -83,6 +86,7 @@ class LogReads:
 
     def __init__(self) -> None:
         self._finder = FirstRecordFinder()
+        self._log_ranges = CountedRanges()
         self._files = ExitStack()
         self._segment: _SearchedSegment | None = None
         self._last: tuple[RecordSearch, tuple[Any, ...]] | None = None
@@ -97,7 +101,7 @@ class LogReads:
             return (*self._last[1][:-2], 0, self._last[1][-1])
         if None in (search.path, search.least_timestamp_ms, search.least_offset):
             return (*_NOT_FOUND, 0, None)
-        before = self._bytes_read(search.path)
+        before = self._bytes_read()
         found, problem = None, None
         try:
             found = self._find(search)
@@ -113,42 +117,42 @@ class LogReads:
             )
         except OSError as error:
             problem = first_line(error)
-        bytes_read = self._bytes_read(search.path) - before
+        bytes_read = self._bytes_read() - before
         answer = (*(found or _NOT_FOUND), bytes_read, problem and f"{search.path}: {problem}")
         self._last = (search, answer)
         return answer
 
-    def _bytes_read(self, path: str) -> int:
+    def _bytes_read(self) -> int:
         """Return the bytes of logs that were read so far; index files are not counted."""
-        segment = self._segment
-        is_open = segment is not None and segment.path == path
-        return self._finder.bytes_read + (segment.ranges.bytes_read if segment and is_open else 0)
+        return self._finder.bytes_read + self._log_ranges.bytes_read
 
     def _find(self, search: RecordSearch) -> tuple[int, ...] | None:
         if search.valid_bytes is None:
             raise OSError("the build could not read this segment: column damage of table segments")
-        segment, start = self._opened(search.path), search.start_position
+        segment, start = self._opened(search), search.start_position
         least = {
             "least_timestamp_ms": search.least_timestamp_ms,
             "least_offset": search.least_offset,
         }
-        before = self._bytes_read(search.path)
+        before = self._bytes_read()
         try:
             if start is None:
-                start = segment.start(search.base_offset, **least)
+                start = segment.start(**least)
             return self._finder.find(
                 segment.open.read_into, start=start, end=search.valid_bytes, **least
             )
         finally:  # what was read of a file that has changed is no answer, nor is an error of it
-            if self._bytes_read(search.path) > before:
+            if self._bytes_read() > before:
                 segment.open.check_unchanged()
 
-    def _opened(self, path: str) -> _SearchedSegment:
-        if self._segment is None or self._segment.path != path:
+    def _opened(self, search: RecordSearch) -> _SearchedSegment:
+        if self._segment is None or self._segment.path != search.path:
             self._files.close()
             self._segment = None
             self._finder.forget()
-            self._segment = _SearchedSegment(path, self._files)
+            self._segment = _SearchedSegment(
+                search.path, search.base_offset, self._files, self._log_ranges
+            )
         return self._segment
 
 
