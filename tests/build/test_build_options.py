@@ -227,10 +227,10 @@ def test_formats_other_than_kafkas_need_an_index_dir(name, where):
 @pytest.mark.parametrize(
     ("segments", "size_bytes", "reads_all", "is_little"),
     [
-        (9_999, 16 << 30, True, True),
-        (9_999, (16 << 30) + 1, True, False),
-        (9_999, 1 << 50, False, True),  # first looks do not read them
-        (10_000, 0, False, False),
+        (49_999, 16 << 30, True, True),
+        (49_999, (16 << 30) + 1, True, False),
+        (49_999, 1 << 50, False, True),  # first looks do not read them
+        (50_000, 0, False, False),
     ],
 )
 def test_few_segments_are_built_as_few_rows(

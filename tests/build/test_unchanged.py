@@ -229,13 +229,7 @@ def test_the_rows_of_other_logs_are_left_out() -> None:
     assert of_logs(listed, changed)["name"].to_pylist() == ["1", "2", "5", "6", "7"]
 
 
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few listed segments count as many."""
-    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: False)
-
-
-@pytest.mark.usefixtures("few", "many")
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("rows_in_driver", [200_000, 1])
 def test_where_nothing_has_changed_no_step_works_on_many_rows(
     spark: SparkSession,
@@ -257,7 +251,7 @@ def test_where_nothing_has_changed_no_step_works_on_many_rows(
     assert len(rows_few(spark, str(lent.warehouse), RUNS)) == 2
 
 
-@pytest.mark.usefixtures("few", "many")
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "why", ["full", "another column", "many known", "a store", "most have changed"]
 )
@@ -290,12 +284,33 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     assert planning._without_unchanged(here, warehouse, options) is None
 
 
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("is_little", [True, False])
+def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
+    spark: SparkSession,
+    lent_build: LentBuild,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_little: bool,
+) -> None:
+    lent = lent_build.lend(tmp_path / "wh")
+    os.utime(min(lent.logs.rglob("*.log")), ns=(5, 5))
+    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: is_little)
+
+    again = build(spark, str(lent.logs), str(lent.warehouse), index_dir=str(lent.indexes))
+
+    assert again.segments_scanned == 1
+    assert has_few_rows(spark) == is_little
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("is_little", [True, False])
 def test_after_changes_the_tables_are_those_of_a_build_that_leaves_nothing_out(
     spark: SparkSession,
     lent_build: LentBuild,
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    is_little: bool,
 ) -> None:
     lent = lent_build.lend(tmp_path / "wh")
     shutil.copytree(lent.warehouse, tmp_path / "other")
@@ -306,10 +321,11 @@ def test_after_changes_the_tables_are_those_of_a_build_that_leaves_nothing_out(
     (lent.logs / "new-8").symlink_to(one.parent)
     (one.parent / "stray.log").touch()
     asked = {"index_dir": str(lent.indexes)}
+    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: is_little)
 
-    plainly = build_few(spark, str(lent.logs), str(tmp_path / "other"), **asked)
-    request.getfixturevalue("many")
     left_out = build_few(spark, str(lent.logs), str(lent.warehouse), **asked)
+    monkeypatch.setattr(planning, "_without_unchanged", lambda *_: None)
+    plainly = build_few(spark, str(lent.logs), str(tmp_path / "other"), **asked)
 
     assert _plain(left_out) == _plain(plainly)
     assert plainly.segments_vanished == 1

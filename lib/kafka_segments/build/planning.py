@@ -22,7 +22,7 @@ from kafka_segments.sources.list import (
     list_rest,
     listed_frame,
 )
-from kafka_segments.spark.few_rows import can_work_here, expect_many_rows
+from kafka_segments.spark.few_rows import MOST_ROWS, can_work_here, expect_many_rows
 from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
 from kafka_segments.spark.local_rows import frame_of_known, known_rows
 from kafka_segments.spark.packing import Load
@@ -33,7 +33,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.upgrades import with_new_columns
 
-_MOST_OF_FEW = Load(10_000, 16 * 1024**3)
+_MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
 """Rows of a listing, and bytes in its segments, up to which a build works on few rows.
 
 Beyond so many bytes the driver might have to hold much of what they tell of transactions.
@@ -143,12 +143,9 @@ def _without_unchanged(
 ) -> _Unlike | None:
     """Leave out the segments that are as they are known; None: Spark is to find them.
 
-    That pays where they are many, and nearly all: what is left is few rows. So the driver lists a
-    larger tree on a local disk than else, where the table has as many rows.
+    The driver lists a larger tree on a local disk than else, where the table has as many rows.
     """
     if options.full or not can_work_here(warehouse.spark):
-        return None
-    if not here.left and _is_little(here.loads(), reads_all=False):
         return None
     asked = (*COMPARED, *_READ_OF_KNOWN)
     found = warehouse.columns_here(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
@@ -199,7 +196,8 @@ def _planned_of_few(
     if not plan.is_needless:
         plan = plan._replace(gone=held_if_few(plan.gone))
         changed = [rows for frame in (plan.planned, plan.gone) if (rows := known_rows(frame))]
-        expect_many_rows(warehouse.spark)
+        if not _is_little(loads, reads_all=False):
+            expect_many_rows(warehouse.spark)
         rows = of_logs(unlike.here.rows, changed)
         listed = _identified(listed_frame(warehouse.spark, rows), options)
         known = _rows_below(warehouse, options)
