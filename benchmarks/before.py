@@ -21,12 +21,12 @@ from many import write_many
 from sections import BATCHES, GB, ROOT, SCRATCH, Section, job, log_directory
 from stores import BUCKET, PAUSE_MS, s3_server
 
+from kafka_segments.spark.archive import SWITCH
 from segments import write_segment
 
 SIDES = ("before", "now")
 _ROUNDS = 5
 _FILES = 8
-_TWICE = 10_000  # segments: more are built once a side
 Figures = Mapping[str, float]
 
 
@@ -49,9 +49,14 @@ class Trees(NamedTuple):
     now: Path
 
     def in_turn(self, rounds: int) -> Iterator[tuple[str, Path]]:
-        """Give each side's name and folder, round after round, with all written to the disk."""
-        for _ in range(rounds):
-            for side in zip(SIDES, self, strict=True):
+        """Give each side's name and folder, round after round, with all written to the disk.
+
+        Every other round begins with this revision: a side that always came second would find
+        what the first one left in memory.
+        """
+        for number in range(rounds):
+            sides = list(zip(SIDES, self, strict=True))
+            for side in reversed(sides) if number % 2 else sides:
                 os.sync()
                 yield side
 
@@ -61,11 +66,12 @@ def bench_before(name: str, revision: str, *, quick: bool) -> Section:
     section = Section(f"Before and now: {name}")
     section.lines += [
         f"An older revision, {_commit(revision)}, and this one in turn, in one run, on the same"
-        " files. Each measure is a process of its own; the best of each side is taken.",
+        " files. Each measure is a process of its own; the best of each side is taken. Both do"
+        " without the archive of classes, which a command would make for the older one meanwhile.",
         "",
     ]
     section.table("measure", "before", "now", "times as good")
-    with _worktree(revision) as before:
+    with _no_class_archive(), _worktree(revision) as before:
         trees = Trees(before, ROOT)
         _compile(trees)
         found = COMPARED[name](trees, quick=quick)
@@ -90,6 +96,19 @@ def _row(section: Section, measure: Measure, sides: Mapping[str, float]) -> None
 def _commit(revision: str) -> str:
     command = ["git", "log", "-1", "--format=%h of %cs", revision]
     return subprocess.check_output(command, cwd=ROOT, text=True).strip()
+
+
+@contextmanager
+def _no_class_archive() -> Iterator[None]:
+    """Let all commands started in this block neither use nor make an archive of classes."""
+    before = os.environ.get(SWITCH)
+    os.environ[SWITCH] = "off"
+    try:
+        yield
+    finally:
+        os.environ.pop(SWITCH)
+        if before is not None:
+            os.environ[SWITCH] = before
 
 
 @contextmanager
@@ -174,7 +193,7 @@ def _many(trees: Trees, *, quick: bool) -> Found:
         folder = SCRATCH / "many"
         write_many(folder, count)
         try:
-            for side, tree in trees.in_turn(2 if count <= _TWICE else 1):
+            for side, tree in trees.in_turn(2):
                 ran = job(folder, "--once", tree=tree)
                 for figure, told in (("first", "first build"), ("unchanged", "nothing changed")):
                     measure = Measure(f"{told}, {count:,} segments", "s", is_rate=False)
@@ -222,4 +241,5 @@ COMPARED: dict[str, Callable[..., Found]] = {
     "stores": _stores,
     "decisions": _own("decisions"),
     "search": _own("search"),
+    "upkeep": _own("upkeep"),
 }
