@@ -92,22 +92,25 @@ def log_directory(
         shutil.rmtree(folder)
 
 
-def job(source: Path, *options: str, tree: Path = ROOT) -> dict[str, float]:
+def job(
+    source: Path, *options: str, tree: Path = ROOT, scratch: Path = SCRATCH
+) -> dict[str, float]:
     """Run ``job.py`` over a source in a new process; gives the figures that it prints.
 
     ``options``: without ``--cores`` it takes ``usable_cores``.
     ``tree``: the checkout whose program and package are run.
+    ``scratch``: where it writes index files and tables, which go in the end.
     """
     if "--cores" not in options:
         options = (*options, "--cores", str(usable_cores()))
-    SCRATCH.mkdir(parents=True, exist_ok=True)
+    scratch.mkdir(parents=True, exist_ok=True)
     program = [sys.executable, str(tree / "benchmarks" / "job.py")]
     done = subprocess.run(
-        [*program, str(source), str(SCRATCH / "job"), *options],
+        [*program, str(source), str(scratch / "job"), *options],
         capture_output=True,
         text=True,
         check=False,
-        cwd=SCRATCH,
+        cwd=scratch,
         env={**os.environ, "PYTHONPATH": str(tree / "lib")},
     )
     if done.returncode:
