@@ -16,6 +16,7 @@ INDEX_INTERVAL_BYTES = 4096
 STORE_BYTES_A_CORE = 60e6
 DISK_CORES = 8
 REQUEST_SECONDS = 0.03
+REQUESTS_A_PREFIX = 5_500  # a second, as S3's documentation has it
 LOOK_CORES = 32  # of one machine
 DOLLARS_A_CORE_HOUR = 0.05
 DOLLARS_A_MILLION_GETS = 0.4
@@ -107,6 +108,7 @@ def _first_look(looks: Mapping[str, float], on_store: Mapping[str, float]) -> st
     waiting = requests * REQUEST_SECONDS / (LOOKS_AT_ONCE * LOOK_CORES)
     hours = max(work, waiting) * segments / _HOUR
     gets, core_hours = requests * segments, hours * LOOK_CORES
+    rate = gets / (hours * _HOUR)
     dollars = core_hours * DOLLARS_A_CORE_HOUR + gets / 1e6 * DOLLARS_A_MILLION_GETS
     return (
         f"A first look (`build --check index`) at the same {segments:,.0f} segments on one machine"
@@ -116,7 +118,9 @@ def _first_look(looks: Mapping[str, float], on_store: Mapping[str, float]) -> st
         f" {work * segments:.0f} s of all cores. The store is waited for"
         f" {waiting * segments / 60:.0f} min, with {requests:.1f} requests a segment of"
         f" {REQUEST_SECONDS * 1e3:.0f} ms each and {LOOKS_AT_ONCE} segments at once in each of"
-        f" {LOOK_CORES} tasks. That is {core_hours:.1f} core hours and {gets / 1e6:,.0f} million"
+        f" {LOOK_CORES} tasks: {rate:,.0f} requests a second, of which S3 promises"
+        f" {REQUESTS_A_PREFIX:,} for each partitioned prefix of a bucket. That is"
+        f" {core_hours:.1f} core hours and {gets / 1e6:,.0f} million"
         f" requests, each at the price of a GET: ${dollars:,.2f} in all. They fetch"
         f" {segments * _bytes_of_look(looks) / 1e9:,.0f} GB."
     )

@@ -84,8 +84,14 @@ class Handler(BaseHTTPRequestHandler):
             return
         self._paused("GET")
         file = self.folder / bucket / key
+        if not file.exists():
+            self._answer(404, b"")
+            return
+        size_bytes = file.stat().st_size
         first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
-        end = min(int(last or sys.maxsize) + 1, file.stat().st_size)
+        if not first:  # the last bytes
+            first, last = str(max(0, size_bytes - int(last))), ""
+        end = min(int(last or sys.maxsize) + 1, size_bytes)
         self._object(206, file, int(first), end, send=True)
 
     def _paused(self, kind: str) -> None:

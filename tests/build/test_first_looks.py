@@ -187,10 +187,15 @@ def test_of_an_object_few_ranges_are_fetched(object_store: ObjectStore, tmp_path
     looked = SegmentScanner(options).begin("s3://looks", "t-0", f"{0:020d}.log", 0)()
 
     assert (looked.checked, looked.doubt) == ("index", None)
-    fetched = [one.ranged for one in object_store.requests if one.method == "GET" and one.ranged]
-    spans = [one.removeprefix("bytes=").split("-") for one in fetched]
-    assert len(fetched) <= 6
-    assert sum(int(end) - int(start) + 1 for start, end in spans) < 100 * 1024
+    asked = [(one.method, one.ranged, one.path.rpartition(".")[2]) for one in object_store.requests]
+    of_indexes = [(method, ranged, suffix) for method, ranged, suffix in asked if suffix != "log"]
+    assert of_indexes == [
+        ("GET", "bytes=-4080", suffix) for suffix in ("index", "timeindex", "txnindex")
+    ]
+    of_log = [ranged for method, ranged, suffix in asked if (method, suffix) == ("GET", "log")]
+    spans = [ranged.removeprefix("bytes=").split("-") for ranged in of_log if ranged]
+    assert len(of_log) == len(spans) <= 4
+    assert sum(int(end) - int(start) + 1 for start, end in spans) < 90 * 1024
 
 
 def test_a_log_that_is_gone_or_cannot_be_read_is_a_row(logs: Path) -> None:

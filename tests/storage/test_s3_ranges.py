@@ -39,6 +39,7 @@ class Answer(SimpleNamespace):
                 "stalls": 0,
                 "is_short": False,
                 "is_chunked": False,
+                "is_whole": False,
                 "is_one_packet": False,
             }
             | does
@@ -56,8 +57,12 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.path.partition("?")[0], asked))
         self.server.peers.add(self.client_address)
         answer = next(self.server.script, None) or Answer()
-        first, last = map(int, re.findall("[0-9]+", asked))
-        data = DATA[first : last + 1] if answer.status in (200, 206) else answer.body
+        first, last = (int(number or -1) for number in asked.removeprefix("bytes=").split("-"))
+        if first < 0:
+            first, last = max(0, answer.size - last), answer.size - 1
+        data = answer.body
+        if answer.status in (200, 206):
+            data = DATA[: answer.size] if answer.is_whole else DATA[first : last + 1]
         data += answer.more
         if answer.is_short:
             data, answer.gives = data[: answer.gives], None
@@ -138,7 +143,12 @@ def read(server, monkeypatch):
         filled = found.fill(position, length, views_of(view, step))
         return bytes(view[:filled])
 
-    read.bucket, read.found = bucket, found
+    def end(*script, length):
+        server.script = iter(script)
+        unknown = S3Object(bucket, KEY, None)
+        return unknown, unknown.end(length)
+
+    read.bucket, read.found, read.end = bucket, found, end
     yield read
     bucket.close()
 
@@ -318,6 +328,66 @@ def test_an_object_that_is_another_one_is_not_mixed_with_the_first(read):
 
 def test_a_store_that_tells_no_versions_is_read(read):
     assert read(Answer(etag=None)) == DATA[100:200_100]
+
+
+def test_the_end_of_an_object_is_one_request_and_tells_its_size(read, server):
+    found, last = read.end(length=4_080)
+
+    assert (last, found.size_bytes) == (DATA[-4_080:], len(DATA))
+    assert [asked for _, asked in server.asked] == ["bytes=-4080"]
+    with pytest.raises(FileReplacedError):
+        server.script = iter([Answer(etag='"2"')])
+        found.fill(0, 10, views_of(bytearray(10)))
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_an_object_may_be_shorter_than_the_end_that_was_asked_for(read, server, is_whole):
+    answer = Answer(size=100, is_whole=is_whole, status=200 if is_whole else 206)
+    for _ in range(2):
+        found, last = read.end(answer, length=4_080)
+
+        assert (last, found.size_bytes) == (DATA[:100], 100)
+    assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(status=416), Answer(status=200, size=0)], ids=["refused", "all of it"]
+)
+def test_an_empty_object_has_no_end(read, answer):
+    found, last = read.end(answer, length=4_080)
+
+    assert (last, found.size_bytes) == (b"", 0)
+
+
+def test_an_end_goes_on_where_it_is_broken_off(read, server):
+    found, last = read.end(Answer(status=503), Answer(gives=1_000), length=4_080)
+
+    assert (last, found.size_bytes) == (DATA[-4_080:], len(DATA))
+    assert [asked for _, asked in server.asked] == [
+        *("bytes=-4080", "bytes=-4080"),
+        f"bytes={len(DATA) - 3_080}-{len(DATA) - 1}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(status=200, is_whole=True), "200 OK"),  # more than was asked for
+        (Answer(status=200, is_chunked=True), "200 OK"),
+        (Answer(status=403, body=b"<Code>AccessDenied</Code>"), "403 AccessDenied"),
+    ],
+    ids=["whole", "chunked", "refused"],
+)
+def test_what_is_no_end_is_said(read, answer, said):
+    with pytest.raises(
+        OSError, match=f"^s3://bucket/{re.escape(KEY)}, its last 4080 bytes: {said}"
+    ):
+        read.end(answer, length=4_080)
+
+
+def test_a_part_that_no_object_has_is_no_empty_object(read):
+    with pytest.raises(OSError, match="416"):
+        read(Answer(status=416))
 
 
 def test_a_server_that_is_gone_is_said_without_the_signature(read, server):

@@ -17,8 +17,8 @@ from kafka_segments.storage.files import OpenSegment, Place, open_segment, place
 from kafka_segments.storage.ranged_files import CountedRanges
 from kafka_segments.wire.segment_manifest import RemoteSegment
 
-LOOKS_AT_ONCE = 24
-"""Of a task: the store is waited for, and its client keeps about as many connections."""
+LOOKS_AT_ONCE = 64
+"""Of a task: each of them waits for the store nearly all of the time."""
 
 
 class Looked(NamedTuple):

@@ -324,7 +324,7 @@ def _ranges(file: Place, size_bytes: int) -> Iterator[tuple[FillViews, int]]:
     """Open a file for reads of ranges by several threads; yield its size as well."""
     open_ranges = file.store.ranges
     if open_ranges is not None:
-        yield open_ranges(file.filesystem, file.path, size_bytes), size_bytes
+        yield open_ranges(file.filesystem, file.path, size_bytes).fill, size_bytes
         return
     with file.filesystem.open_input_file(file.path) as stream:
         yield arrow_ranges(stream), stream.size()

@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_segments.errors import CorruptIndexError, FileChangedError
-from kafka_segments.index.index_ends import IndexFiles, RangedFile
+from kafka_segments.index.index_ends import PIECE_BYTES, IndexFiles, RangedFile
 from kafka_segments.storage.files import OpenSegment, Place, first_line
 from kafka_segments.storage.links import look_at
 from kafka_segments.storage.local_file import LocalFile
 from kafka_segments.storage.read_ahead import read_range
+from kafka_segments.storage.stores import RangedObject
 from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
 from kafka_segments.wire.segment_manifest import IndexPart, SegmentManifest
 from kafka_segments.wire.tiered_names import INDEXES
@@ -103,8 +104,27 @@ def _opened_for_ranges(file: Place) -> Iterator[tuple[int, Callable[[int, int], 
         with closing(LocalFile(file.path, is_plain=True)) as opened:
             yield opened.size_bytes, opened.read
         return
+    if file.store.ranges is not None:
+        yield _of_object(file.store.ranges(file.filesystem, file.path, None))
+        return
     with file.filesystem.open_input_file(file.path) as stream:
         yield stream.size(), lambda position, length: read_range(stream, length, position)
+
+
+def _of_object(file: RangedObject) -> tuple[int, Callable[[int, int], bytes]]:
+    """Read the last bytes of an object, which its size comes with; they are not asked for again."""
+    last = file.end(PIECE_BYTES)
+    size_bytes = file.size_bytes or 0
+    start = size_bytes - len(last)
+
+    def read(position: int, length: int) -> bytes:
+        if position >= start:
+            return last[position - start :][:length]
+        data = bytearray(length)
+        filled = file.fill(position, length, iter([memoryview(data)]))
+        return bytes(data[:filled])
+
+    return size_bytes, read
 
 
 def _part(whole: RangedFile | None, part: IndexPart | None) -> RangedFile | None:

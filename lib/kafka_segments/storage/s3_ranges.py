@@ -24,7 +24,7 @@ from botocore.session import get_session
 
 from kafka_segments.errors import FileReplacedError
 
-_OK, _PARTIAL = 200, 206
+_OK, _PARTIAL, _NO_SUCH_RANGE = 200, 206, 416
 _ERRORS = {403: PermissionError, 404: FileNotFoundError}
 _PASSING = (429, 500, 502, 503, 504)
 _TRIES = 5
@@ -169,17 +169,43 @@ def _reader_of(answer: HTTPResponse, received: socket.socket) -> Callable[[memor
     return read_into
 
 
-class S3Object:
-    """An object that is read by ranges, all of the same version."""
+def _whole_size(answer: HTTPResponse, *, is_end: bool) -> int | None:
+    """Return the size of the object that an answer is of, None where it does not say.
 
-    def __init__(self, bucket: S3Bucket, key: str, size_bytes: int) -> None:
+    ``is_end``: its last bytes were asked for, which only an empty object does not have.
+    """
+    size = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    if size.isdecimal():
+        return int(size)
+    if is_end and answer.status == _NO_SUCH_RANGE:
+        return 0
+    return answer.length if is_end and answer.status == _OK else None
+
+
+class S3Object:
+    """An object that is read by ranges, all of the same version.
+
+    ``size_bytes`` is None until it is known: whoever does not know it asks for the end first.
+    """
+
+    def __init__(self, bucket: S3Bucket, key: str, size_bytes: int | None) -> None:
         self._bucket = bucket
         self._key = key
-        self._size_bytes = size_bytes
+        self.size_bytes = size_bytes
         self._version: str | None = None
         self._url = ""
         self._signed = 0.0
         self._lock = Lock()
+
+    def end(self, length: int) -> bytes:
+        """Return the last bytes of the object, all of them where it has no more than ``length``.
+
+        Raises:
+            FileReplacedError, FileNotFoundError, OSError: as of ``fill``.
+        """
+        data = bytearray(length)
+        filled = self._filled(None, length, _Target(iter([memoryview(data)])))
+        return bytes(data[:filled])
 
     def fill(self, position: int, length: int, views: Iterator[memoryview]) -> int:
         """Fill views with a range of the object; return the bytes filled.
@@ -192,26 +218,38 @@ class S3Object:
             FileNotFoundError: it is gone.
             OSError: the store did not give the bytes.
         """
+        return self._filled(position, length, _Target(views))
+
+    def _filled(self, position: int | None, length: int, target: _Target) -> int:
+        """Fill a range; without ``position`` the last bytes of the object."""
         filled, pause, problem = 0, _PAUSE_SECONDS, ""
-        target = _Target(views)
         for attempt in range(_TRIES):
             if attempt:
                 time.sleep(pause)
                 pause *= 2
+            start = None if position is None else position + filled
             try:
-                filled += self._read_once(position + filled, length - filled, target)
+                filled += self._read_once(start, length - filled, target)
             except _PassingError as error:
                 problem = str(error)
             else:
+                if position is None:
+                    length = self._length_at_end(length)
+                    position = (self.size_bytes or 0) - length
                 if filled == length or target.is_full:
                     return filled
                 problem = f"the answer ended after {filled} of {length} bytes"
         raise OSError(f"{self._told(position, length)}: {problem}; tried {_TRIES} times")
 
-    def _read_once(self, position: int, length: int, target: _Target) -> int:
+    def _length_at_end(self, length: int) -> int:
+        """Return how many of the last bytes there are."""
+        return length if self.size_bytes is None else min(length, self.size_bytes)
+
+    def _read_once(self, position: int | None, length: int, target: _Target) -> int:
         """Fill what one answer gives, fewer bytes where it is broken off."""
         url = urlsplit(self._signed_url())
-        wanted = {"Range": f"bytes={position}-{position + length - 1}"}
+        asked = f"-{length}" if position is None else f"{position}-{position + length - 1}"
+        wanted = {"Range": f"bytes={asked}"}
         connection = answer = None
         filled, is_whole = 0, False
         try:
@@ -220,6 +258,8 @@ class S3Object:
             received = connection.sock  # an answer that is the last takes it from the connection
             answer = connection.getresponse()
             problem = self._problem(answer, position, length)
+            if position is None:
+                length = self._length_at_end(length)
             read_into = _reader_of(answer, received)
             while problem is None and filled < length:
                 read = read_into(target.rest())
@@ -247,17 +287,25 @@ class S3Object:
                 self._url, self._signed = self._bucket.signed_url(self._key), now
             return self._url
 
-    def _problem(self, answer: HTTPResponse, position: int, length: int) -> Exception | None:
+    def _problem(self, answer: HTTPResponse, position: int | None, length: int) -> Exception | None:
         """Return what an answer says where it is not the range of the version that is read."""
-        size = answer.headers.get("Content-Range", "").rpartition("/")[2]
-        if size.isdecimal() and int(size) != self._size_bytes:
-            return FileReplacedError(int(size), self._size_bytes)
-        if answer.status == _PARTIAL or (answer.status == _OK and length == self._size_bytes):
-            version = answer.headers.get("ETag")
-            with self._lock:
-                self._version = self._version or version
-                is_same = version == self._version
-            return None if is_same else FileReplacedError(self._size_bytes, self._size_bytes)
+        found = _whole_size(answer, is_end=position is None)
+        with self._lock:
+            if self.size_bytes is None:
+                self.size_bytes = found
+            size_bytes = self.size_bytes
+        if size_bytes is not None:
+            if found is not None and found != size_bytes:
+                return FileReplacedError(found, size_bytes)
+            if answer.status == _NO_SUCH_RANGE and not size_bytes:
+                return None
+            is_all = length == size_bytes or (position is None and length > size_bytes)
+            if answer.status == _PARTIAL or (answer.status == _OK and is_all):
+                version = answer.headers.get("ETag")
+                with self._lock:
+                    self._version = self._version or version
+                    is_same = version == self._version
+                return None if is_same else FileReplacedError(size_bytes, size_bytes)
         text = ": ".join(_TOLD.findall(answer.read(_MOST_TOLD_BYTES).decode("utf-8", "replace")))
         said = f"{answer.status} {text or answer.reason or 'refused'}"
         if answer.status in _PASSING:
@@ -265,6 +313,8 @@ class S3Object:
         kind = _ERRORS.get(answer.status, OSError)
         return kind(f"{self._told(position, length)}: {said}")
 
-    def _told(self, position: int, length: int) -> str:
+    def _told(self, position: int | None, length: int) -> str:
         where = f"s3://{self._bucket.name}/{self._key}"
+        if position is None:
+            return f"{where}, its last {length} bytes"
         return f"{where}, bytes {position} to {position + length - 1}"

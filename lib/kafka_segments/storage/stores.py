@@ -5,17 +5,17 @@ where Arrow has no file system for it, a module with one (as ``webhdfs``).
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
+from typing import Protocol
 
 import pyarrow as pa
 from pyarrow import fs
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.uris import root_of, scheme_of, split_uri
-from kafka_segments.wire.reading import FillViews
 
 REQUESTS_AT_ONCE = 32
 _NO_HADOOP = "Unable to load lib"  # libjvm, libhdfs
@@ -51,7 +51,26 @@ def _open_s3(_: str, bucket: str) -> Opened:
     return filesystem, bucket
 
 
-def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int) -> FillViews:
+class RangedObject(Protocol):
+    """An object that several threads read by ranges, without Arrow.
+
+    ``size_bytes`` is None until it is known: whoever does not know it asks for the end first.
+    """
+
+    size_bytes: int | None
+
+    def end(self, length: int) -> bytes:
+        """Return the last bytes of the object, all of them where it has no more than ``length``.
+
+        Raises:
+            OSError: the store did not give them.
+        """
+
+    def fill(self, position: int, length: int, views: Iterator[memoryview]) -> int:
+        """Fill views with a range, as ``FillViews``."""
+
+
+def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int | None) -> RangedObject:
     from kafka_segments.storage.s3_ranges import (  # noqa: PLC0415  # imports AWS's library
         S3Object,
         s3_bucket,
@@ -59,7 +78,7 @@ def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int) -> FillVie
 
     name, _, key = path.partition("/")
     bucket = s3_bucket(name, filesystem.region, _s3_endpoint())
-    return S3Object(bucket, key, size_bytes).fill
+    return S3Object(bucket, key, size_bytes)
 
 
 def _open_google(_: str, bucket: str) -> Opened:
@@ -102,8 +121,7 @@ class Store:
         authority_is_bucket: An authority is a bucket's name alone, without a user or a port.
         hadoop_root: Returns the root by which Hadoop's clients, as Spark's, reach it; None: the
             same one.
-        ranges: Returns what reads ranges of a file of a size by several threads, without Arrow;
-            None: Arrow does.
+        ranges: Returns what reads a file by ranges, of a size if that is known; None: Arrow does.
     """
 
     schemes: tuple[str, ...] = ()
@@ -117,7 +135,7 @@ class Store:
     replaces_when_moved: bool = False
     authority_is_bucket: bool = False
     hadoop_root: Callable[[fs.FileSystem], str] | None = None
-    ranges: Callable[[fs.FileSystem, str, int], FillViews] | None = None
+    ranges: Callable[[fs.FileSystem, str, int | None], RangedObject] | None = None
 
 
 STORES = (
