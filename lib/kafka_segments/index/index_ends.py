@@ -61,6 +61,18 @@ class IndexEnd(NamedTuple):
         return self.entry_count - len(self.entries)
 
 
+def count_filled(file: RangedFile, width: int) -> int:
+    """Return how many entries of ``width`` bytes an index file has before its zeros."""
+    low, high = 0, file.size_bytes // width
+    while low < high:
+        middle = (low + high) // 2
+        if any(file.read(middle * width, width)):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 def offset_index_end(file: RangedFile | None, *, base_offset: int) -> IndexEnd:
     """Read the last entries (offset, position) of an ``.index`` file.
 
@@ -168,7 +180,7 @@ def _end(file: RangedFile | None, suffix: str, width: int) -> tuple[int, bytes, 
     data = _last(file, count, width)
     if any(data[-width:]):
         return count, data, False
-    filled = _count_filled(file, count, width)
+    filled = count_filled(file, width)
     return filled, _last(file, filled, width), filled < count
 
 
@@ -191,17 +203,6 @@ def _there(file: RangedFile | None, suffix: str) -> RangedFile:
 def _last(file: RangedFile, count: int, width: int) -> bytes:
     length = min(PIECE_BYTES, count * width)
     return file.read(count * width - length, length) if length else b""
-
-
-def _count_filled(file: RangedFile, count: int, width: int) -> int:
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if any(file.read(middle * width, width)):
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _partial(suffix: str, size_bytes: int, width: int) -> CorruptIndexError:

@@ -1,13 +1,14 @@
 """Count the entries of a segment's indexes: in the files beside it, or anew from its log."""
 
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
 from kafka_segments.errors import KafkaSegmentsError
+from kafka_segments.index.index_ends import RangedFile, count_filled
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
@@ -87,14 +88,12 @@ def _entries(log: Place, suffix: str, width: int) -> int | None:
         return None
     opened: AbstractContextManager[pa.NativeFile] = file.filesystem.open_input_file(file.path)
     with opened as stream:
-        low, high = 0, size // width
-        while low < high:
-            middle = (low + high) // 2
-            if any(stream.read_at(width, middle * width)):
-                low = middle + 1
-            else:
-                high = middle
-    return low
+        read = partial(_read_at, stream)
+        return count_filled(RangedFile(size, read), width)
+
+
+def _read_at(stream: pa.NativeFile, position: int, length: int) -> bytes:
+    return bytes(stream.read_at(length, position))
 
 
 @lru_cache(maxsize=4)
