@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
             self.flush_headers()
             return
         self.end_headers()
-        drop = answer.drop or len(data)
+        drop = answer.drop or max(1, len(data))
         for start in range(0, len(data[: answer.gives]), drop):
             self.wfile.write(data[: answer.gives][start : start + drop])
             if answer.drop:
@@ -308,6 +308,15 @@ def test_what_will_not_pass_is_said_at_once(read, server, status, error):
         read(Answer(status=status, body=REFUSED))
 
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"<Code>NoSuchKey</Code>" * 100])
+def test_after_a_refusal_the_connection_is_kept(read, server, body):
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            read.end(Answer(status=404, body=body), length=4_080)
+
+    assert len(server.peers) == 1
 
 
 def test_an_answer_that_is_no_range_is_no_data(read):

@@ -91,7 +91,7 @@ class S3Bucket:
         return connection
 
     def keep(self, connection: HTTPConnection) -> None:
-        """Keep a connection whose answer was read to its end."""
+        """Keep a connection whose answer was read to its end, a refusal's as well."""
         self._kept.append(connection)
 
     def close(self) -> None:
@@ -268,7 +268,7 @@ class S3Object:
                 target.took(read)
                 filled += read
             is_at_end = answer.isclosed() or (answer.length == 0 and not answer.will_close)
-            is_whole = filled == length and is_at_end
+            is_whole = is_at_end and (filled == length or problem is not None)
         except (OSError, HTTPException) as error:
             self._bucket.close()  # a server that closed this one may have closed those, too
             problem = None if filled else _PassingError(str(error) or type(error).__name__)
