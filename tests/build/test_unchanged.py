@@ -32,6 +32,7 @@ from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.listed import Listed
 from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.local_rows import arrow_schema, local_rows
+from kafka_segments.spark.packing import Load
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
@@ -284,18 +285,20 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     assert planning._without_unchanged(here, warehouse, options) is None
 
 
+@pytest.fixture(params=[True, False], ids=["little", "much"])
+def is_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether what is listed, and read of it, counts as little."""
+    counts: bool = request.param
+    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: counts)
+    return counts
+
+
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("is_little", [True, False])
 def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
-    spark: SparkSession,
-    lent_build: LentBuild,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_little: bool,
+    spark: SparkSession, lent_build: LentBuild, tmp_path: Path, is_little: bool
 ) -> None:
     lent = lent_build.lend(tmp_path / "wh")
     os.utime(min(lent.logs.rglob("*.log")), ns=(5, 5))
-    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: is_little)
 
     again = build(spark, str(lent.logs), str(lent.warehouse), index_dir=str(lent.indexes))
 
@@ -303,14 +306,38 @@ def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
     assert has_few_rows(spark) == is_little
 
 
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("most_rows", "is_less", "is_few"), [(1_000, 0, True), (1_000, 1, False), (1, 0, False)]
+)
+def test_the_bytes_that_are_read_anew_decide_not_those_that_are_listed(
+    spark: SparkSession,
+    lent_build: LentBuild,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most_rows: int,
+    is_less: int,
+    is_few: bool,
+) -> None:
+    lent = lent_build.lend(tmp_path / "wh")
+    changed = min(lent.logs.rglob("*.log"))
+    os.utime(changed, ns=(5, 5))
+    most = Load(most_rows, changed.stat().st_size - is_less)
+    monkeypatch.setattr(planning, "_MOST_OF_FEW", most)
+
+    again = build(spark, str(lent.logs), str(lent.warehouse), index_dir=str(lent.indexes))
+
+    assert again.segments_scanned == 1
+    assert has_few_rows(spark) == is_few
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("is_little", [True, False])
+@pytest.mark.usefixtures("is_little")
 def test_after_changes_the_tables_are_those_of_a_build_that_leaves_nothing_out(
     spark: SparkSession,
     lent_build: LentBuild,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    is_little: bool,
 ) -> None:
     lent = lent_build.lend(tmp_path / "wh")
     shutil.copytree(lent.warehouse, tmp_path / "other")
@@ -321,7 +348,6 @@ def test_after_changes_the_tables_are_those_of_a_build_that_leaves_nothing_out(
     (lent.logs / "new-8").symlink_to(one.parent)
     (one.parent / "stray.log").touch()
     asked = {"index_dir": str(lent.indexes)}
-    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: is_little)
 
     left_out = build_few(spark, str(lent.logs), str(lent.warehouse), **asked)
     monkeypatch.setattr(planning, "_without_unchanged", lambda *_: None)

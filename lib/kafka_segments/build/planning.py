@@ -34,7 +34,7 @@ from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.upgrades import with_new_columns
 
 _MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
-"""Rows of a listing, and bytes in its segments, up to which a build works on few rows.
+"""Rows of a listing, and bytes of it to be read, up to which a build works on few rows.
 
 Beyond so many bytes the driver might have to hold much of what they tell of transactions.
 """
@@ -196,7 +196,9 @@ def _planned_of_few(
     if not plan.is_needless:
         plan = plan._replace(gone=held_if_few(plan.gone))
         changed = [rows for frame in (plan.planned, plan.gone) if (rows := known_rows(frame))]
-        if not _is_little(loads, reads_all=False):
+        listed_segments = loads.get(kinds.SEGMENT, Load())
+        to_read = {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)}
+        if not _is_little(loads | to_read, reads_all=not options.is_first_look):
             expect_many_rows(warehouse.spark)
         rows = of_logs(unlike.here.rows, changed)
         listed = _identified(listed_frame(warehouse.spark, rows), options)
@@ -232,6 +234,11 @@ class _Plan(NamedTuple):
         """Whether nothing is to be done."""
         return not {decide.SCAN, decide.RETOUCH, decide.GONE} & self.counted.keys()
 
+    @property
+    def load(self) -> Load:
+        """The segments to be read, and their bytes."""
+        return Load(self._count(decide.SCAN, "segments"), self._count(decide.SCAN, "bytes"))
+
     def _count(self, plan: str, column: str) -> int:
         return self.counted[plan][column] or 0 if plan in self.counted else 0
 
@@ -247,7 +254,7 @@ class _Plan(NamedTuple):
             listed_loads=loads,
             known=known,
             planned=self.planned,
-            load=Load(self._count(decide.SCAN, "segments"), self._count(decide.SCAN, "bytes")),
+            load=self.load,
             rescanned=self._count(decide.SCAN, "known"),
             retouched=self._count(decide.RETOUCH, "segments"),
             vanished=vanished,
