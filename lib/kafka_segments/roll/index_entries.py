@@ -1,7 +1,7 @@
 """Count the entries of a segment's indexes: in the files beside it, or anew from its log."""
 
 from contextlib import AbstractContextManager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from kafka_segments.roll.decide.rules import IndexSource
 from kafka_segments.storage.files import Place, open_segment, place
+from kafka_segments.storage.read_ahead import read_range
 from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 _NEVER_FULL = 2**31 - 1
@@ -88,12 +89,8 @@ def _entries(log: Place, suffix: str, width: int) -> int | None:
         return None
     opened: AbstractContextManager[pa.NativeFile] = file.filesystem.open_input_file(file.path)
     with opened as stream:
-        read = partial(_read_at, stream)
-        return count_filled(RangedFile(size, read), width)
-
-
-def _read_at(stream: pa.NativeFile, position: int, length: int) -> bytes:
-    return bytes(stream.read_at(length, position))
+        ranges = RangedFile(size, lambda position, length: read_range(stream, length, position))
+        return count_filled(ranges, width)
 
 
 @lru_cache(maxsize=4)
