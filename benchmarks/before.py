@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from kernel import SHAPES
 from many import write_many
@@ -79,7 +80,7 @@ def bench_before(name: str, revision: str, *, quick: bool) -> Section:
         "",
     ]
     section.table("measure", "before", "now", "times as good")
-    with _no_class_archive(), _worktree(revision) as before:
+    with patch.dict(os.environ, {SWITCH: "off"}), _worktree(revision) as before:
         trees = Trees(before, ROOT)
         _compile(trees)
         found = COMPARED[name](trees, quick=quick)
@@ -104,19 +105,6 @@ def _row(section: Section, measure: Measure, sides: Mapping[str, float]) -> None
 def _commit(revision: str) -> str:
     command = ["git", "log", "-1", "--format=%h of %cs", revision]
     return subprocess.check_output(command, cwd=ROOT, text=True).strip()
-
-
-@contextmanager
-def _no_class_archive() -> Iterator[None]:
-    """Let all commands started in this block neither use nor make an archive of classes."""
-    before = os.environ.get(SWITCH)
-    os.environ[SWITCH] = "off"
-    try:
-        yield
-    finally:
-        os.environ.pop(SWITCH)
-        if before is not None:
-            os.environ[SWITCH] = before
 
 
 @contextmanager
