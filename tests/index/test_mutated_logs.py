@@ -9,8 +9,9 @@ import gzip
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from great_lengths import says_great_length
 from kafka_referee import Referee
 from kafka_segments.index.log import RecoveryMode
-from log_builds import Difference, built_by_kafka, built_by_us, differences, told_differences
+from log_builds import built_by_kafka, built_by_us, compared, compared_apart, told_differences
 from mutated_logs import KINDS, draw
 from mutation_case import LogSettings
 from strategies import GZIP, v0_message, v1_message
@@ -32,28 +33,10 @@ _WORKERS, _LOGS_FOR_WORKERS = 2, 500
 ODD_SEED, ODD = 20261123, (2073, 6231, 9700)
 
 
-def _compare(
-    referee: Referee, folder: Path, seed: int, numbers: Iterable[int]
-) -> Iterator[Difference]:
-    for number in numbers:
-        drawn = draw(seed, number)
-        for mode in RecoveryMode:
-            try:
-                yield from differences(referee, drawn, folder / f"{number}-{mode}", mode)
-            except Exception as error:
-                error.add_note(f"log {number} of seed {seed}, mode {mode}")
-                raise
-
-
-def _compare_apart(folder: Path, seed: int, numbers: Iterable[int]) -> list[Difference]:
-    with Referee(scratch=folder) as referee:
-        return [*_compare(referee, folder, seed, numbers)]
-
-
 @pytest.fixture(scope="module", autouse=True)
 def compiled(referee: Referee, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is compiled at a first log, and what Kafka's JVM loads."""
-    for difference in _compare(referee, tmp_path_factory.mktemp("first"), seed, [FIRST]):
+    for difference in compared(referee, tmp_path_factory.mktemp("first"), seed, [FIRST]):
         assert difference.explanation, difference
 
 
@@ -69,12 +52,12 @@ def test_mutated_logs_give_what_kafka_makes_of_them(
     started = time.monotonic()
     numbers = range(FIRST, FIRST + LOGS)[part::_PARTS]
     if LOGS < _LOGS_FOR_WORKERS:
-        found = [*_compare(referee, memory_folder, seed, numbers)]
+        found = [*compared(referee, memory_folder, seed, numbers)]
     else:
-        with ThreadPoolExecutor(_WORKERS) as pool:
+        with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
             shares = [numbers[worker::_WORKERS] for worker in range(_WORKERS)]
-            compared = pool.map(lambda share: _compare_apart(memory_folder, seed, share), shares)
-            found = [difference for share in compared for difference in share]
+            each = pool.map(partial(compared_apart, memory_folder, seed), shares)
+            found = [difference for share in each for difference in share]
 
     explained = Counter(each.explanation for each in found if each.explanation)
     with capsys.disabled():
@@ -90,7 +73,7 @@ def test_mutated_logs_give_what_kafka_makes_of_them(
 def test_logs_that_once_differed_are_equal(
     referee: Referee, memory_folder: Path, number: int
 ) -> None:
-    assert not [*_compare(referee, memory_folder, ODD_SEED, [number])]
+    assert not [*compared(referee, memory_folder, ODD_SEED, [number])]
 
 
 def test_a_build_with_another_interval_differs_in_every_mode(

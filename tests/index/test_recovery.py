@@ -183,7 +183,7 @@ def recover(
 ) -> SegmentRecovery:
     sizes = {"_BUFFER_BYTES": buffer_bytes, "_HEADERS_BUFFER_BYTES": buffer_bytes}
     with mock.patch.multiple(segment_walker, **sizes):
-        recoverer = SegmentRecoverer(RecoveryOptions(**options))
+        recoverer = SegmentRecoverer(RecoveryOptions(finds_indexes=True, **options))
     return recoverer.recover(
         reader_of(log),
         size_bytes=len(log),

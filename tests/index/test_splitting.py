@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafka_segments.index import log_end
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.splitting import split_overflowed
@@ -12,14 +13,21 @@ FAR = 2**33
 INTERVAL = 60  # a message of 35 bytes is indexed if the one before it is not
 
 
-def _pieces(*messages: tuple[int, int], interval_bytes: int = INTERVAL) -> list[int] | None:
+def _pieces(
+    *messages: tuple[int, int], interval_bytes: int = INTERVAL, first_bytes: int = 100
+) -> list[int] | None:
     """Split messages of (offset, timestamp) behind a larger first one; give the pieces' names."""
-    log = v1_message(0, 1, None, bytes(100)) + b"".join(
+    log = v1_message(0, 1, None, bytes(first_bytes)) + b"".join(
         v1_message(offset, timestamp, None, b"v") for offset, timestamp in messages
     )
     recoverer = SegmentRecoverer(RecoveryOptions(index_interval_bytes=interval_bytes))
     found = split_overflowed(recoverer, reader_of(log), size_bytes=len(log), base_offset=0)
-    return None if found is None else [piece.base_offset for piece in found]
+    if found is None:
+        return None
+    assert not [piece.recovery.damage for piece in found if piece.recovery.damage]
+    ends = [piece.position + piece.recovery.valid_bytes for piece in found]
+    assert ends == [*(piece.position for piece in found[1:]), len(log)]
+    return [piece.base_offset for piece in found]
 
 
 @pytest.mark.parametrize(
@@ -46,3 +54,20 @@ def test_an_index_entry_that_goes_back_keeps_a_segment_from_being_split() -> Non
     assert _pieces(*offset_goes_back, (FAR, 1)) is None
     assert _pieces(*time_goes_back, (FAR, 1), interval_bytes=4096) == [0, FAR]
     assert _pieces((1, 1), (2, 1)) is None
+
+
+@pytest.mark.parametrize("window_bytes", [61, 62, 100, 512, 1024])
+def test_a_segment_is_split_wherever_a_window_ends(
+    monkeypatch: pytest.MonkeyPatch, window_bytes: int
+) -> None:
+    monkeypatch.setattr(log_end, "_WINDOW_BYTES", window_bytes)
+
+    for size in range(100, 180):
+        assert _pieces((3, 1), (9, 1), (FAR, 1), (FAR + 1, 1), first_bytes=size) == [0, FAR]
+        assert _pieces((FAR, 1), (2 * FAR, 1), first_bytes=size) == [0, FAR, 2 * FAR]
+
+
+def test_a_batch_as_long_as_a_window_may_stand_before_the_cut() -> None:
+    assert [_pieces((FAR, 1), first_bytes=size) for size in (65_400, 65_502, 65_536, 200_000)] == [
+        [0, FAR]
+    ] * 4

@@ -13,7 +13,7 @@ from kafka_segments.index.offset_index import lookup_offset
 from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.search.first_record import FirstRecordFinder
-from kafka_segments.wire.codecs import DecompressionError
+from kafka_segments.wire.streams import DecompressionError
 from log_reading import reader_of
 from plain_decoder import plain_records, positions
 from strategies import empty_batch, v2_batch

@@ -119,7 +119,14 @@ def test_answers_are_those_of_a_real_broker(
     assert {(row["difference"], row["problem"]) for row in rows} == {(None, None)}
 
 
-@pytest.mark.parametrize("part", [*range(PARTS), pytest.param(ALL, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(0, 1),
+        *(pytest.param(part, marks=pytest.mark.long) for part in range(2, PARTS)),
+        pytest.param(ALL, marks=pytest.mark.slow),
+    ],
+)
 def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(
     spark: SparkSession, synthetic: Path, tmp_path: Path, build: Callable[[Path], str], part: int
 ) -> None:
@@ -139,17 +146,23 @@ def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(
         rows = _ask(spark, build(tmp_path), expected, name)
 
     by_case = {(row["log_dir"].rpartition("/")[2], row["target_ms"]): row for row in rows}
-    unread = {key for key, row in by_case.items() if row["problem"] is not None}
+    cut = {key for key, row in by_case.items() if (row["problem"] or "").startswith("not known: ")}
+    unread = {key for key, row in by_case.items() if row["problem"] is not None} - cut
     assert {name for name, _ in unread} == {SPLIT} & {case.name for case in chosen}
     assert all("bytes alone: " in by_case[key]["problem"] for key in unread)
     for key in unread:
         del by_case[key], expected[key]
     assert {key: _answer(row)[:2] for key, row in by_case.items()} == expected
     plain = {name: _plain(synthetic / name) for name in {name for name, _ in expected}}
-    true = {key: row["true_offset"] for key, row in by_case.items() if key[1] >= 0}
+    assert all(by_case[key]["true_offset"] is None for key in cut)
+    true = {
+        key: row["true_offset"] for key, row in by_case.items() if key[1] >= 0 and key not in cut
+    }
     assert true == {key: _first(plain[key[0]], key[1]) for key in true}
     differing = [
-        row for row in by_case.values() if row["kafka_offset"] != _minus_1(row["true_offset"])
+        row
+        for key, row in by_case.items()
+        if key not in cut and row["kafka_offset"] != _minus_1(row["true_offset"])
     ]
     assert differing or part != ALL
     assert all(row["difference"] for row in differing)

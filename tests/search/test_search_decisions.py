@@ -16,7 +16,7 @@ from kafka_segments.search.decide.locate import (
     choose_by_timestamp,
     locate,
 )
-from kafka_segments.search.decide.unread import say_unread
+from kafka_segments.search.decide.unread import say_cut_short, say_unread
 from kafka_segments.wire.moments import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -316,7 +316,7 @@ def test_an_answer_is_taken_back_where_an_unread_record_could_change_it(
 ) -> None:
     damaged = (
         "base_offset long, next_offset long, path string, valid_bytes long,"
-        " damage struct<kind: string, message: string>"
+        " truncated_bytes long, is_active boolean, damage struct<kind: string, message: string>"
     )
     full, changed = ("index_full", "it is full"), ("changed_while_read", "it grew")
     segments = frame(
@@ -357,3 +357,71 @@ def test_an_answer_is_taken_back_where_an_unread_record_could_change_it(
         "/p: the tables have its first 9 bytes alone: it is full",
         "/r: the tables have nothing of it: it grew",
     }
+
+
+def test_behind_the_end_of_a_log_that_is_cut_short_the_true_answer_is_not_known(
+    spark: SparkSession,
+) -> None:
+    logs = frame(
+        spark,
+        "log_end_offset long, high_watermark long",
+        {"log_end_offset": 50, "high_watermark": 60},
+        {"topic": "whole", "log_end_offset": 50, "high_watermark": 50},
+        {"topic": "untold", "log_end_offset": 50},
+    )
+    answer = (
+        "target_ms long, kafka_timestamp_ms long, kafka_offset long, kafka_leader_epoch int,"
+        " true_timestamp_ms long, true_offset long, difference string, path string,"
+        " position long, problem string"
+    )
+    asked = [("t", 5, 49), ("t", 5, None), ("t", LATEST, 50), ("t", EARLIEST, 0)]
+    asked += [(topic, LATEST, 50) for topic in ("whole", "untold")]
+    answers = frame(spark, answer, *(
+        {"topic": topic, "target_ms": target, "true_offset": offset, "kafka_offset": place}
+        for place, (topic, target, offset) in enumerate(asked)
+    ))  # fmt: skip
+
+    rows = answers.transform(say_cut_short(logs)).orderBy("kafka_offset").collect()
+
+    assert [row["true_offset"] for row in rows] == [49, None, None, 0, 50, 50]
+    told = [row["kafka_offset"] for row in rows if row["problem"] is not None]
+    assert told == [1, 2]
+    assert rows[1]["problem"].startswith("not known: the log ends at offset 50, below")
+
+
+def test_the_true_answer_is_not_known_behind_a_damage_that_recovery_cuts(
+    spark: SparkSession,
+) -> None:
+    damaged = (
+        "base_offset long, next_offset long, path string, valid_bytes long, is_active boolean,"
+        " truncated_bytes long, damage struct<kind: string, message: string>"
+    )
+    cut = {"base_offset": 0, "next_offset": 50, "path": "/p", "valid_bytes": 9, "is_active": True}
+    segments = frame(
+        spark,
+        damaged,
+        {**cut, "truncated_bytes": 7, "damage": ("corrupt_batch", "a bit")},
+        {**cut, "topic": "torn", "truncated_bytes": 7, "damage": ("partial_batch", "torn")},
+        {**cut, "topic": "zeros", "truncated_bytes": 7, "damage": ("preallocated_tail", "zeros")},
+        {**cut, "topic": "whole", "truncated_bytes": 0, "damage": ("not_indexable", "odd")},
+    )
+    answer = (
+        "target_ms long, kafka_timestamp_ms long, kafka_offset long, kafka_leader_epoch int,"
+        " true_timestamp_ms long, true_offset long, difference string, path string,"
+        " position long, problem string"
+    )
+    asked = [("t", 5, 49), ("t", 5, 50), ("t", 5, None), ("t", LATEST, 1), ("t", EARLIEST, 0)]
+    asked += [(topic, 5, offset) for topic in ("torn", "zeros", "whole") for offset in (50, None)]
+    answers = frame(spark, answer, *(
+        {"topic": topic, "target_ms": target, "true_offset": offset, "kafka_offset": place}
+        for place, (topic, target, offset) in enumerate(asked)
+    ))  # fmt: skip
+
+    rows = answers.transform(say_unread(segments)).orderBy("kafka_offset").collect()
+
+    why = "not known: /p is damaged at byte 9, and records may follow: a bit"
+    found = [(row["true_offset"], row["problem"]) for row in rows]
+    assert found == [
+        *((49, None), (None, why), (None, why), (None, why), (0, None)),
+        *((offset, None) for _, _, offset in asked[5:]),
+    ]

@@ -22,6 +22,7 @@ from kafka_segments.segments.converter import SegmentConverter
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
 from log_reading import reader_of
 from plain_decoder import decompress, plain_records, positions
+from sound_logs import LZ4, compressed
 from strategies import (
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
@@ -375,7 +376,7 @@ def test_each_codec_holds_sets_of_any_size(codec: int, size: int) -> None:
     packers = {
         1: cramjam.gzip.compress,
         2: cramjam.snappy.compress_raw,
-        3: cramjam.lz4.compress,
+        3: lambda data: compressed(data, LZ4),
     }
     log = v1_message(11, 6, None, bytes(packers[codec](inner)), attributes=codec)
 

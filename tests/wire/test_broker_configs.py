@@ -3,7 +3,12 @@
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.wire.broker_configs import OF_OLDER_RELEASES, PLAIN, is_sensitive
+from kafka_segments.wire.broker_configs import (
+    OF_NEWER_RELEASES,
+    OF_OLDER_RELEASES,
+    PLAIN,
+    is_sensitive,
+)
 
 PREFIXES = ("", "listener.name.x.", "listener.name.x.scram-sha-256.", "listener.name.", "x.")
 UNKNOWN = ("a.b", "s3.secret.access.key", "confluent.license", "ssl.keystore.passwords", "", " ")
@@ -30,7 +35,7 @@ def test_names_are_hidden_that_kafka_takes_for_sensitive(referee: Referee) -> No
         ("some.plugins.own", True),
         ("listener.name.external.ssl.keystore.location", False),
         ("log.retention.ms", False),
-        *((name, False) for name in sorted(OF_OLDER_RELEASES)),
+        *((name, False) for name in sorted(OF_OLDER_RELEASES | OF_NEWER_RELEASES)),
     ],
 )
 def test_passwords_keys_and_unknown_names_are_hidden(name: str, is_hidden: bool) -> None:

@@ -67,6 +67,7 @@ def test_a_checkpoint_without_entries(text):
         pytest.param("0\n1\nt 0 5", id="no last newline"),
         pytest.param("0\n1\nt 0 5 \n", id="white space at a line's end"),
         pytest.param("0\n1\nt 00 +5\n", id="numbers as Java reads them"),
+        pytest.param("+0\n01\nt 0 \u0665\n", id="digits of any script"),
     ],
 )
 def test_what_java_reads_is_read(text):
@@ -91,7 +92,6 @@ def test_what_java_reads_is_read(text):
         ("0\n1\n\nt 0 5\n", "1 fields, 3 expected (line 3)"),
         ("0\n1\nt x 5\n", "'x' is no int32 (line 3)"),
         ("0\n1\nt 1_0 5\n", "'1_0' is no int32 (line 3)"),
-        ("0\n1\nt ٣ 5\n", "'٣' is no int32 (line 3)"),
         ("0\n1\nt 2147483648 5\n", "'2147483648' is no int32 (line 3)"),
         ("0\n2\nt 0 5\nt 1 five\n", "'five' is no int64 (line 4)"),
         ("0\n1\nt 0 9223372036854775808\n", "'9223372036854775808' is no int64 (line 3)"),
@@ -132,20 +132,61 @@ def test_partition_metadata_holds_the_topic_id():
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "line", "exception"),
     [
-        "",
-        "version: 0",
-        "topic_id: MWJ6FHTfRYy67jzwZdeqSQ",
-        "version: 0\ntopic_id: ",
-        "version=0\ntopic_id=MWJ6FHTfRYy67jzwZdeqSQ",
+        ("", 1, "NullPointerException"),
+        ("version: 0", 2, "NullPointerException"),
+        ("\0" * 43, 1, "IOException"),
+        ("topic_id: MWJ6FHTfRYy67jzwZdeqSQ", 1, "IOException"),
+        ("version: -1\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ", 1, "IOException"),
+        ("version: 0\ntopic_id: ", 2, "IOException"),
+        ("version: 0\ntopic_id: MWJ6FHTfRYy67jzw", 2, "IllegalArgumentException"),
+        ("version: 0\ntopic_id: MWJ6FHTfRY\x0167jzwZdeqSQ", 2, "IllegalArgumentException"),
+        ("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", 2, "IOException"),
+        ("version=0\ntopic_id=MWJ6FHTfRYy67jzwZdeqSQ", 1, "IOException"),
     ],
 )
-def test_partition_metadata_without_a_topic_id_is_corrupt(text):
+def test_partition_metadata_without_a_topic_id_is_corrupt(text, line, exception):
     with pytest.raises(CorruptTextError) as raised:
         checkpoints.parse_partition_metadata(text)
 
-    assert str(raised.value) == "partition.metadata: version 0 and a topic_id expected"
+    assert (raised.value.line, raised.value.exception) == (line, exception)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\r\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ\r\nowner: me\r\n",
+        "version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ==",
+        "x 0\ny MWJ6FHTfRYy67jzwZdeqSR",
+    ],
+)
+def test_partition_metadata_that_kafka_reads_is_read(text):
+    assert checkpoints.parse_partition_metadata(text) == "MWJ6FHTfRYy67jzwZdeqSQ"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "exception"),
+    [
+        ("\0" * 8, 1, "IOException"),
+        ("0\n", None, None),
+        ("0\n-1\n", 2, "IllegalArgumentException"),
+        ("0\n999999999\n", 2, "OutOfMemoryError"),
+        ("0\n2\n0 1\n", 2, "IOException"),
+        ("0\n9\n0\x01 1\n", 3, "NumberFormatException"),
+        ("0\n2\n0 1\n-1 30\n", 4, "IllegalArgumentException"),
+        ("0\n1\n0 -30\n", 3, "IllegalArgumentException"),
+        ("0\n2\n0 30\x1c1 40\n", 3, "IOException"),
+    ],
+)
+def test_what_kafka_throws_at_leader_epochs(text, line, exception):
+    try:
+        checkpoints.parse_leader_epochs(text)
+        found = None, None
+    except CorruptTextError as error:
+        found = error.line, error.exception
+
+    assert found == (line, exception)
 
 
 def test_meta_properties_of_version_1():

@@ -9,7 +9,7 @@ from kafka_segments.wire import record_form as forms
 from kafka_segments.wire.filling import new_failure
 from kafka_segments.wire.sections import record_sections
 from log_reading import batches_of
-from strategies import v1_message, v2_batch
+from strategies import LOG_APPEND_TIME, v0_message, v1_message, v2_batch
 
 BEYOND = 0xEE  # what lies behind an output
 NULL = -1
@@ -50,13 +50,13 @@ def compiled() -> None:
     _written(v2_batch(0, [(1, b"k", b"v")]), room=100)
 
 
-def _written(log: bytes, room: int) -> tuple[bytes, int]:
+def _written(log: bytes, room: int, *, is_stamped: bool = False) -> tuple[bytes, int]:
     """Return the records of a log in their form, written into outputs of ``room``, and how many."""
     data = np.frombuffer(log, dtype=np.uint8)
     batches = batches_of(log)
     starts, ends = record_sections(batches, 0)
     form = np.zeros(forms.FORM_SLOTS, dtype=np.int64)
-    form[forms.LEFT] = -1
+    form[forms.LEFT], form[forms.STAMPED] = -1, is_stamped
     written = b""
     while True:
         memory = np.full(room + 4_000, BEYOND, dtype=np.uint8)
@@ -77,3 +77,19 @@ def test_records_are_the_same_whatever_room_there_is_and_nothing_is_written_beyo
     room: int,
 ) -> None:
     assert _written(LOG, room) == (EXPECTED, 10)
+
+
+@pytest.mark.parametrize("room", [0, 35, 36, 400, 10_000])
+def test_a_timestamp_stands_behind_the_offset_where_it_is_asked_for(room: int) -> None:
+    log = (
+        v2_batch(5, [(10, b"k", b"v"), (7, b"k", b"v")])
+        + v2_batch(7, [(8, b"k", b"v")], flags=LOG_APPEND_TIME, max_timestamp=99)
+        + v1_message(8, 13, b"k", b"v")
+        + v0_message(9, b"k", b"v")
+    )
+    expected = b""
+    for offset, timestamp in ((5, 10), (6, 7), (7, 99), (8, 13), (9, -1)):
+        record = _formed(offset, b"k", b"v", [])
+        expected += record[:8] + struct.pack(">q", timestamp) + record[8:]
+
+    assert _written(log, room, is_stamped=True) == (expected, 5)

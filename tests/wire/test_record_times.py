@@ -38,7 +38,7 @@ def test_a_batch_that_cannot_be_decoded_counts_as_one_record() -> None:
     assert found == [(5, 1000), (6, 1001), (7, 2001), (9, 3000), (13, 4000)]
     assert reader.undecodable is not None
     assert reader.undecodable.position == len(good)
-    assert "cannot decompress 7 bytes" in reader.undecodable.reason
+    assert "gzip: no member begins" in reader.undecodable.reason
 
 
 def test_a_batch_above_the_limit_is_not_read() -> None:

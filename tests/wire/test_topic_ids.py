@@ -9,14 +9,14 @@ from kafka_segments.wire.topic_ids import encode_partition_metadata, parse_topic
 DESCRIBED = (
     "Topic: a.b\tTopicId: 6ZvIBo7HSWiOS3Z1Zz8NMg\tPartitionCount: 1\tConfigs:\n"
     "\tTopic: a.b\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
-    "Topic: c\tTopicId: -AAAAAAAAAAAAAAAAAAAA_\tPartitionCount: 1\n"
+    "Topic: c\tTopicId: -AAAAAAAAAAAAAAAAAAAAw\tPartitionCount: 1\n"
 )
 
 
 def test_the_id_of_each_topic_is_read_and_comes_back_from_the_file() -> None:
     ids = parse_topic_ids("f", DESCRIBED)
 
-    assert ids == {"a.b": "6ZvIBo7HSWiOS3Z1Zz8NMg", "c": "-AAAAAAAAAAAAAAAAAAAA_"}
+    assert ids == {"a.b": "6ZvIBo7HSWiOS3Z1Zz8NMg", "c": "-AAAAAAAAAAAAAAAAAAAAw"}
     assert parse_partition_metadata(encode_partition_metadata(ids["c"]).decode()) == ids["c"]
 
 
@@ -24,7 +24,7 @@ def test_the_id_of_each_topic_is_read_and_comes_back_from_the_file() -> None:
     ("text", "message"),
     [
         ("Topic: a TopicId: x", "f: x of topic a is no topic id"),
-        (f"{DESCRIBED}Topic: c TopicId: {'B' * 22}", "topic c has ids -A+_ and B+"),
+        (f"{DESCRIBED}Topic: c TopicId: {'B' * 22}", "topic c has ids -A+w and B+"),
         ("orders", "no topics: the output of kafka-topics --describe expected"),
     ],
 )

@@ -40,7 +40,12 @@ def json_form(layout: Layout, version: int, message: Message) -> dict[str, Any]:
 
 def json_text(layout: Layout, version: int, message: Message) -> str:
     """Return the JSON of a message as text without spaces."""
-    return _ENCODER.encode(json_form(layout, version, message))
+    return text_of_form(json_form(layout, version, message))
+
+
+def text_of_form(form: dict[str, Any]) -> str:
+    """Return what ``json_form`` gives as text without spaces."""
+    return _ENCODER.encode(form)
 
 
 @cache

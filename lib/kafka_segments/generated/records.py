@@ -32,8 +32,9 @@ from kafka_segments.generated import (
     streams_groups,
     transactions,
 )
+from kafka_segments.generated.consumer_protocol import with_members_read
 from kafka_segments.generated.decoder import Message, decode_from
-from kafka_segments.generated.json_form import json_text
+from kafka_segments.generated.json_form import json_form, json_text, text_of_form
 from kafka_segments.generated.layout import KeyedLayouts, Layout
 from kafka_segments.generated.values import BadBytesError, read_unsigned_varint
 from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
@@ -79,10 +80,16 @@ class InternalRecord(NamedTuple):
         return self.key_text
 
     def value_json(self) -> str | None:
-        """Return the value as Kafka's converter writes it; None where there is none."""
+        """Return the value as Kafka's converter writes it; None where there is none.
+
+        What the members of a classic group of consumers wrote is read, as kafka-dump-log does.
+        """
         if self.value is None or self.value_layout is None or self.value_version is None:
             return None
-        return json_text(self.value_layout, self.value_version, self.value)
+        form = json_form(self.value_layout, self.value_version, self.value)
+        if self.value_layout is groups.GROUP_METADATA_VALUE:
+            form = with_members_read(form, self.value)
+        return text_of_form(form)
 
 
 def decode_internal(

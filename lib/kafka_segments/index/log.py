@@ -37,12 +37,14 @@ class LogFiles(NamedTuple):
     """The files of a log that a load leaves beside those of its segments.
 
     ``snapshots`` has the bytes by offset. ``leader_epochs`` is None where the log did not load, and
-    ``refused`` says why where it failed after its last segment was taken.
+    ``refused`` says why where it failed after its last segment was taken. ``begins_at``: the log
+    ends below this offset, where it starts; all segments go, and an empty one begins there.
     """
 
     snapshots: dict[int, bytes]
     leader_epochs: bytes | None
     refused: Damage | None = None
+    begins_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,5 +62,5 @@ class LoadOptions:
 Reread = Callable[[SegmentSummary, int, int | None], ProducerSummary]
 """Reads producers of a segment again: from an offset on, up to another or, None, to the end."""
 
-Reaches = Callable[[SegmentSummary, int], bool]
-"""Looks up an offset in a segment; tells whether a batch reaches it."""
+Reaches = Callable[[SegmentSummary, int | None], bool]
+"""Looks up an offset in a segment, or, None, its end; tells whether a batch reaches it."""

@@ -11,6 +11,7 @@ UNREAD = (
     DamageKind.CHANGED,
     DamageKind.VANISHED,
     DamageKind.UNREADABLE,
+    DamageKind.NOT_PERMITTED,
 )
 """What a segment has that could not be read to its end."""
 
@@ -30,6 +31,15 @@ def unreadable_again(error: UnreadableBatchError) -> Damage:
 def not_loaded(kind: DamageKind) -> Damage:
     """Return the damage of a segment at whose own damage the load of its log fails."""
     return Damage(DamageKind.NOT_LOADED, 0, f"{kind}: a broker does not load the log")
+
+
+def ends_below(log_start: int) -> Damage:
+    """Return the damage of the segments of a log that ends below its log start offset."""
+    message = (
+        f"the log ends below its log start offset {log_start}: a broker removes all segments and"
+        " begins an empty one there"
+    )
+    return Damage(DamageKind.REMOVED, 0, message)
 
 
 def negative_epoch(known: Sequence[EpochStart], segment: SegmentSummary) -> Damage | None:

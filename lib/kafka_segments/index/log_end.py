@@ -16,12 +16,13 @@ import numpy as np
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.codecs import DecompressionError, Decompressor
 from kafka_segments.wire.ends import AT_END, PARTIAL_BATCH, describe_end
 from kafka_segments.wire.reading import ReadInto
-from kafka_segments.wire.wrappers import MOST_BYTES, first_offset
+from kafka_segments.wire.streams import DecompressionError, ReadPart
+from kafka_segments.wire.wrappers import first_offset
 
 _WINDOW_BYTES = 64 * 1024
+_MOST_HELD_BYTES = 1024 * 1024
 _MOST_BATCHES = _WINDOW_BYTES // layout.MIN_BATCH_BYTES + 1
 
 
@@ -63,7 +64,6 @@ class BatchSearch:
     def __init__(self, read_into: ReadInto, *, end: int) -> None:
         self._read_into = read_into
         self._end = end
-        self._decompressor: Decompressor | None = None
 
     def position_of(self, offset: int, *, start: int) -> int | None:
         """Find the first batch that holds an offset or one above it, from a batch's place on.
@@ -113,19 +113,24 @@ class BatchSearch:
         """
         if not _are_wrappers(batches)[at]:
             return int(batches[wire.BATCH_BASE_OFFSET, at])
-        position, size = (
-            int(batches[wire.BATCH_POSITION, at]),
-            int(batches[wire.BATCH_SIZE_BYTES, at]),
-        )
-        if size > MOST_BYTES:
-            raise UnreadableBatchError(position, f"{size} bytes of compressed messages")
-        message = np.empty(size, dtype=np.uint8)
-        _fill(self._read_into, position, message, self._end)
-        self._decompressor = self._decompressor or Decompressor(MOST_BYTES)
+        position = int(batches[wire.BATCH_POSITION, at])
+        size_bytes = int(batches[wire.BATCH_SIZE_BYTES, at])
         try:
-            return first_offset(message, self._decompressor)
+            return first_offset(self._parts_of(position, size_bytes), size_bytes)
         except DecompressionError as error:
             raise UnreadableBatchError(position, str(error)) from None
+
+    def _parts_of(self, position: int, size_bytes: int) -> ReadPart:
+        """Return what gives parts of a batch: of a large one they are read one by one."""
+        if size_bytes > _MOST_HELD_BYTES:
+            return lambda start, length: self._part(position + start, length)
+        batch = self._part(position, size_bytes)
+        return lambda start, length: batch[start : start + length]
+
+    def _part(self, position: int, length: int) -> memoryview:
+        part = np.empty(length, dtype=np.uint8)
+        _fill(self._read_into, position, part, self._end)
+        return memoryview(part)
 
 
 def _are_wrappers(batches: wire.Batches) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

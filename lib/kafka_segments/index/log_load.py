@@ -101,8 +101,6 @@ class LogLoad:
         is_emptied = segment.damage_kind == DamageKind.OFFSET_GOES_BACK
         is_cut = is_unclean and segment.truncated_bytes > 0
         is_unread = segment.damage_kind == DamageKind.UNREADABLE_END and is_cut
-        is_below_start = segment.next_offset <= self.options.log_start_offset  # none is read again
-        is_unread |= is_marker_read_again(segment) and not is_below_start
         if is_unread or segment.damage_kind in _REFUSED_BY_LOADS or (is_emptied and not is_unclean):
             return self._refuse(segment, None)
         is_bad_marker = segment.damage_kind == DamageKind.BAD_MARKER
@@ -121,14 +119,19 @@ class LogLoad:
         """Tell whether a load throws at the last segment taken, to rebuild what reaches ``end``.
 
         In a load without index files the log gets a segment only after its recovery, so the end of
-        the segment before is looked up.
+        the segment before is looked up. Below the log start nothing is read.
         """
         last = self._last
-        if last is None or last.producer_end_offset >= end or self._is_looked_up(last):
+        if last is None or end <= self.options.log_start_offset:
             return False
-        looks_at_end = not self.is_unclean or last.producer_end_offset >= last.next_offset
+        if last.producer_end_offset >= end or self._is_looked_up(last):
+            return False
+        looks_at_end = not self.is_unclean and end >= last.next_offset
+        looks_at_end |= last.producer_end_offset >= last.next_offset
         is_at_end = last.damage_kind == DamageKind.UNREADABLE_END and looks_at_end
-        return is_at_end or last.damage_kind == DamageKind.UNREADABLE_AGAIN
+        is_beyond_start = last.next_offset > self.options.log_start_offset
+        is_marker_read = is_beyond_start and is_marker_read_again(last)
+        return is_at_end or is_marker_read or last.damage_kind == DamageKind.UNREADABLE_AGAIN
 
     def _is_looked_up(self, segment: SegmentSummary) -> bool:
         """Tell whether the load may look up other offsets in a segment than its recovery did.
@@ -248,11 +251,11 @@ class LogLoad:
         last = self._last
         if self._is_refused or last is None:
             return LogFiles({}, None)
-        kind = last.damage_kind
-        fails = kind == DamageKind.UNREADABLE_END or self._fails_again(last.next_offset)
-        if fails and kind is not None:
+        kind, end, log_start = last.damage_kind, last.next_offset, self.options.log_start_offset
+        if kind is not None and self._fails_at_end(last):
             return LogFiles({}, None, not_loaded(kind))
-        end = last.next_offset
+        if end < log_start:
+            return LogFiles({}, leader_epochs.encode_leader_epochs([]), begins_at=log_start)
         try:
             state, last_snapshot = self._rebuilt(end, self._start_offset())
             self._look_up_unstable(state, end)
@@ -273,6 +276,22 @@ class LogLoad:
             },
             leader_epochs.encode_leader_epochs(epochs) if has_epochs else b"",
         )
+
+    def _fails_at_end(self, last: SegmentSummary) -> bool:
+        """Tell whether Kafka throws when it looks for the log's end, or when it reads on to there.
+
+        Nothing is read on if the log does not reach beyond its start.
+        Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
+        """
+        kind = last.damage_kind
+        if last.next_offset > self.options.log_start_offset:
+            return kind == DamageKind.UNREADABLE_END or self._fails_again(last.next_offset)
+        if kind not in (DamageKind.UNREADABLE_END, DamageKind.UNREADABLE_AGAIN):
+            return False
+        try:
+            return self.reaches is None or not self.reaches(last, None)
+        except UnreadableBatchError:
+            return True
 
     def _look_up_unstable(self, state: ProducerState, end: int) -> None:
         """Look up the first offset that a transaction leaves unstable, as a loaded log does.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.compiling import njit
+from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.index.producer_batches import (
     ABORT,
     AT_POSITION,
@@ -28,10 +29,12 @@ from kafka_segments.index.producer_batches import (
     UNUSUAL,
 )
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.codecs import ZSTD, DecompressionError, Decompressor
-from kafka_segments.wire.failures import AT, FAILURE_SLOTS, LEFT_IN_BATCH, OK
+from kafka_segments.wire.codecs import open_reader
+from kafka_segments.wire.failures import FAILURE_SLOTS, LEFT_IN_BATCH, OK
 from kafka_segments.wire.native import byte_at, load_i16, load_i32, load_i64
+from kafka_segments.wire.record_stream import stream_records
 from kafka_segments.wire.records import check_records
+from kafka_segments.wire.streams import DecompressionError, stored_in
 from kafka_segments.wire.varints import TOO_LONG, read_varint, read_varlong
 
 # What Kafka makes of a control batch with a producer id.
@@ -43,7 +46,6 @@ _ABORT_TYPE, _COMMIT_TYPE = 0, 1
 _KEY_BYTES = 4
 _VALUE_BYTES = 6
 _MAX_INT = 2**31 - 1
-_MOST_DECOMPRESSED = 1024 * 1024
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -126,37 +128,61 @@ class DecodedMarker(NamedTuple):
 def decode_marker(batch: npt.NDArray[np.uint8]) -> DecodedMarker:
     """Decode the control batch that ``batch`` holds, of whatever form, as Kafka does."""
     count = _signed(batch, layout.RECORD_COUNT, 4)
-    records = batch[layout.HEADER_BYTES :]
     codec = int(batch[layout.ATTRIBUTES]) & layout.CODEC_MASK
-    is_counted = count >= 0
-    if codec and (is_counted or codec != ZSTD):  # Kafka looks at the count once a stream is open
-        try:
-            records = Decompressor(_MOST_DECOMPRESSED).decompress(codec, records, magic=2)
-        except DecompressionError as error:
-            return DecodedMarker(IS_REFUSED, message=f"a marker: {error}")
-    if not is_counted:
-        return DecodedMarker(IS_CORRUPT, message=f"a marker's record count is {count}")
-    unsound = _unsound(records, count, is_compressed=bool(codec))
-    if unsound is not None:
-        return unsound
-    return _decoded(batch, records)
+    try:
+        if not codec:
+            return _decoded(batch, _first_plain(batch, count))
+        return _decoded(batch, _first_compressed(batch, codec, count))
+    except _EndedError as error:
+        return error.decoded
+    except DecompressionError as error:
+        return DecodedMarker(IS_REFUSED, message=f"a marker: {error}")
 
 
-def _unsound(
-    records: npt.NDArray[np.uint8], count: int, *, is_compressed: bool
-) -> DecodedMarker | None:
-    """Say what is wrong with the records that Kafka reads: of a compressed batch it reads all."""
+class _EndedError(KafkaSegmentsError):
+    """Kafka throws at the marker."""
+
+    def __init__(self, end: int, message: str) -> None:
+        super().__init__(message)
+        self.decoded = DecodedMarker(end, message=message)
+
+
+def _first_plain(batch: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.uint8]:
+    """Return the first of the records, the only one that Kafka reads if they are not compressed."""
+    _check_count(count)
+    records = batch[layout.HEADER_BYTES :]
+    if read_varint(records, 0, len(records))[1] == TOO_LONG:
+        raise _EndedError(IS_REFUSED, "a marker's record length has no end")
+    _check_record(records, has_more=count > 1)
+    return records
+
+
+def _first_compressed(
+    batch: npt.NDArray[np.uint8], codec: int, count: int
+) -> npt.NDArray[np.uint8]:
+    """Return the first of the records; Kafka reads all of them if they are compressed."""
+    reader = open_reader(codec, stored_in(batch[layout.HEADER_BYTES :]), magic=layout.MAGIC_V2)
+    _check_count(count)  # Kafka looks at it once the stream is open
+    first = None
+    for record in stream_records(reader, count):
+        if record is None:
+            raise _EndedError(IS_CORRUPT, "a marker's records are not as many, or as long, as said")
+        _check_record(record)
+        first = record if first is None else first
+    return batch[:0] if first is None else first
+
+
+def _check_count(count: int) -> None:
+    if count < 0:
+        raise _EndedError(IS_CORRUPT, f"a marker's record count is {count}")
+
+
+def _check_record(records: npt.NDArray[np.uint8], *, has_more: bool = False) -> None:
+    """Check the first of some records; ``has_more``: others may follow it."""
     failure = np.zeros(FAILURE_SLOTS, dtype=np.int64)
-    at, end = 0, len(records)
-    for number in range(count if is_compressed else 1):
-        if read_varint(records, at, end)[1] == TOO_LONG:
-            return DecodedMarker(IS_REFUSED, message="a marker's record length has no end")
-        ended = check_records(records, at, end, 1, failure)
-        has_more = number + 1 < count
-        if ended != OK and not (ended == LEFT_IN_BATCH and has_more):
-            return DecodedMarker(IS_CORRUPT, message="a marker's record cannot be read")
-        at = int(failure[AT]) if ended == LEFT_IN_BATCH else end
-    return None
+    ended = check_records(records, 0, len(records), 1, failure)
+    if ended != OK and not (ended == LEFT_IN_BATCH and has_more):
+        raise _EndedError(IS_CORRUPT, "a marker's record cannot be read")
 
 
 def _decoded(batch: npt.NDArray[np.uint8], records: npt.NDArray[np.uint8]) -> DecodedMarker:

@@ -33,6 +33,7 @@ from kafka_segments.index.end_lookups import damage_at_end
 from kafka_segments.index.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import (
+    TIME_ENTRY_BYTES,
     Damage,
     DamageKind,
     SegmentRecovery,
@@ -74,8 +75,12 @@ class SegmentRecoverer:
         size_bytes: int,
         base_offset: int,
         fetched_at: FetchedAt | None = None,
+        written_bytes: int | None = None,
     ) -> SegmentRecovery:
         """Recover one segment from its bytes; those that ``fetched_at`` gives are not copied.
+
+        Behind ``written_bytes`` of the file there are only zeros, which are not read; None: that is
+        not known.
 
         Raises:
             FileChangedError: the file ended before ``size_bytes``.
@@ -90,10 +95,12 @@ class SegmentRecoverer:
         if walk.status in walks.ENDS_OF_LOG:
             last = self._walker.last_time_entry(walk)
             walked = walked._replace(time_entries=joined([walked.time_entries, last]))
-        if walk.status in (walks.OFFSET_INDEX_GOES_BACK, walks.TIME_INDEX_GOES_BACK):
+        goes_back = walk.status in (walks.OFFSET_INDEX_GOES_BACK, walks.TIME_INDEX_GOES_BACK)
+        if goes_back and self._no_index(walk) is None:
             return self._cut_to_base(read_into, walk, walked)
         is_load = self._options.is_load
-        found = self._damage(read_into, walk)
+        written = size_bytes if written_bytes is None else min(written_bytes, size_bytes)
+        found = self._no_index(walk) or self._damage(read_into, walk, written)
         found = damage_at_end(read_into, walk, found, walked.offset_entries, is_load=is_load)
         return _recovered(walk, walked, found, is_load=is_load)
 
@@ -124,9 +131,20 @@ class SegmentRecoverer:
             by_instruction=HAS_CPU_CRC if by_instruction is None else by_instruction,
         )
 
-    def _damage(self, read_into: ReadInto, walk: SegmentWalk) -> Damage | None:
+    def _no_index(self, walk: SegmentWalk) -> Damage | None:
+        """Return the damage where no index file can be made. Source: AbstractIndex."""
+        options = self._options
+        if options.finds_indexes or options.segment_index_bytes >= TIME_ENTRY_BYTES:
+            return None
+        message = (
+            f"segment.index.bytes is {options.segment_index_bytes}, below one entry of"
+            f" {TIME_ENTRY_BYTES} bytes: a broker makes no time index, and would not start"
+        )
+        return Damage(DamageKind.INDEX_FULL, 0, message)
+
+    def _damage(self, read_into: ReadInto, walk: SegmentWalk, written: int) -> Damage | None:
         is_tail = damages.has_no_size(walk) and self._walker.only_zeros(
-            read_into, walk.position, walk.end
+            read_into, walk.position, written
         )
         if is_tail:
             return damages.preallocated_tail(walk)

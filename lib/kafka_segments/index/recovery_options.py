@@ -17,6 +17,8 @@ class RecoveryOptions:
     """CRC-32C by the CPU's instruction; None: where there is one."""
     is_load: bool = False
     """The segment is recovered as part of its log's load, which does not read it all back."""
+    finds_indexes: bool = False
+    """A start finds index files; else it makes them, which fails below the size of an entry."""
     digest_bits: int = 0
     """Ranges of 2^``digest_bits`` offsets are digested, too; 0: none are."""
 

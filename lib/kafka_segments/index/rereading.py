@@ -52,9 +52,11 @@ def reaches(
     *,
     size_bytes: int,
     base_offset: int,
-    offset: int,
+    offset: int | None,
 ) -> bool:
     """Tell whether Kafka finds a batch of an offset, or of one above it, in a segment.
+
+    None: of the offset that it looks up to find the segment's end.
 
     Raises:
         UnreadableBatchError: Kafka throws at the search.
@@ -62,7 +64,7 @@ def reaches(
         OSError: whatever ``read_into`` raises.
     """
     places = _Places(recoverer, read_into, size_bytes=size_bytes, base_offset=base_offset)
-    return places.of(offset) is not None
+    return (places.of_end() if offset is None else places.of(offset)) is not None
 
 
 class _Places:
@@ -72,8 +74,15 @@ class _Places:
         self, recoverer: SegmentRecoverer, read_into: ReadInto, *, size_bytes: int, base_offset: int
     ) -> None:
         found = recoverer.recover(read_into, size_bytes=size_bytes, base_offset=base_offset)
+        self._base_offset = base_offset
         self._entries = found.offset_entries
         self._search = BatchSearch(read_into, end=size_bytes)
+
+    def of_end(self) -> int | None:
+        target, start = self._base_offset, 0
+        if self._entries is not None and len(self._entries):
+            target, start = self._entries[-1].tolist()
+        return self._search.position_of(target, start=start)
 
     def of(self, offset: int) -> int | None:
         start = 0

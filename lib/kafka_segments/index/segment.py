@@ -44,6 +44,7 @@ class DamageKind(StrEnum):
     CHANGED = "changed_while_read"
     VANISHED = "vanished_while_read"
     UNREADABLE = "unreadable"
+    NOT_PERMITTED = "not_permitted"
     UNDECODABLE = "undecodable_batch"
     NOT_INDEXABLE = "not_indexable"
 

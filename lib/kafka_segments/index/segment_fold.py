@@ -18,18 +18,35 @@ _WITHOUT_TRACE = (  # kinds of damage whose segments leave the producer state as
 )
 
 
+def _is_read_again(unread: SegmentSummary, base_offset: int) -> bool:
+    """Tell whether the producer state of a segment's start is rebuilt from a marker before it.
+
+    Not if it reaches as far without the marker, or if the marker belongs to it or lies behind it.
+    """
+    return unread.producer_end_offset < base_offset and unread.next_offset <= base_offset
+
+
+def _unread_marker(unread: SegmentSummary) -> Damage:
+    message = (
+        "the producer state cannot be rebuilt: Kafka throws when it reads again the marker at which"
+        f" segment {unread.base_offset} ends"
+    )
+    return Damage(DamageKind.NOT_LOADED, 0, message)
+
+
 class SegmentFold:
     """Folds segments that are recovered each on its own."""
 
     def __init__(self) -> None:
         self._state = ProducerState()
         self._epochs: list[EpochStart] = []
-        self._stopped: Damage | None = None
+        self._unread: SegmentSummary | None = None  # it ends at a marker that cannot be parsed
 
     def take(self, segment: SegmentSummary) -> SegmentVerdict:
         """Take the next segment."""
-        if self._stopped is not None:
-            return SegmentVerdict(damage=self._stopped)
+        unread = self._unread
+        if unread is not None and _is_read_again(unread, segment.base_offset):
+            return SegmentVerdict(damage=_unread_marker(unread))
         refused = negative_epoch(self._epochs, segment)
         if refused is not None:
             return SegmentVerdict(damage=refused)
@@ -41,14 +58,10 @@ class SegmentFold:
             return SegmentVerdict(damage=refused_by(error))
         if segment.damage_kind in _WITHOUT_TRACE:
             self._state = before
+            if segment.damage_kind == DamageKind.OFFSET_GOES_BACK:
+                self._unread = None  # the segment stays, and what is before it is not read again
             return SegmentVerdict()
-        if is_marker_read_again(segment):
-            self._stopped = Damage(
-                DamageKind.NOT_LOADED,
-                0,
-                "the producer state cannot be rebuilt: Kafka throws when it reads again the marker"
-                f" at which segment {segment.base_offset} ends",
-            )
+        self._unread = segment if is_marker_read_again(segment) else None
         return SegmentVerdict(aborted)
 
     def finish(self) -> LogFiles:

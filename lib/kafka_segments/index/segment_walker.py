@@ -20,7 +20,6 @@ from kafka_segments.wire.reading import FRONT_BYTES, FetchedAt, ReadInto
 
 _BUFFER_BYTES = 1024 * 1024  # fits the second-level cache: reading and checksumming meet there
 _HEADERS_BUFFER_BYTES = 64 * 1024
-_MOST_MARKER_BYTES = 64 * 1024 * 1024
 _EPOCHS = 1024
 Bytes = npt.NDArray[np.uint8]
 
@@ -150,10 +149,6 @@ class SegmentWalker:
         """Decode the marker that the kernel could not, for its next call."""
         position, length = walk.position, walk.found
         walk.decoded_position = position
-        if length > _MOST_MARKER_BYTES:
-            walk.decoded_end = markers.IS_REFUSED
-            self.marker_message = f"a marker of {length} bytes"
-            return
         batch = np.empty(length, dtype=np.uint8)
         read = read_into(position, memoryview(batch))
         if read < length:

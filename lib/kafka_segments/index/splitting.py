@@ -124,14 +124,12 @@ def _spans(
             beyond = np.flatnonzero((relative < 0) | (relative > MAX_RELATIVE_OFFSET))
             stop = at + int(beyond[0]) if len(beyond) else batches.shape[1]
             index.append(batches[:, at:stop])
-            end = int(
-                batches[wire.BATCH_POSITION, stop - 1] + batches[wire.BATCH_SIZE_BYTES, stop - 1]
-            )
             if len(beyond):
                 index.close()
-                yield _Span(base_offset, start, end)
+                yield _Span(base_offset, start, int(batches[wire.BATCH_POSITION, stop]))
                 index = None
             at = stop
+        end = int(batches[wire.BATCH_POSITION, -1] + batches[wire.BATCH_SIZE_BYTES, -1])
     if index is None or end < size_bytes:
         raise _NotSplitError
     index.close()

@@ -38,7 +38,9 @@ class SegmentRows:
         log = place(segment.source).child(segment.relative_path, segment.name)
         try:
             with open_segment(log) as file:
-                for chunk in self._reader.read(file.read_into, size_bytes=file.size_bytes):
+                for chunk in self._reader.read(
+                    file.read_into, size_bytes=file.size_bytes, written_bytes=file.written_bytes
+                ):
                     yield from self._chunk(chunk, segment)
                 file.check_unchanged()
         except FileNotFoundError:

@@ -7,14 +7,32 @@ from typing import Any
 import click
 
 from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.console.options import ROOT, ExitStatus, clock, run
-from kafka_segments.console.strict_options import Group
+from kafka_segments.console.options import (
+    ROOT,
+    ExitStatus,
+    clock,
+    kafka_version_option,
+    run,
+    with_options,
+)
+from kafka_segments.console.strict_options import POSITIVE_INT, Group
 from kafka_segments.errors import UsageError
 from kafka_segments.search.command_options import RESET_OFFSETS, log_options
 from kafka_segments.wire.moments import parse_moment, parse_span
 
 _READ_COMMITTED = "read_committed"
 _OLDEST = "0.11"  # the first release whose answers are known
+_of_release = with_options(
+    kafka_version_option(f"Whose ListOffsets answers, {_OLDEST} or later"),
+    click.option(
+        "--max-decompressed-message-bytes",
+        "most_record_bytes",
+        type=POSITIVE_INT,
+        metavar="BYTES",
+        help="The topics' setting of this name, by which 4.2.2 and 4.4 refuse lookups in compressed"
+        " batches; default: no limit, as Kafka's.",
+    ),
+)
 
 
 class _SearchGroup(Group):
@@ -44,12 +62,7 @@ def search() -> None:
 @click.option(
     "--questions", metavar="CSV", help="A file of topic,partition,timestamp_ms with that header."
 )
-@click.option(
-    "--kafka-version",
-    default="4.3",
-    show_default=True,
-    help="Whose ListOffsets answers; 0.11 or later.",
-)
+@_of_release
 @click.option(
     "--high-watermark",
     type=click.Choice(["end", "checkpoint"]),
@@ -77,6 +90,7 @@ def offsets(**options: Any) -> None:
 
 @search.command(reads=("segments", "logs"))
 @click.option("--last", required=True, metavar="SPAN", help="How far back: 90m, 6h, 3d, 2w.")
+@_of_release
 @log_options(RESET_OFFSETS)
 def bootstrap(*, last: str, **options: Any) -> None:
     """Find where a consumer starts that wants the last so many hours.
@@ -95,7 +109,6 @@ def _bootstrap(last: str, *, now_ms: int | None, **options: Any) -> int:
     return _offsets(
         times=(str(start),),
         questions=None,
-        kafka_version="4.3",
         high_watermark="end",
         isolation_level="read_uncommitted",
         now_ms=now,
@@ -108,6 +121,7 @@ def _offsets(
     times: tuple[str, ...],
     questions: str | None,
     kafka_version: str,
+    most_record_bytes: int | None,
     high_watermark: str,
     isolation_level: str,
     now_ms: int | None,
@@ -129,7 +143,7 @@ def _offsets(
             " tell which transactions were open at an earlier offset"
         )
     from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.search.report import print_search  # noqa: PLC0415
     from kafka_segments.search.run import SearchOptions, run_search  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
@@ -139,12 +153,14 @@ def _offsets(
 
     asked = SearchOptions(
         warehouse=absolute_uri(warehouse),
-        choice=LogChoice(**choice),
+        choice=chosen_logs(absolute_uri(warehouse), **choice),
         kafka_version=version,
+        most_record_bytes=most_record_bytes,
         moments=moments,
         questions=None if questions is None else absolute_uri(questions),
         has_checkpointed_end=is_checkpointed,
         is_read_committed=is_committed,
+        is_of_partitions=output == RESET_OFFSETS,
     )
     has_many = asked.questions is not None and asks_much(asked.questions)
     is_long = has_many or holds_much(asked.warehouse)

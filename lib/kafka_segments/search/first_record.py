@@ -3,18 +3,22 @@
 Source: FileRecords.searchForTimestamp, LogSegment.findOffsetByTimestamp.
 """
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kafka_segments.broker_rules.record_lookups import RecordLookup
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.ends import describe_end
+from kafka_segments.wire.first_fitting import first_fitting, refuse_large_messages
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.record_times import RecordTimesReader
+from kafka_segments.wire.sections import record_sections
+from kafka_segments.wire.streams import DecompressionError
 
 MAX_BATCH_BYTES = 256 * 1024 * 1024
 _WINDOW_BYTES = 8 * 1024
@@ -42,7 +46,9 @@ class FirstRecordFinder:
     another segment.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lookup: RecordLookup | None = None) -> None:
+        """Search as brokers of a release do; by default of one that reads batches as a whole."""
+        self._lookup = lookup or RecordLookup()
         self._reader = RecordTimesReader(max_batch_bytes=MAX_BATCH_BYTES)
         self._window = np.empty(0, dtype=np.uint8)
         self._window_position = 0
@@ -98,23 +104,55 @@ class FirstRecordFinder:
     def _first_of(
         self, data: wire.Bytes, data_position: int, least_timestamp_ms: int, least_offset: int
     ) -> FoundRecord | None:
-        header = self._header
-        position = int(header[wire.BATCH_POSITION, 0])
+        header = self._header[:, 0]
+        fitting = self._fitting(data, data_position, least_timestamp_ms, least_offset)
+        if fitting is None:
+            return None
+        is_v2 = header[wire.BATCH_MAGIC] >= layout.MAGIC_V2
+        first = header[wire.BATCH_BASE_OFFSET] if is_v2 else self._all(data, data_position)[0][0]
+        return FoundRecord(
+            *fitting,
+            leader_epoch=int(header[wire.BATCH_LEADER_EPOCH]),
+            position=int(header[wire.BATCH_POSITION]),
+            batch_offset=int(first),
+        )
+
+    def _fitting(
+        self, data: wire.Bytes, data_position: int, least_timestamp_ms: int, least_offset: int
+    ) -> tuple[int, int] | None:
+        """Return offset and timestamp of the first record of the batch that fits.
+
+        All are decoded at once where nothing speaks against it, which is fast. What that meets
+        behind the record does not count where brokers do not read so far.
+        """
+        header = self._header[:, 0]
+        is_v2 = header[wire.BATCH_MAGIC] >= layout.MAGIC_V2
+        is_compressed = bool(header[wire.BATCH_ATTRIBUTES] & layout.CODEC_MASK)
+        (start,), (end,) = record_sections(self._header, data_position)
+        limit = self._lookup.limit(is_compressed=is_compressed)
+        searched = data[start:end], header, least_timestamp_ms, least_offset, limit
+        if limit.is_set and not is_v2:
+            refuse_large_messages(data[start:end], header, limit)
+        if not limit.is_set or not is_v2:
+            try:
+                offsets, timestamps = self._all(data, data_position)
+            except DecompressionError:
+                if is_v2 and (self._lookup.streams or not is_compressed):
+                    with suppress(DecompressionError):
+                        return first_fitting(*searched)
+                raise
+            else:
+                fits = (timestamps >= least_timestamp_ms) & (offsets >= least_offset)
+                first = int(fits.argmax()) if fits.any() else None
+                return None if first is None else (int(offsets[first]), int(timestamps[first]))
+        return first_fitting(*searched)
+
+    def _all(self, data: wire.Bytes, data_position: int) -> tuple[_Int64s, _Int64s]:
+        """Return the offsets and timestamps of the batch's records, kept for the next search."""
+        position = int(self._header[wire.BATCH_POSITION, 0])
         if self._decoded is None or self._decoded[0] != position:
             self._decoded = (position, *self._records(data, data_position))
-        _, offsets, timestamps = self._decoded
-        fits = np.flatnonzero((timestamps >= least_timestamp_ms) & (offsets >= least_offset))
-        if not len(fits):
-            return None
-        epoch = int(header[wire.BATCH_LEADER_EPOCH, 0])
-        is_v2 = header[wire.BATCH_MAGIC, 0] >= layout.MAGIC_V2
-        return FoundRecord(
-            offset=int(offsets[fits[0]]),
-            timestamp_ms=int(timestamps[fits[0]]),
-            leader_epoch=epoch,
-            position=position,
-            batch_offset=int(header[wire.BATCH_BASE_OFFSET, 0] if is_v2 else offsets[0]),
-        )
+        return self._decoded[1], self._decoded[2]
 
     def _records(self, data: wire.Bytes, data_position: int) -> tuple[_Int64s, _Int64s]:
         """Return the offsets and timestamps of the batch's records."""

@@ -9,6 +9,8 @@ from pyarrow import compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
+from kafka_segments.broker_rules.record_lookups import RecordLookup
+from kafka_segments.console.not_known import tell_metadata_problems
 from kafka_segments.search.decide.locate import (
     choose_by_max_timestamp,
     choose_by_offset,
@@ -16,12 +18,16 @@ from kafka_segments.search.decide.locate import (
     locate,
 )
 from kafka_segments.search.decide.logs import (
-    choose_replica,
     describe_logs,
     first_unstable_offsets,
     with_visible_end,
 )
-from kafka_segments.search.decide.unread import say_unread
+from kafka_segments.search.decide.unread import (
+    ANSWERS,
+    say_cut_short,
+    say_doubts,
+    say_unread,
+)
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.spark.held import held, held_if_many
 from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
@@ -29,19 +35,21 @@ from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.known_replicas import named_partitions
 from kafka_segments.tables.looked_at import refuse_looked_at
+from kafka_segments.tables.replicas import choose_replica, left_over
 
 _COLUMNS = {
     SEGMENTS.name: (
         *SEGMENT_KEYS,
         *("path", "valid_bytes", "next_offset", "batch_count", "max_timestamp_ms"),
         *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "leader_epochs"),
-        *("damage", "vanished_at"),
+        *("truncated_bytes", "is_active", "damage", "vanished_at"),
     ),
-    LOGS.name: (*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs"),
+    LOGS.name: (*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs", "topic_id"),
 }
 """What is asked of these tables in any case; of others all columns are."""
-READING = ("size_bytes", "is_active")
+READING = ("size_bytes",)
 """What is asked of segments that are read whole."""
 _ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
@@ -120,6 +128,7 @@ class LogTables:
         Raises:
             UsageError: ``is_read_committed``, and segments are known by a first look alone.
         """
+        tell_metadata_problems(warehouse, cluster=choice.cluster)
         self._spark = spark
         self._tables = Warehouse(spark, warehouse)
         self._choice = choice
@@ -132,12 +141,13 @@ class LogTables:
         if is_read_committed:
             refuse_looked_at(segments, "which transactions are open")
             unstable = segments.transform(first_unstable_offsets())
-        self.logs = held_if_many(
+        self._described = held_if_many(
             segments.transform(describe_logs(self._read(LOGS))).transform(
                 with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
             ),
             caches,
         )
+        self.logs = self._described.drop("topic_id", "last_epoch")
 
     def keep(self, rows: DataFrame) -> DataFrame:
         """Keep rows that several steps read, until ``caches`` closes."""
@@ -162,11 +172,22 @@ class LogTables:
     def take_back_unread(self, answers: DataFrame) -> DataFrame:
         """Take back the answers that records missing from the tables could change.
 
-        Where the driver knows that no segment is damaged there are none, and nothing is asked.
+        Where the driver knows that no segment is damaged, only the ends of logs may be missing.
         """
+        answers = answers.transform(say_cut_short(self._described))
         if self._is_undamaged:
             return answers
         return answers.transform(say_unread(self.segments_as_built()))
+
+    def take_back_left_over(self, answers: DataFrame, taken: Sequence[str] = ANSWERS) -> DataFrame:
+        """Take back the answers of logs that are left over from a topic that was deleted.
+
+        ``taken``: the columns of an answer.
+        """
+        named = named_partitions(self._tables)
+        if named is None:
+            return answers
+        return answers.transform(say_doubts(self._described.transform(left_over(named)), taken))
 
     def segments_as_built(self) -> DataFrame:
         """Return the segments whose file had not vanished at the last build.
@@ -180,12 +201,12 @@ class LogTables:
         starts = self.logs.select(*LOG_KEYS, "log_start_offset")
         return self.segments_as_built().join(starts, list(LOG_KEYS), how="inner")
 
-    def ask_all(self, moments: Sequence[tuple[str, int]]) -> DataFrame:
-        """Return a question for every log and every moment, a pair (text, target_ms)."""
+    def ask_all(self, logs: DataFrame, moments: Sequence[tuple[str, int]]) -> DataFrame:
+        """Return a question for each of the logs and every moment, a pair (text, target_ms)."""
         asked = local_rows(self._spark, dict.fromkeys(moments), _ASKED)
-        return self.logs.crossJoin(asked.hint("broadcast"))
+        return logs.crossJoin(asked.hint("broadcast"))
 
-    def ask_from_file(self, path: str) -> DataFrame:
+    def ask_from_file(self, logs: DataFrame, path: str) -> DataFrame:
         """Return the questions of a CSV file with the header topic,partition,timestamp_ms."""
         asked = (
             self._spark.read.option("mode", "FAILFAST")
@@ -194,25 +215,27 @@ class LogTables:
             .distinct()
             .withColumn("question", F.col("target_ms").cast("string"))
         )
-        return asked.join(self.logs, ["topic", "partition"], how="inner")
+        return asked.join(logs, ["topic", "partition"], how="inner")
 
     def replicas(self) -> DataFrame:
-        """Return the rows of ``logs`` with one replica of each partition in a cluster."""
-        return self.logs.transform(choose_replica())
+        """Return the replica that answers for each partition: rows of ``logs``, with doubt."""
+        return self._described.transform(choose_replica(named_partitions(self._tables)))
 
-    def find_by_timestamp(self, asked: DataFrame) -> DataFrame:
+    def find_by_timestamp(self, asked: DataFrame, lookup: RecordLookup | None = None) -> DataFrame:
         """Return the first records that ``choose_by_timestamp`` and ``locate`` lead to."""
-        return self._find(asked.transform(choose_by_timestamp(self._segments())))
+        return self._find(asked.transform(choose_by_timestamp(self._segments())), lookup)
 
-    def find_by_max_timestamp(self, asked: DataFrame) -> DataFrame:
+    def find_by_max_timestamp(
+        self, asked: DataFrame, lookup: RecordLookup | None = None
+    ) -> DataFrame:
         """Return the first records that ``choose_by_max_timestamp`` and ``locate`` lead to."""
-        return self._find(asked.transform(choose_by_max_timestamp(self._segments())))
+        return self._find(asked.transform(choose_by_max_timestamp(self._segments())), lookup)
 
     def find_by_offset(self, asked: DataFrame) -> DataFrame:
         """Return the first records that ``choose_by_offset`` and ``locate`` lead to."""
         return self._find(asked.transform(choose_by_offset(self._segments())))
 
-    def _find(self, chosen: DataFrame) -> DataFrame:
+    def _find(self, chosen: DataFrame, lookup: RecordLookup | None = None) -> DataFrame:
         chosen = self.keep(chosen)
         located = chosen.transform(locate(self._read(TIME_INDEX), self._read(OFFSET_INDEX)))
-        return find_first_records(located)
+        return find_first_records(located, lookup)

@@ -1,17 +1,15 @@
 """What ``search`` prints."""
 
-import csv
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
 
+from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
-from kafka_segments.search.decide.logs import choose_replica
 from kafka_segments.spark.held import held_if_many
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.tables import columns as F
@@ -31,9 +29,9 @@ def print_search(answers: DataFrame, output: str) -> int:
             shown = print_result(answers.orderBy(*_ORDER), output, names=_NAMES, cells=_cells)
         is_all = 0 < len(shown) < MOST_ROWS_SHOWN
         counts = _counts_of(shown) if is_all else _counts(answers)
-    sys.stderr.write(
+    say(
         f"{counts.answers} answers, {counts.differences} where Kafka's is not the true one,"
-        f" {counts.problems} not known; {counts.bytes_read} bytes of log read\n"
+        f" {counts.problems} not known; {counts.bytes_read} bytes of log read"
     )
     return counts.problems + counts.differences
 
@@ -81,17 +79,14 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _print_reset_offsets(answers: DataFrame) -> None:
     """Print topic,partition,offset lines for ``kafka-consumer-groups --from-file``.
 
-    One replica of each partition is asked. A partition whose answer is not known is left out, and
-    named on stderr.
+    A partition whose answer is not known is left out, and named on stderr.
     """
-    chosen = answers.transform(choose_replica(of=("topic", "partition")))
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    for row in stream_rows(chosen.orderBy("topic", "partition")):
+    for row in stream_rows(answers.orderBy("topic", "partition")):
         name = f"{row['topic']}-{row['partition']}"
         if row["problem"] is not None:
-            sys.stderr.write(f"{name} is left out: {row['problem']}\n")
+            say(f"{name} is left out: {row['problem']}")
             continue
         if row["true_offset"] is None:
-            sys.stderr.write(f"{name}: no record at or after {row['question']}, its end is given\n")
+            say(f"{name}: no record at or after {row['question']}, its end is given")
         offset = row["log_end_offset"] if row["true_offset"] is None else row["true_offset"]
-        writer.writerow([row["topic"], row["partition"], offset])
+        print_csv([row["topic"], row["partition"], offset])

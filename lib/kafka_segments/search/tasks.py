@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from kafka_segments.broker_rules.checked_lookup import CheckedLookup
+from kafka_segments.broker_rules.record_lookups import RecordLookup
 from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError
 from kafka_segments.search.first_record import FirstRecordFinder
 from kafka_segments.spark.few_rows import map_few
@@ -18,7 +19,7 @@ from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
 from kafka_segments.storage.ranged_files import CountedRanges
 from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.wire.codecs import DecompressionError
+from kafka_segments.wire.streams import DecompressionError
 
 _FOUND = StructType(
     [
@@ -84,8 +85,9 @@ class _SearchedSegment:
 class LogReads:
     """Answers searches one after another; a segment stays open while its searches follow."""
 
-    def __init__(self) -> None:
-        self._finder = FirstRecordFinder()
+    def __init__(self, lookup: RecordLookup | None = None) -> None:
+        """Read batches as brokers of a release do; by default as a whole."""
+        self._finder = FirstRecordFinder(lookup)
         self._log_ranges = CountedRanges()
         self._files = ExitStack()
         self._segment: _SearchedSegment | None = None
@@ -156,8 +158,10 @@ class LogReads:
         return self._segment
 
 
-def find_first_records(located: DataFrame) -> DataFrame:
+def find_first_records(located: DataFrame, lookup: RecordLookup | None = None) -> DataFrame:
     """Find the first record of each search; the log is read from the position in the indexes on.
+
+    ``lookup``: how much of a batch is read; None: all of it.
 
     Needs: the key of a segment, path (null: nothing to search), start_position (null: the index
         files where the segment lies tell it), valid_bytes (null: not readable),
@@ -175,7 +179,7 @@ def find_first_records(located: DataFrame) -> DataFrame:
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow_schema = to_arrow_schema(row_type, timezone="UTC")
         found_schema = to_arrow_schema(_FOUND)
-        reads = LogReads()
+        reads = LogReads(lookup)
         try:
             for batch in batches:
                 asked = (batch.column(name).to_pylist() for name in RecordSearch._fields)

@@ -66,10 +66,13 @@ class ChunkReader:
         self._batches = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
         self._count = 0
 
-    def read(self, read_into: ReadInto, *, size_bytes: int) -> Iterator[Chunk]:
+    def read(
+        self, read_into: ReadInto, *, size_bytes: int, written_bytes: int | None = None
+    ) -> Iterator[Chunk]:
         """Yield the batches that recovery would keep and the bounds let through.
 
-        Zeros behind the last batch, as preallocation leaves them, are a normal end.
+        Zeros behind the last batch, as preallocation leaves them, are a normal end. Those behind
+        ``written_bytes`` are not read.
 
         Raises:
             FileChangedError: the file ended before ``size_bytes``.
@@ -87,7 +90,8 @@ class ChunkReader:
             yield from self._given_away()
             raise
         yield from self._given_away()
-        if not self._is_preallocated(read_into, walk):
+        written = size_bytes if written_bytes is None else min(written_bytes, size_bytes)
+        if not self._is_preallocated(read_into, walk, written):
             yield self._end(walk)
 
     def _walk(self, read_into: ReadInto, walk: wire.BatchWalk) -> Iterator[Chunk]:
@@ -181,11 +185,10 @@ class ChunkReader:
             crc = int(wire.crc_piece(piece, 0, len(piece), crc, is_v2, HAS_CPU_CRC))
         return crc ^ CRC_START
 
-    def _is_preallocated(self, read_into: ReadInto, walk: wire.BatchWalk) -> bool:
+    def _is_preallocated(self, read_into: ReadInto, walk: wire.BatchWalk, end: int) -> bool:
         """Tell whether a walk that ended at a batch size of 0 has only zeros behind it."""
         if walk.status != BAD_SIZE or walk.found != 0:
             return False
-        end = walk.end
         for position in range(walk.next_position, end, len(self._buffer)):
             piece = self._buffer[: end - position]
             _fill(read_into, position, piece, end)

@@ -33,7 +33,7 @@ from kafka_segments.segments.conversion import (
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire import v2_writing as writing
-from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.codecs import Decompressor
 from kafka_segments.wire.compression import compress
 from kafka_segments.wire.failures import OK, describe
 from kafka_segments.wire.filling import new_failure
@@ -41,6 +41,7 @@ from kafka_segments.wire.header_layout import HEADER_BYTES
 from kafka_segments.wire.messages import check_messages
 from kafka_segments.wire.reading import MAX_FILE_BYTES, ReadInto
 from kafka_segments.wire.sections import Int64s, decompressed_records
+from kafka_segments.wire.streams import DecompressionError
 
 _OUT_BYTES = 4 * 1024 * 1024
 _NO_LIMIT = 2**63 - 1

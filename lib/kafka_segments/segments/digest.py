@@ -13,11 +13,12 @@ from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire import record_form
-from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.codecs import Decompressor
 from kafka_segments.wire.failures import describe
 from kafka_segments.wire.filling import new_failure
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.sections import Int64s, decompressed_records, record_sections
+from kafka_segments.wire.streams import DecompressionError
 
 _OUT_BYTES = 1024 * 1024
 

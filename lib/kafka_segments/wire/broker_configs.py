@@ -172,6 +172,30 @@ OF_OLDER_RELEASES = frozenset(
     }
 )
 """Some that 4.0 dropped, and that a migration asks for; none is secret."""
+OF_NEWER_RELEASES = frozenset(
+    {
+        "errors.deadletterqueue.auto.create.topics.enable",
+        "errors.deadletterqueue.topic.name.prefix",
+        "group.consumer.assignor.offload.enable",
+        "group.share.assignor.offload.enable",
+        "group.share.dlq.manager.class.name",
+        "group.streams.acceptable.recovery.lag",
+        "group.streams.assignor.offload.enable",
+        "group.streams.assignors",
+        "group.streams.max.warmup.replicas",
+        "group.streams.min.task.offset.interval.ms",
+        "group.streams.num.warmup.replicas",
+        "group.streams.rack.aware.assignment.tags",
+        "group.streams.task.offset.interval.ms",
+        "group.streams.topology.description.plugin.class",
+        "log.remote.copy.lag.bytes",
+        "log.remote.copy.lag.ms",
+        "max.decompressed.message.bytes",
+        "sasl.oauthbearer.allow.unverified.audience",
+        "sasl.oauthbearer.allow.unverified.issuer",
+    }
+)
+"""Those that came with 4.4.0; none is of type PASSWORD."""
 _OF_NO_LISTENER = frozenset(
     {
         "follower.replication.throttled.rate",
@@ -196,7 +220,7 @@ def is_sensitive(name: str) -> bool:
     A listener has configs of its own, ``listener.name.NAME.CONFIG``, and so has a SASL mechanism
     there, ``listener.name.NAME.MECHANISM.CONFIG``.
     """
-    if name in PLAIN or name in OF_OLDER_RELEASES:
+    if name in PLAIN | OF_OLDER_RELEASES | OF_NEWER_RELEASES:
         return False
     of_listener = _OF_LISTENER.fullmatch(name)
     if of_listener is None:

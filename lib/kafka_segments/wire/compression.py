@@ -15,7 +15,9 @@ import cramjam
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.wire.codecs import GZIP, LZ4, LZ4_FRAME_MAGIC, SNAPPY, XERIAL_MAGIC, xxh32
+from kafka_segments.wire.codecs import GZIP, LZ4, SNAPPY
+from kafka_segments.wire.lz4_stream import LZ4_FRAME_MAGIC, LZ4_STORED, header_checksum
+from kafka_segments.wire.snappy_stream import XERIAL_MAGIC
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -24,7 +26,6 @@ _XERIAL_VERSIONS = (1).to_bytes(4, "big") * 2  # version, compatible version
 _SNAPPY_BLOCK_BYTES = 32 * 1024
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_DESCRIPTOR = b"\x60\x40"  # version 1, blocks independent, of at most 64 KB
-_LZ4_STORED = 1 << 31
 
 
 def compress(codec: int, data: Bytes) -> bytes:
@@ -59,8 +60,7 @@ def _snappy(data: Bytes) -> Iterator[bytes]:
 
 
 def _lz4(data: Bytes) -> Iterator[bytes]:
-    checksum = xxh32(_LZ4_DESCRIPTOR) >> 8 & 0xFF
-    yield LZ4_FRAME_MAGIC + _LZ4_DESCRIPTOR + bytes([checksum])
+    yield LZ4_FRAME_MAGIC + _LZ4_DESCRIPTOR + bytes([header_checksum(_LZ4_DESCRIPTOR)])
     for start in range(0, len(data), _LZ4_BLOCK_BYTES):
         plain = data[start : start + _LZ4_BLOCK_BYTES].tobytes()
         block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
@@ -68,6 +68,6 @@ def _lz4(data: Bytes) -> Iterator[bytes]:
             yield len(block).to_bytes(4, "little")
             yield block
         else:
-            yield (len(plain) | _LZ4_STORED).to_bytes(4, "little")
+            yield (len(plain) | LZ4_STORED).to_bytes(4, "little")
             yield plain
     yield bytes(4)

@@ -191,14 +191,25 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
     return left == 0
 
 
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def message_timestamp(data: Any, at: Any, batches: Any, batch: Any) -> Any:
+    """Return the timestamp (ms) of the checked message at ``at``, which is of a batch.
+
+    With LogAppendTime an inner message has its wrapper's; magic 0 never has one.
+    """
+    is_append_time = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
+    timestamp = np.int64(layout.NO_TIMESTAMP)
+    if data[at + layout.MAGIC] != 0:
+        timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
+        if is_append_time and batches[wire.BATCH_MAGIC, batch] == 1:
+            timestamp = batches[wire.BATCH_MAX_TIMESTAMP, batch]
+    return timestamp
+
+
 @njit  # type: ignore[untyped-decorator]
 def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
-    """Copy checked messages from AT on; return whether all had room.
-
-    With LogAppendTime an inner message has its wrapper's timestamp; magic 0 never has one.
-    """
+    """Copy checked messages from AT on; return whether all had room."""
     batch = fill[BATCH]
-    is_append_time = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     rows, key, value = columns.rows, columns.key, columns.value
     wants_key, wants_value = columns.wants[0], columns.wants[1]
     while fill[LEFT] > 0:
@@ -211,11 +222,6 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
         ):
             fill[NEEDED_BYTES] = length
             return False
-        timestamp = np.int64(layout.NO_TIMESTAMP)
-        if data[at + layout.MAGIC] != 0:
-            timestamp = load_i64(data, at + layout.LEGACY_TIMESTAMP)
-            if is_append_time and batches[wire.BATCH_MAGIC, batch] == 1:
-                timestamp = batches[wire.BATCH_MAX_TIMESTAMP, batch]
         key_at = key_length_at(data, at) + 4
         key_length = load_i32(data, key_at - 4)
         value_at = key_at + max(key_length, 0) + 4
@@ -226,7 +232,7 @@ def _copy_messages(data: Any, batches: Any, columns: Any, fill: Any) -> Any:
             _append(data, value_at, value_length, value.data, value.ends, value.is_null, row)
         rows[ROW_BATCH, row] = batch
         rows[ROW_OFFSET, row] = load_i64(data, at) + fill[SHIFT]
-        rows[ROW_TIMESTAMP, row] = timestamp
+        rows[ROW_TIMESTAMP, row] = message_timestamp(data, at, batches, batch)
         columns.header_ends[row + 1] = fill[HEADERS]
         fill[ROWS] = row + 1
         fill[AT] = at + length

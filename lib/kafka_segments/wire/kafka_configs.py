@@ -21,6 +21,7 @@ BROKER_KEYS = {
     "log.segment.bytes": "segment_bytes",
     "log.index.size.max.bytes": "segment_index_bytes",
     "log.index.interval.bytes": "index_interval_bytes",
+    "log.cleaner.enable": "log_cleaner_enable",
     "log.cleaner.max.compaction.lag.ms": "max_compaction_lag_ms",
     "log.message.timestamp.type": "message_timestamp_type",
     "message.max.bytes": "max_message_bytes",

@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from kafka_segments.compiling import njit
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.codecs import DecompressionError
 from kafka_segments.wire.failures import (
     BAD_LEGACY_MAGIC,
     BAD_WRAPPER_OFFSET,
@@ -39,6 +38,7 @@ from kafka_segments.wire.failures import (
 )
 from kafka_segments.wire.headers import magic_at, size_at
 from kafka_segments.wire.native import load_i32, load_i64
+from kafka_segments.wire.streams import DecompressionError, ReadPart
 
 _TWO_LENGTHS = 8  # of key and value, which a message without either has, too
 V0_MIN_BYTES = layout.V0_KEY_LENGTH + _TWO_LENGTHS
@@ -129,13 +129,27 @@ def wrapper_value(message: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     Raises:
         DecompressionError: the key or the value does not lie within the message.
     """
-    at = layout.V0_KEY_LENGTH if message[layout.MAGIC] == 0 else layout.V1_KEY_LENGTH
+
+    def read(at: int, length: int) -> bytes:
+        return message[at : at + length].tobytes()
+
+    start, end = value_of(read, len(message), magic=int(message[layout.MAGIC]))
+    return message[start:end]
+
+
+def value_of(read: ReadPart, size_bytes: int, *, magic: int) -> tuple[int, int]:
+    """Return where the value of a message begins and ends; ``read`` gives parts of the message.
+
+    Raises:
+        DecompressionError: the key or the value does not lie within the message.
+    """
+    at = layout.V0_KEY_LENGTH if magic == 0 else layout.V1_KEY_LENGTH
     for field in ("key", "value"):
-        length = int.from_bytes(message[at : at + 4].tobytes(), "big", signed=True)
-        left = len(message) - at - 4
-        if length > left:
-            raise DecompressionError(f"a {field} says {length} bytes, {max(left, 0)} are left")
+        left = max(size_bytes - at - 4, 0)
+        length = int.from_bytes(read(at, min(4, size_bytes - at)), "big", signed=True)
+        if at + 4 > size_bytes or length > left:
+            raise DecompressionError(f"a {field} says {length} bytes, {left} are left")
         start, at = at + 4, at + 4 + max(length, 0)
     if length < 0:
         raise DecompressionError("a compressed message has no value")
-    return message[start:at]
+    return start, at

@@ -18,9 +18,14 @@ TXN_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
 """Of files to delete; of a compaction or split that was not finished; of one that was."""
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+QUORUM_STATE = "quorum-state"
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
+_OTHER_FORM = re.compile(r"([0-9]{20})\.log.*", re.ASCII | re.DOTALL | re.IGNORECASE)
+_BESIDE_SEGMENT = re.compile(
+    r"[0-9]{20}(?:\.(?:index|timeindex|txnindex|snapshot)|-[0-9]{10}\.checkpoint)", re.ASCII
+)
 _MOVED = re.compile(r"(\S+-\S+)\.\S+-(delete|stray|future)", re.ASCII)
-_LIVE = re.compile(r"(.+)-([0-9]{1,10})", re.ASCII | re.DOTALL)
+_LIVE = re.compile(r"(.+)-(\+?[0-9]+)", re.ASCII | re.DOTALL)
 _MAX_INT64 = 2**63 - 1
 _MAX_INT32 = 2**31 - 1
 
@@ -53,6 +58,20 @@ def parse_segment_name(name: str) -> int | None:
         return None
     base_offset = int(match[1])
     return base_offset if base_offset <= _MAX_INT64 else None
+
+
+def parse_other_form(name: str) -> int | None:
+    """Return the base offset of a segment of which a file is named as a copy, packed or not.
+
+    ``00000000000000000012.log.gz`` and ``….log (1)`` are such names. A broker passes them over.
+    """
+    match = _OTHER_FORM.fullmatch(name)
+    return None if match is None or parse_segment_name(name) is not None else int(match[1])
+
+
+def is_beside_segments(name: str) -> bool:
+    """Tell whether a broker gives this name to files that describe a segment, or a snapshot."""
+    return _BESIDE_SEGMENT.fullmatch(name) is not None
 
 
 def file_name(base_offset: int, suffix: str) -> str:

@@ -7,9 +7,10 @@ import numpy as np
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import filling
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.codecs import Decompressor
 from kafka_segments.wire.failures import describe
 from kafka_segments.wire.sections import Int64s, decompressed_records, record_sections
+from kafka_segments.wire.streams import DecompressionError
 
 _MOST_ROWS = 64 * 1024
 

@@ -3,6 +3,7 @@
 Each record, numbers big-endian, a length of -1 for null::
 
     offset       int64
+    timestamp    int64  ms, where it is asked for
     keyLength    int32
     key
     valueLength  int32
@@ -10,7 +11,8 @@ Each record, numbers big-endian, a length of -1 for null::
     headerCount  int32
     headers      each: keyLength int32, key, valueLength int32, value
 
-Batches, timestamps, producers and compression are not in it.
+Batches, producers and compression are not in it. A timestamp is that which clients get: with
+LogAppendTime the batch's, -1 for none.
 """
 
 from typing import Any
@@ -21,7 +23,7 @@ from kafka_segments.compiling import njit
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.failures import OK
-from kafka_segments.wire.filling import check_batch
+from kafka_segments.wire.filling import check_batch, message_timestamp
 from kafka_segments.wire.headers import size_at
 from kafka_segments.wire.messages import key_length_at
 from kafka_segments.wire.native import load_i32, load_i64
@@ -35,7 +37,8 @@ SHIFT = 3  # what is added to the offsets of its messages
 USED = 4  # bytes in the output
 NEEDED = 5  # room that the record which did not fit may need
 RECORDS = 6  # written so far
-FORM_SLOTS = 7
+STAMPED = 7  # 1: with timestamps
+FORM_SLOTS = 8
 
 # What ``form_batches`` gives.
 WRITTEN = 0
@@ -43,7 +46,7 @@ NO_ROOM = 1
 FAILED = 2
 
 MOST_GROWTH = 4  # a header of 2 bytes takes 8
-FIXED_BYTES = 20  # of a record without key, value and headers
+FIXED_BYTES = 28  # of a record without key, value and headers
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -68,17 +71,31 @@ def _has_room(form: Any, out: Any, record_bytes: Any) -> Any:
     return len(out) - form[USED] >= form[NEEDED]
 
 
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _begin_record(out: Any, form: Any, offset: Any, timestamp: Any) -> Any:
+    to = _store(out, form[USED], 8, offset)
+    if form[STAMPED] != 0:
+        to = _store(out, to, 8, timestamp)
+    return to
+
+
 @njit  # type: ignore[untyped-decorator]
-def _form_records(data: Any, end: Any, base_offset: Any, out: Any, form: Any) -> Any:
+def _form_records(data: Any, end: Any, batches: Any, out: Any, form: Any) -> Any:
     """Write the checked records of a batch v2 from AT on; return whether all had room."""
+    batch = form[BATCH]
+    base_offset = batches[wire.BATCH_BASE_OFFSET, batch]
+    base_timestamp = batches[wire.BATCH_BASE_TIMESTAMP, batch]
+    append_timestamp = batches[wire.BATCH_MAX_TIMESTAMP, batch]
+    is_append_time = batches[wire.BATCH_ATTRIBUTES, batch] & layout.LOG_APPEND_TIME != 0
     while form[LEFT] > 0:
         length, at = read_varint(data, form[AT], end)
         stop = at + length
         if not _has_room(form, out, length):
             return False
-        _, at = read_varlong(data, at + 1, stop)
+        timestamp_delta, at = read_varlong(data, at + 1, stop)
         delta, at = read_varint(data, at, stop)
-        to = _store(out, form[USED], 8, base_offset + delta)
+        timestamp = append_timestamp if is_append_time else base_timestamp + timestamp_delta
+        to = _begin_record(out, form, base_offset + delta, timestamp)
         for _ in range(2):
             size, at = read_varint(data, at, stop)
             to = _field(data, at, size, out, to)
@@ -96,14 +113,15 @@ def _form_records(data: Any, end: Any, base_offset: Any, out: Any, form: Any) ->
 
 
 @njit  # type: ignore[untyped-decorator]
-def _form_messages(data: Any, out: Any, form: Any) -> Any:
+def _form_messages(data: Any, batches: Any, out: Any, form: Any) -> Any:
     """Write checked messages v0 and v1 from AT on; return whether all had room."""
     while form[LEFT] > 0:
         at = form[AT]
         length = size_at(data, at)
         if not _has_room(form, out, length):
             return False
-        to = _store(out, form[USED], 8, load_i64(data, at) + form[SHIFT])
+        timestamp = message_timestamp(data, at, batches, form[BATCH])
+        to = _begin_record(out, form, load_i64(data, at) + form[SHIFT], timestamp)
         field = key_length_at(data, at)
         for _ in range(2):
             size = load_i32(data, field)
@@ -142,11 +160,9 @@ def form_batches(
             if code != OK:
                 return FAILED
         if batches[wire.BATCH_MAGIC, batch] >= layout.MAGIC_V2:
-            is_done = _form_records(
-                data, ends[batch], batches[wire.BATCH_BASE_OFFSET, batch], out, form
-            )
+            is_done = _form_records(data, ends[batch], batches, out, form)
         else:
-            is_done = _form_messages(data, out, form)
+            is_done = _form_messages(data, batches, out, form)
         if not is_done:
             return NO_ROOM
         form[BATCH] += 1

@@ -26,7 +26,7 @@ def record_sections(batches: wire.Batches, data_position: int) -> tuple[Int64s, 
 def decompressed_records(
     decompressor: Decompressor, stored: wire.Bytes, batch: Int64s
 ) -> wire.Bytes:
-    """Decompress the records of ``batch``, a column of batches; the view holds until the next.
+    """Decompress the records of ``batch``, a column of batches.
 
     Raises:
         DecompressionError: they cannot be, or are more than ``decompressor`` takes.

@@ -1,12 +1,13 @@
-"""Describe logs: where they begin and end, up to where consumers can read, which replica counts."""
+"""Describe logs: where they begin and end, and up to where consumers can read."""
 
 from pyspark.sql import Column, DataFrame
 
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.replicas import last_epoch
 
-_IN_CLUSTER = ("cluster", "topic", "partition")
+_OF_LOGS = ("log_start_offset", "high_watermark", "leader_epochs", "topic_id")
 _BEGIN, _COMMIT = 1, 2  # kinds of ``transaction_steps``; later kinds are markers too
 _TAKEN_BACK = (
     *("offset_overflow", "index_full", "invalid_transaction"),
@@ -21,27 +22,31 @@ def describe_logs(logs: DataFrame) -> Transform:
     2. The log's end is the next offset of the last segment.
     3. The epochs are those of the leader epoch file; without one, those that the batches show, and
        null if some segment is known by a first look, which does not show them.
+    4. The last epoch is the greatest of both: a crash may leave a file that lacks the last one.
 
     Needs: rows of ``segments``; ``logs``: rows of ``logs``.
     Gives: the key of a log, log_start_offset, log_end_offset (long), high_watermark,
-        leader_epochs (array of epoch, start_offset).
+        leader_epochs (array of epoch, start_offset), topic_id, last_epoch (null: none is known).
     """
 
     def transform(segments: DataFrame) -> DataFrame:
         is_known = F.count_if(F.col("next_offset").isNotNull()) == F.count("leader_epochs")
-        epochs = F.when(is_known, F.array_sort(F.flatten(F.collect_list("leader_epochs"))))
+        shown = F.array_sort(F.flatten(F.collect_list("leader_epochs")))
         found = segments.groupBy(*LOG_KEYS).agg(
             F.min("base_offset").alias("_first"),
             F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),
-            epochs.alias("_epochs"),
+            F.when(is_known, shown).alias("_epochs"),
+            F.try_element_at(shown, F.lit(-1))["epoch"].alias("_last_epoch"),
         )
-        known = logs.select(*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs")
+        known = logs.select(*LOG_KEYS, *_OF_LOGS)
         return found.join(known, list(LOG_KEYS), how="left").select(
             *LOG_KEYS,
             F.greatest("_first", "log_start_offset").alias("log_start_offset"),
             "log_end_offset",
             "high_watermark",
             F.coalesce("leader_epochs", "_epochs").alias("leader_epochs"),
+            "topic_id",
+            F.greatest("_last_epoch", last_epoch()).alias("last_epoch"),
         )
 
     return transform
@@ -129,27 +134,5 @@ def with_visible_end(unstable: DataFrame | None, *, has_checkpointed_end: bool) 
         if has_checkpointed_end:
             visible = F.least(end, F.coalesce(F.col("high_watermark"), end))
         return logs.withColumn("last_visible_offset", visible)
-
-    return transform
-
-
-def choose_replica(*, of: tuple[str, ...] = _IN_CLUSTER) -> Transform:
-    """Keep the replica of each partition whose log has the greatest end.
-
-    ``of`` are the columns that name a partition. Among equal ends the first by the rest of the
-    key of a log is kept.
-
-    Needs: the key of a log, log_end_offset.
-    Gives: the same rows, one for each value of ``of``.
-    """
-    rest = [key for key in LOG_KEYS if key not in of]
-    order = Window.partitionBy(*of).orderBy(F.desc("log_end_offset"), *rest)
-
-    def transform(logs: DataFrame) -> DataFrame:
-        return (
-            logs.withColumn("_replica", F.row_number().over(order))
-            .where(F.col("_replica") == 1)
-            .drop("_replica")
-        )
 
     return transform
