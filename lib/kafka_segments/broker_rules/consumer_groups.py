@@ -1,6 +1,50 @@
 """Which partition of ``__consumer_offsets`` a group's commits are in."""
 
 import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+PARTITIONS = 50
+"""Kafka's default of offsets.topic.num.partitions."""
+
+
+class OffsetsRead(NamedTuple):
+    """Which partitions of a coordinator's topic in a cluster were read, and how many there are.
+
+    ``of`` None: the metadata does not tell; then there are at least as many as by default.
+    """
+
+    read: frozenset[int]
+    of: int | None = None
+
+    def has(self, group: str) -> bool:
+        """Tell whether the partition of a group was read."""
+        return group_partition(group, self.partitions) in self.read
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all partitions were read."""
+        return len(self.read) >= self.partitions
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are at least."""
+        return self.of or max((PARTITIONS, *(number + 1 for number in self.read)))
+
+
+def unread_partition(group: str, clusters: Iterable[OffsetsRead]) -> str | None:
+    """Return in words why the commits of a group may lie where nothing was read; None: nowhere."""
+    for offsets in clusters:
+        if offsets.has(group):
+            continue
+        if offsets.of is None:
+            return "not known: not all partitions of __consumer_offsets were read"
+        partition = group_partition(group, offsets.of)
+        return (
+            f"not known: its partition __consumer_offsets-{partition} was not read: give"
+            " `build` or `internals` the log directory of a broker that has it"
+        )
+    return None
 
 
 def group_partition(group: str, partitions: int) -> int:

@@ -6,7 +6,7 @@ it does not know, it gives the whole partition up.
 
 Source: GroupMetadataManager.readMessageKey, readOffsetMessageValue and readGroupMessageValue
 (2.8.0 to 3.9.0, by release), CoordinatorRecordSerde (3.9), GroupCoordinatorRecordSerde (4.0),
-CoordinatorRecordType (4.1 to 4.3), CoordinatorLoaderImpl, and the messages' validVersions.
+CoordinatorRecordType (4.1 to 4.4), CoordinatorLoaderImpl, and the messages' validVersions.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class GroupRecordRules(NamedTuple):
 
 
 def group_record_rules(version: Version, *, is_new_coordinator: bool = False) -> GroupRecordRules:
-    """Return the rules of a release from 2.8 on; of one after 4.3 those of 4.3.
+    """Return the rules of a release from 2.8 on.
 
     ``is_new_coordinator``: 3.7 to 3.9 run the coordinator of KIP-848 if they are told to; 4.0 and
     later have no other.

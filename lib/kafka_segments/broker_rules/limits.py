@@ -38,6 +38,15 @@ def index_limits(segment_index_bytes: int) -> IndexLimits:
     return IndexLimits(offsets, times, offsets * OFFSET_ENTRY_BYTES, times * TIME_ENTRY_BYTES)
 
 
+def holds_too_much(size_bytes: int, entry_bytes: int, segment_index_bytes: int) -> bool:
+    """Tell whether an index file has more entries than a broker maps.
+
+    It does not start on one of an active segment that it does not recover: the file is cut to the
+    greatest size, and its end lies behind that. Source: AbstractIndex.resize.
+    """
+    return size_bytes // entry_bytes > segment_index_bytes // entry_bytes
+
+
 def most_offset_entries(log_bytes: int, index_interval_bytes: int) -> int:
     """Return how many offset entries a log of that size can have at most.
 

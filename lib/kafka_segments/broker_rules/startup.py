@@ -35,6 +35,8 @@ from kafka_segments.wire.names import (
 )
 
 _LOG_SWAP = LOG_SUFFIX + SWAP_SUFFIX
+_MAX_INT64 = 2**63 - 1
+_NO_OFFSET = -1  # of a name at which the broker ends
 
 
 class StartupPlan(NamedTuple):
@@ -86,7 +88,7 @@ def plan_startup(
     there = set(left).difference(replaced).union(name for _, name in renamed)
     zero_filled = _zero_filled(swaps)
     there.update(zero_filled)
-    logs = sorted(_offset(name) for name in there if name.endswith(LOG_SUFFIX))
+    logs = sorted({_offset(name) for name in there if name.endswith(LOG_SUFFIX)} - {_NO_OFFSET})
     bases = set(logs)
     orphans = [
         name for name in there if name.endswith(INDEX_SUFFIXES) and _offset(name) not in bases
@@ -121,7 +123,8 @@ def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
 def _offset(name: str) -> int:
     """Return the offset in a file's name, -1 where there is none."""
     digits = name.partition(".")[0]
-    return int(digits) if digits.isdecimal() and digits.isascii() else -1
+    offset = int(digits) if digits.isdecimal() and digits.isascii() else _NO_OFFSET
+    return offset if offset <= _MAX_INT64 else _NO_OFFSET
 
 
 def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
@@ -143,6 +146,7 @@ def _unfinished(files: list[str]) -> tuple[list[str], list[str]]:
 def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]) -> list[str]:
     """Return the files of the segments that finished ``.log.swap`` files replace."""
     bases = [_offset(name) for name in swaps if name.endswith(_LOG_SWAP)]
+    bases = [base for base in bases if base != _NO_OFFSET]
     if not bases:
         return []
     end = max(end_offsets[base] for base in bases)
@@ -152,7 +156,9 @@ def _replaced(files: list[str], swaps: list[str], end_offsets: Mapping[int, int]
 def _zero_filled(swaps: list[str]) -> tuple[str, ...]:
     """Return the offset indexes of finished segments that have none."""
     indexes = (
-        file_name(_offset(name), OFFSET_INDEX_SUFFIX) for name in swaps if name.endswith(_LOG_SWAP)
+        file_name(_offset(name), OFFSET_INDEX_SUFFIX)
+        for name in swaps
+        if name.endswith(_LOG_SWAP) and _offset(name) != _NO_OFFSET
     )
     return tuple(index for index in indexes if index + SWAP_SUFFIX not in swaps)
 

@@ -1,0 +1,83 @@
+"""What the metadata log tells a starting broker: its topics, where their replicas lie, settings."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
+_NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
+
+
+class CheckpointId(NamedTuple):
+    """A ``.checkpoint`` of the metadata log: the first offset behind it, its last record's epoch.
+
+    Source: Snapshots.parse.
+    """
+
+    offset: int
+    epoch: int
+
+
+class AssignedReplica(NamedTuple):
+    """A replica that the metadata log gives to a node.
+
+    ``directory_id`` None: to no directory that is named. ``replicas``: of the partition in all.
+    """
+
+    topic: str
+    partition: int
+    topic_id: str
+    directory_id: str | None
+    replicas: int
+
+
+@dataclass(frozen=True)
+class MetadataFacts:
+    """The state that the metadata log has once a start has loaded it.
+
+    Attributes:
+        partitions: Replicas' node ids and their directory ids, by topic id and partition.
+        topics: Names of topics by their ids.
+        configs: Settings of topics, by their names.
+        directory_ids: The log directories that each node registered.
+    """
+
+    partitions: Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[str, ...]]] = field(
+        default_factory=dict
+    )
+    topics: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    directory_ids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def replica(self, topic_id: str, partition: int, node_id: int) -> AssignedReplica | None:
+        """Return the replica of a partition on a node; None: it has none there."""
+        found = self.partitions.get((topic_id, partition))
+        if found is None or node_id not in found[0]:
+            return None
+        replicas, directories = found
+        own = dict(zip(replicas, directories, strict=False)).get(node_id)
+        directory = None if own in _NO_DIRECTORY else own
+        return AssignedReplica(self.topics[topic_id], partition, topic_id, directory, len(replicas))
+
+    def of_node(self, node_id: int) -> list[AssignedReplica]:
+        """Return all replicas on a node."""
+        found = (self.replica(topic_id, number, node_id) for topic_id, number in self.partitions)
+        return [replica for replica in found if replica is not None]
+
+
+def checkpoint_id(name: str) -> CheckpointId | None:
+    """Return what a file's name says of a ``.checkpoint``; None: it is none."""
+    match = _CHECKPOINT.fullmatch(name)
+    return None if match is None else CheckpointId(int(match[1]), int(match[2]))
+
+
+def begins_anew(newest: CheckpointId | None, *, end: CheckpointId) -> bool:
+    """Tell whether a metadata log is deleted, to begin at its newest checkpoint.
+
+    ``end``: the log's end offset and the epoch of its last batch.
+    Source: KafkaRaftLog.truncateToLatestSnapshot.
+    """
+    if newest is None:
+        return False
+    return newest.epoch > end.epoch or (newest.epoch == end.epoch and newest.offset > end.offset)
