@@ -22,6 +22,7 @@ FILES = (
     *(b"99999999999999999999.log", b"7.log", b"x.log", b"00000000000000000000.index.deleted"),
     *(b"00000000000000000005.log.swap", b"00000000000000000009.log.cleaned", b"notes.txt"),
     *(b"\xff.index", b"\xfe.log", "ü.timeindex".encode(), b"a\nb.index", b"'.txnindex"),
+    *(b"00000000000000000005.log.gz", b"00000000000000000012.log (1)", b"5.tierstate"),
     *(b"partition.metadata", b"leader-epoch-checkpoint"),
 )
 FOLDERS = ("topic{}-0", "a.b{}-3", "ü{}-1", "x{}-99999999999", "plain{}", "'{}-2")
@@ -112,8 +113,11 @@ def _plain_walk(folder: bytes, relative: str, refused: set[str]) -> Iterator[Row
     has_log = any(n.endswith(b".log") and n not in below for n in status)
     is_log = own is not None and (has_log or not below)
     segments = []
+    has_logs = not is_log and any(_partition(name) is not None for name in below)
     for name, found in status.items():
-        kind = _kind(name, found, is_log, own)
+        kind = _kind(name, found, is_log, own, has_logs=has_logs)
+        if kind is None and stat.S_ISREG(found.st_mode) and (is_log or has_logs):
+            kind = _kind_of_other(name, {*status} if is_log else set())
         if kind == "segment":
             segments.append((int(name[:20]), name, found))
         elif kind is not None:
@@ -126,7 +130,7 @@ def _plain_walk(folder: bytes, relative: str, refused: set[str]) -> Iterator[Row
     if is_log and own not in (b"delete", b"stray"):
         yield ("log", relative, "", None)
     if not is_log:
-        if any(_partition(name) is not None for name in below):
+        if has_logs:
             yield ("log_dir", relative, "", None)
         for name in below:
             path = "/".join(filter(None, (relative, name.decode())))
@@ -142,7 +146,9 @@ def _partition(name: bytes) -> bytes | None:
     return moved[2] if moved else b""
 
 
-def _kind(name: bytes, found: os.stat_result, is_log: bool, state: bytes | None) -> str | None:
+def _kind(
+    name: bytes, found: os.stat_result, is_log: bool, state: bytes | None, *, has_logs: bool
+) -> str | None:
     """Return the kind of the row that a name must have; None: none."""
     if not _is_text(name):
         return "unrecognized"
@@ -154,11 +160,25 @@ def _kind(name: bytes, found: os.stat_result, is_log: bool, state: bytes | None)
         return "unrecognized"
     if is_log and name.endswith((b".deleted", b".swap", b".cleaned")):
         return "left_over"
+    if not is_log and re.match(rb"[0-9]{20}\.log", name):
+        return "unrecognized"
     if not name.endswith(b".log"):
         return None
-    if not is_log or not re.fullmatch(rb"[0-9]{20}\.log", name) or int(name[:20]) >= 2**63:
+    if not is_log:
+        return None if has_logs else "unrecognized"
+    if not re.fullmatch(rb"[0-9]{20}\.log", name) or int(name[:20]) >= 2**63:
         return "unrecognized"
     return {b"delete": "left_over", b"stray": "unrecognized"}.get(state or b"", "segment")
+
+
+def _kind_of_other(name: bytes, names: set[bytes]) -> str | None:
+    """Return the kind of a file beside segments or logs that is neither; None: it has no row."""
+    if name in (b"partition.metadata", b"leader-epoch-checkpoint") and names:
+        return None
+    if re.fullmatch(rb"[0-9]{20}\.(index|timeindex|txnindex|snapshot)", name):
+        return None
+    copy = re.match(rb"[0-9]{20}\.log", name)
+    return "unrecognized" if copy and copy[0] not in names else "passed_over"
 
 
 def _is_text(name: bytes) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds, source_folder
 from kafka_segments.sources import listed as listing
+from kafka_segments.sources.missing import no_segments
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import ListedSegment, UnlistedFolder, find_segments
 from kafka_segments.storage.local_folder import list_local_folder
@@ -134,10 +135,12 @@ def test_a_file_that_may_not_be_read_is_the_logs_reason(tree, monkeypatch):
 
     (log,) = rows_of(kinds.LOG, source, "t-0")
 
-    assert log.reason == (
+    assert log.reason is not None
+    assert log.reason.startswith(
         "leader-epoch-checkpoint: [Errno 13] Permission denied:"
-        f" '{source}/t-0/leader-epoch-checkpoint'"
+        f" '{source}/t-0/leader-epoch-checkpoint'; it is "
     )
+    assert "run this by `sudo -u " in log.reason
 
 
 def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):
@@ -175,6 +178,59 @@ def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
     }
     assert [row.base_offset for row in rows_of(kinds.SEGMENT, source, "t-0")] == [0]
     assert set(reasons(source, "t-0", kinds=(kinds.LEFT_OVER,)).values()) == {left_over}
+
+
+PACKED = (".log.gz", ".log.zst", ".log.bak", ".log (1)", ".log.1", ".log~", ".LOG", ".log.part")
+OTHERS = ("backup.tar", "README", "any.index", "5.tierstate", f"{0:020d}.tierstate", ".x")
+
+
+def test_a_file_that_kafka_does_not_know_has_a_row_and_is_no_finding(tree):
+    source = tree({f"t-0/{name}": b"" for name in (segment(0), *OTHERS)})
+
+    found = reasons(source, "t-0", kinds=(kinds.PASSED_OVER,))
+
+    assert found.pop("backup.tar") == (
+        "a packed archive: not read; a broker passes over it; unpack it, and give the folder in it"
+    )
+    assert found == dict.fromkeys(OTHERS[1:], "no file of Kafka's: a broker passes over it")
+    assert reasons(source, "t-0").keys() == {*found, "backup.tar"}
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_a_copy_of_a_segment_is_a_finding_where_the_segment_is_not_there(tree, suffix):
+    beside, alone = file_name(0, suffix), file_name(12, suffix)
+    source = tree({f"t-0/{name}": b"" for name in (segment(0), beside, alone)})
+
+    assert reasons(source, "t-0", kinds=(kinds.PASSED_OVER,)) == {
+        beside: f"named as a copy of {segment(0)}: a broker passes over it"
+    }
+    assert reasons(source, "t-0", kinds=(kinds.UNRECOGNIZED,)) == {
+        alone: f"named as a copy of {segment(12)}, which is not there: a broker passes over it,"
+        f" and it was not read; if it is the segment, put it there as {segment(12)}"
+    }
+
+
+def test_a_folder_of_packed_segments_alone_is_no_empty_log(tree):
+    source = tree({f"t-0/{file_name(0, '.log.gz')}": b""})
+
+    assert list(reasons(source, "t-0", kinds=(kinds.UNRECOGNIZED,))) == [file_name(0, ".log.gz")]
+
+
+def test_files_that_a_broker_keeps_beside_segments_need_no_row(tree):
+    names = (f"{7:020d}-{3:010d}.checkpoint", "quorum-state", "partition.metadata")
+    names = (*names, "leader-epoch-checkpoint", f"{7:020d}.snapshot")
+    source = tree({f"__cluster_metadata-0/{name}": b"" for name in (segment(0), *names)})
+
+    assert reasons(source, "__cluster_metadata-0") == {}
+
+
+def test_other_files_beside_logs_have_a_row_and_those_of_the_broker_none(tree):
+    own = ("meta.properties", ".lock", "bootstrap.checkpoint", checkpoints.RECOVERY_POINT)
+    names = ("server.log", "notes.txt", f"{file_name(3, '.log.gz')}")
+    source = tree({f"t-0/{segment(0)}": b"", **dict.fromkeys((*own, *names), b"")})
+
+    assert list(reasons(source, kinds=(kinds.PASSED_OVER,))) == ["notes.txt", "server.log"]
+    assert list(reasons(source, kinds=(kinds.UNRECOGNIZED,))) == [file_name(3, ".log.gz")]
 
 
 def test_a_base_offset_above_int64_is_no_segment(tree):
@@ -266,6 +322,7 @@ def test_a_log_directory_says_who_it_belongs_to_and_how_it_was_shut_down(tree):
         "directory_id": None,
         "was_clean_shutdown": True,
         "has_lock_file": True,
+        "has_cleaner_offsets": False,
     }
 
 
@@ -274,7 +331,11 @@ def test_a_log_directory_without_meta_properties_is_one_too(tree):
 
     (log_dir,) = rows_of(kinds.LOG_DIR, source)
 
-    assert log_dir.meta == {"was_clean_shutdown": False, "has_lock_file": False}
+    assert log_dir.meta == {
+        "was_clean_shutdown": False,
+        "has_lock_file": False,
+        "has_cleaner_offsets": False,
+    }
     assert log_dir.offsets == []
 
 
@@ -338,7 +399,10 @@ def test_a_log_file_outside_a_partitions_folder_is_named(tree):
     source = tree({f"logs/{segment(0)}": b"", "logs/server.log": b"started"})
     reason = "its folder's name, logs, is no <topic>-<partition>"
 
-    assert reasons(source, "logs") == {segment(0): reason, "server.log": reason}
+    found = reasons(source, "logs")
+
+    assert found[segment(0)] == reason
+    assert found["server.log"].startswith("what Kafka's programs log about themselves: not read; a")
 
 
 def test_a_folder_of_log_directories_whose_name_looks_like_a_partitions(tree):
@@ -568,11 +632,36 @@ def test_parts_of_a_uri_are_joined_by_one_slash(parts, expected):
 
 
 def test_files_that_no_row_tells_of_are_left_out_where_they_are_plain(tree, tmp_path):
-    source = Path(tree({"t-0/1.index": b"", "t-0/2.index": b"", "t-0/2.log": b"", "i/x": b""}))
-    (source / "t-0" / "3.index").symlink_to(tmp_path)
-    (source / "t-0" / "4.index").mkdir()
+    one, two, three, four = (file_name(number, ".index") for number in (1, 2, 3, 4))
+    names = (f"t-0/{name}" for name in (one, two, segment(2), "any.index"))
+    source = Path(tree({**dict.fromkeys(names, b""), "i/x": b""}))
+    (source / "t-0" / three).symlink_to(tmp_path)
+    (source / "t-0" / four).mkdir()
 
     found = list_local_folder(str(source / "t-0"), without=(".index", ".timeindex"))
 
-    assert sorted(entry.name for entry in found) == ["2.log", "3.index", "4.index"]
-    assert len(list_local_folder(str(source / "t-0"))) == 5
+    assert sorted(entry.name for entry in found) == [segment(2), three, four, "any.index"]
+    assert len(list_local_folder(str(source / "t-0"))) == 6
+
+
+def test_what_lies_where_there_is_no_segment_is_said_by_its_names(tree):
+    source = tree({"data/kafka/orders/0_12/0-1-v1.log": b"", "data/empty/notes.txt": b""})
+
+    assert no_segments(source) == (
+        f"no segments under {source}: 1 file there is Redpanda's segments, in a format of its own,"
+        " e.g. 0_12/0-1-v1.log: have Redpanda read them, and copy topics to Kafka by MirrorMaker or"
+        " a client"
+    )
+    assert "is it mounted" in no_segments(f"{source}/data/empty")
+
+
+def test_records_of_another_system_are_rows_to_look_at_beside_no_logs_alone(tree):
+    name = "segment_partition_000_from_offset_0000000000_records"
+    source = tree({f"backup/orders/{name}": b""})
+
+    found = reasons(source, "backup/orders", kinds=(kinds.UNRECOGNIZED,))
+
+    assert list(found) == [name]
+    assert "restore them by the tool that wrote them" in found[name]
+    beside = tree({f"logs/t-0/{segment(0)}": b"", f"logs/{name}": b""})
+    assert list(reasons(beside, "logs", kinds=(kinds.PASSED_OVER,))) == [name]

@@ -48,6 +48,7 @@ def _nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(jars.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    monkeypatch.setattr("kafka_segments.spark.home.why_foreign", lambda home: None)
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
     known = {name: hashlib.sha256(data).hexdigest() for name, data in CONTENTS.items()}

@@ -1,5 +1,6 @@
 """The folder of what a session needs for a while: one a process, gone when it ends."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,38 @@ def test_a_process_that_is_forked_leaves_it(tmp_path: Path) -> None:
 
     assert said == "True\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_killed_processes_left_goes_when_it_is_old(tmp_path: Path) -> None:
+    left = "import os\nprint(scratch_folder(), flush=True)\nos._exit(9)\n"
+    for name in ("old", "young"):
+        done = subprocess.run(
+            [sys.executable, "-c", f"from {scratch.__name__} import scratch_folder\n{left}"],
+            env={"TMPDIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        Path(done.stdout.strip()).rename(tmp_path / f"ks-{name}")
+    for name in ("ks-others", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ks-link").symlink_to("other")
+    os.utime(tmp_path / "ks-old" / "kafka-segments.owner", (5, 5))
+
+    lives = (
+        "import os\nfolder = scratch_folder()\n"
+        "os.utime(folder / 'kafka-segments.owner', (5, 5))\n"
+        "from kafka_segments.spark.scratch import remove_left\n"
+        "remove_left(folder.parent, before=1e10)\n"
+        "print(folder.is_dir())\n"
+    )
+    scratch.remove_left(tmp_path, before=100)
+
+    names = ["ks-link", "ks-others", "ks-young", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert _last_act(lives, tmp_path) == "True\n"
+    names.remove("ks-young")
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 @pytest.mark.parametrize(("length", "is_short"), [(60, True), (61, False)])

@@ -1,6 +1,7 @@
 """Files through pyarrow.fs: names made absolute, ranges read, whole files published or none."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,8 @@ def test_a_relative_path_begins_where_the_user_is(tmp_path, monkeypatch):
         ("/logs/\udcff", "/logs/\\xff: no UTF-8, tables and URIs cannot name it; rename it"),
         ("file://data/logs", "file://data/logs names the host data: a local path is file:///…"),
         ("s3://[bucket", "s3://[bucket: Invalid IPv6 URL"),
+        ("s3:/b/x", "s3:…: a URI begins with s3://; a path of that name is written ./s3:…"),
+        ("t:0/x", "t:…: a URI begins with t://; a path of that name is written ./t:…"),
         (
             "hdfs:///logs",
             "hdfs:///logs names no host or bucket, and no default is looked up, as that of"
@@ -106,6 +109,35 @@ def test_credentials_in_a_uri_are_refused_and_not_repeated(open_uri, uri):
 
     assert "secret" not in str(raised.value)
     assert "sec/ret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3:/user:secret@bucket/p",
+        "s3:user:secret@bucket",
+        "HDFS:/user:sec/ret@name/p",
+        "wasbs:user:secret@container",
+        "s3:///user:secret@bucket/p",
+        "gs:///user:sec/ret@bucket",
+        "hdfs://[user:secret@name/p",
+        "s3://bucket/user:secret@x/../p",
+        "file://user@secret/data",
+    ],
+)
+def test_credentials_in_what_is_nearly_a_uri_are_not_repeated(text):
+    with pytest.raises(UsageError) as raised:
+        absolute_uri(text)
+
+    assert not re.search("secret|sec/ret", str(raised.value))
+
+
+def test_a_path_with_a_colon_is_one_where_it_begins_as_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert absolute_uri("./s3:/x") == f"{tmp_path}/s3:/x"
+    assert absolute_uri("logs/a:b@c") == f"{tmp_path}/logs/a:b@c"
+    assert absolute_uri("/s3:/x") == "/s3:/x"
 
 
 def test_options_in_a_uri_are_refused_and_not_repeated():

@@ -8,24 +8,27 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from site import getsitepackages
 
 import pytest
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.folder_lock import held_lock
+from kafka_segments.storage.manifests import read_manifest
 from kafka_segments.storage.set_aside import (
     MANIFEST,
+    AsideManifest,
     SegmentFile,
     bring_back,
     check_planned,
     files_of_segments,
     is_set_aside,
-    read_manifest,
     set_aside,
 )
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
+PATHS = os.pathsep.join([str(LIB), *getsitepackages()])
 BASES = (0, 10)
 SUFFIXES = ("log", "index")
 # Each line forks a process that ends at its n-th change of the file system; renames between folders
@@ -47,6 +50,12 @@ def counted(function):
         return function(*arguments, **options)
     return call
 
+def planned(folder, aside):
+    manifest = aside / module.MANIFEST
+    if not manifest.exists():
+        return module.files_of_segments(folder, (0, 10))
+    return [file.planned for file in module.read_manifest(manifest, module.AsideManifest).files]
+
 replace = os.replace
 for line in sys.stdin:
     action, folder, aside, steps, across = json.loads(line)
@@ -58,12 +67,9 @@ for line in sys.stdin:
         setattr(os, name, counted(getattr(os, name)))
     folder, aside = Path(folder), Path(aside)
     if action == "apply":
-        files = module.files_of_segments(folder, (0, 10))
-        if (aside / module.MANIFEST).exists():
-            files = [file for file, _ in module.read_manifest(aside)]
-        module.set_aside(folder, aside, files)
+        module.set_aside(folder, aside, planned(folder, aside))
     else:
-        module.bring_back(folder, aside)
+        module.bring_back(folder, aside, planned(folder, aside))
     os._exit(0)
 """
 Run = Callable[..., bool]
@@ -74,7 +80,7 @@ def run() -> Iterator[Run]:
     """Run until the process is killed at a step; tell whether it came to its end."""
     command = [sys.executable, "-S", "-c", KILLED]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env={"PYTHONPATH": str(LIB)}, **pipes) as killed:
+    with subprocess.Popen(command, env={"PYTHONPATH": PATHS}, **pipes) as killed:
 
         def call(action: str, folder: Path, aside: Path, *, step: int, across: bool) -> bool:
             assert killed.stdin is not None
@@ -122,14 +128,14 @@ def test_a_kill_at_any_step_leaves_a_log_without_a_hole_and_all_can_be_brought_b
         ended = run("apply", folder, aside, step=step, across=across)
         assert _is_without_hole(folder)
         if step % 2 and aside.exists():
-            bring_back(folder, aside)
+            bring_back(folder, aside, _planned(folder, aside))
             assert _state(folder) == before
         set_aside(folder, aside, _planned(folder, aside))
         assert sorted(file.name for file in folder.glob("*.log")) == [f"{20:020d}.log"]
         ended &= run("rollback", folder, aside, step=step, across=across)
         assert _is_without_hole(folder)
         if aside.exists():
-            bring_back(folder, aside)
+            bring_back(folder, aside, _planned(folder, aside))
         assert _state(folder) == before
         step += 1
     assert step > 10
@@ -137,7 +143,7 @@ def test_a_kill_at_any_step_leaves_a_log_without_a_hole_and_all_can_be_brought_b
 
 def _planned(folder: Path, aside: Path) -> list[SegmentFile]:
     if (aside / MANIFEST).exists():
-        return [file for file, _ in read_manifest(aside)]
+        return [file.planned for file in read_manifest(aside / MANIFEST, AsideManifest).files]
     return files_of_segments(folder, BASES)
 
 
@@ -221,7 +227,7 @@ def test_a_link_goes_with_its_segment_and_comes_back_as_the_link_that_it_is(
     assert not os.path.lexists(link)
     assert str((aside / link.name).readlink()) == leads_to
     assert is_set_aside(folder, aside, planned)
-    assert bring_back(folder, aside) == len(planned)
+    assert bring_back(folder, aside, _planned(folder, aside)) == len(planned)
     assert str(link.readlink()) == leads_to
     assert (folder / "elsewhere").read_bytes() == b"times"
 
@@ -242,7 +248,7 @@ def test_another_link_in_the_place_of_one_set_aside_is_not_overwritten(folder, t
     link.symlink_to("else")
 
     with pytest.raises(SetAsideError, match="another file took its place: move it away"):
-        bring_back(folder, aside)
+        bring_back(folder, aside, _planned(folder, aside))
 
     assert str(link.readlink()) == "else"
 
@@ -256,7 +262,7 @@ def test_what_is_moved_in_part_or_back_again_is_not_set_aside(folder, tmp_path):
     (aside / planned[-1].name).rename(folder / planned[-1].name)
     assert not is_set_aside(folder, aside, planned)
     set_aside(folder, aside, planned)
-    bring_back(folder, aside)
+    bring_back(folder, aside, _planned(folder, aside))
     assert not is_set_aside(folder, aside, planned)
 
 
@@ -267,7 +273,7 @@ def test_a_file_that_took_the_place_of_one_set_aside_is_not_overwritten(folder, 
     other.write_bytes(b"rebuilt")
 
     with pytest.raises(SetAsideError, match="another file took its place: move it away"):
-        bring_back(folder, aside)
+        bring_back(folder, aside, _planned(folder, aside))
 
     assert other.read_bytes() == b"rebuilt"
 
@@ -281,7 +287,19 @@ def test_a_file_that_was_changed_in_the_set_aside_folder_is_not_brought_back(fol
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
     with pytest.raises(SetAsideError, match="its sha256 is not the one of the manifest"):
-        bring_back(folder, aside)
+        bring_back(folder, aside, _planned(folder, aside))
+
+
+def test_a_lock_that_is_a_link_is_not_opened(tmp_path):
+    (tmp_path / ".lock").symlink_to("elsewhere")
+
+    with (
+        pytest.raises(SetAsideError, match="cannot be opened"),
+        held_lock(tmp_path / ".lock", creates=True),
+    ):
+        pass
+
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_lock_that_a_broker_holds_is_refused_and_ours_keeps_a_broker_out(tmp_path):

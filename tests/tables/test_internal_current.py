@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from filled_tables import fill
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.internal_current import current_records
+from kafka_segments.tables.replicas import NOTHING_KNOWN
 from kafka_segments.tables.views import CURRENT, register_views, view_names
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
@@ -20,6 +24,7 @@ NONE = -1
 def _record(offset: int, name: str | None, kind: str | None = "OffsetCommit", **other: Any) -> Any:
     usual = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": OFFSETS, "file": "0.log"}
     said = {"offset": offset, "row": offset, "kind": kind, "key_json": name, "producer_id": NONE}
+    said["leader_epoch"] = 1
     value = {"value_json": str(offset), "is_tombstone": False}
     return {**usual, **said, **value, **other}
 
@@ -28,6 +33,7 @@ def _marker(offset: int, kind: str, producer: int) -> Any:
     return _record(offset, kind, "EndTxnMarker", producer_id=producer, value_json="{}")
 
 
+NULLABLE = StructType([StructField(f.name, f.dataType) for f in INTERNAL_RECORDS.schema])
 DELETED = {"is_tombstone": True, "value_json": None}
 LOG = [
     _record(0, "a"),
@@ -55,7 +61,35 @@ BEHIND = [
     _record(30, "a", topic="__remote_log_metadata", broker_id=2),
     _record(5, "a", "TransactionLog", topic=TRANSACTIONS, broker_id=2, producer_id=3),
     _record(0, "a", topic=OFFSETS, partition=1, broker_id=2),
+    _record(99, "of a deposed leader", broker_id=3, leader_epoch=0),
 ]
+SHARES = [
+    _record(offset, name, kind, topic="__share_group_state", partition=0, **other)
+    for offset, (name, kind, other) in enumerate(
+        [
+            ("dead", "ShareUpdate", {}),
+            ("dead", "ShareSnapshot", {}),
+            ("alive", "ShareSnapshot", {}),
+            ("alive", "ShareUpdate", {}),
+            ("gone", "ShareUpdate", {}),
+            ("gone", "ShareSnapshot", DELETED),
+        ]
+    )
+]
+
+
+def test_updates_of_a_share_state_go_with_a_later_snapshot(spark: SparkSession) -> None:
+    values = [tuple(row.get(name) for name in INTERNAL_RECORDS.schema.names) for row in SHARES]
+    records = local_rows(spark, values, NULLABLE)
+
+    rows = records.transform(current_records(NOTHING_KNOWN)).collect()
+
+    assert sorted((row["key_json"], row["kind"], row["is_tombstone"]) for row in rows) == [
+        ("alive", "ShareSnapshot", False),
+        ("alive", "ShareUpdate", False),
+        ("dead", "ShareSnapshot", False),
+        ("gone", "ShareSnapshot", True),
+    ]
 
 
 def test_each_key_has_its_last_record(spark: SparkSession, tmp_path: Any) -> None:

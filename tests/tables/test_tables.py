@@ -11,10 +11,12 @@ from deltalake import DeltaTable as DeltaRsTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables import catalog as tables
+from kafka_segments.tables import upgrades
 from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
@@ -30,7 +32,7 @@ def _old(spark: SparkSession, folder: Path, columns: StructType) -> Warehouse:
     table = DeltaTable.create(spark).location(uri).addColumns(columns)
     table.property("kafkaSegments.schemaVersion", "0").execute()
     row = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "was_clean_shutdown": True}
-    values = {**row, "has_lock_file": False, "run_id": "r", "later": 1}
+    values = {**row, "has_lock_file": False, "run_id": "r", "team": "ours"}
     spark.createDataFrame(
         [tuple(values.get(field.name) for field in columns)], columns
     ).write.format("delta").mode("append").save(uri)
@@ -73,13 +75,39 @@ def test_a_table_of_the_version_before_is_read_with_null_in_its_new_columns(
     assert root.version(tables.LOG_DIRS) == 1
 
 
-def test_a_table_of_a_later_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    root = _old(
-        spark, tmp_path, StructType([*schema("log_dirs.v1"), StructField("later", LongType())])
-    )
+def test_a_table_of_a_later_version_is_refused_and_so_is_a_column_of_others_without_nulls() -> None:
+    later, strict = (StructField("later", LongType(), is_nullable) for is_nullable in (True, False))
+    published = tables.LOG_DIRS.schema
 
     with pytest.raises(UsageError, match=r"does not have: later\. A newer kafka-segments wrote"):
-        root.create(tables.LOG_DIRS)
+        upgrades.upgraded(StructType([*published, later]), published, uri="/w", is_newer=True)
+    with pytest.raises(UsageError, match=r"does not have: later\. Somebody else added them"):
+        upgrades.upgraded(StructType([*published, strict]), published, uri="/w")
+    assert upgrades.upgraded(StructType([*published, later]), published, uri="/w") is None
+    after = upgrades.upgraded(StructType([later, *LOG_DIRS]), published, uri="/w")
+    assert after == StructType([later, *LOG_DIRS, published["problem"]])
+
+
+@pytest.mark.usefixtures("few")
+def test_a_column_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    root = _old(spark, tmp_path, StructType([*LOG_DIRS, StructField("team", StringType())]))
+    columns = tables.LOG_DIRS.schema
+
+    def rows(*log_dirs: str) -> DataFrame:
+        key = {"cluster": "c", "broker_id": 1, "was_clean_shutdown": True, "has_lock_file": False}
+        values = [{**key, "log_dir": log_dir, "run_id": "later"} for log_dir in log_dirs]
+        return local_rows(
+            spark, [tuple(row.get(f.name) for f in columns) for row in values], columns
+        )
+
+    root.create(tables.LOG_DIRS)
+    root.merge(tables.LOG_DIRS, rows("/d", "/e"))
+    root.append(tables.LOG_DIRS, rows("/f"))
+
+    told = spark.read.format("delta").load(root.uri(tables.LOG_DIRS)).orderBy("log_dir").collect()
+    named = [(row["log_dir"], row["run_id"], row["team"]) for row in told]
+    assert named == [("/d", "later", "ours"), ("/e", "later", None), ("/f", "later", None)]
+    assert "team" not in root.read(tables.LOG_DIRS).columns
 
 
 def test_a_table_without_a_column_that_must_be_there_is_refused(

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 
 from kafka_segments.sources import kinds
 from kafka_segments.sources import listed as listing
+from kafka_segments.sources.missing import no_segments
 from kafka_segments.sources.walk import left_of, list_folders, walk_on
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.parallelism import default_parallelism
@@ -36,6 +37,7 @@ _META = StructType(
         StructField("directory_id", StringType()),
         StructField("was_clean_shutdown", BooleanType()),
         StructField("has_lock_file", BooleanType()),
+        StructField("has_cleaner_offsets", BooleanType()),
     ]
 )
 _OFFSETS = StructType(
@@ -150,15 +152,20 @@ def list_sources(
     caches: ExitStack,
     *,
     follow_links: bool = False,
+    on_empty: Callable[[Iterable[str]], None] | None = None,
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List every source down to the partitions' folders; return the rows and how many, by kind.
 
     The rows, one per ``sources.listed.Listed``, stay where they are until ``caches`` closes,
     so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
-    is left of a larger one is listed by the executors, a folder level a Spark job.
+    is left of a larger one is listed by the executors, a folder level a Spark job. ``on_empty`` is
+    told in words of the sources without a segment.
     """
     here = list_here(sources, follow_links=follow_links)
-    return list_rest(spark, here, caches, follow_links=follow_links)
+    listed, loads = list_rest(spark, here, caches, follow_links=follow_links)
+    if on_empty is not None:
+        on_empty(map(no_segments, sources_without_segments(sources, here, listed)))
+    return listed, loads
 
 
 def list_rest(
@@ -189,6 +196,30 @@ def list_rest(
             break
         folders = listed
     return reduce(DataFrame.unionByName, levels), loads
+
+
+def sources_without_segments(
+    sources: Sequence[str], here: ListedHere, listed: DataFrame
+) -> tuple[str, ...]:
+    """Return the sources below which no segment was found; ``listed``: the rest's rows, too."""
+    found = _with_segments(here)
+    if here.left and not found.issuperset(sources):
+        rows = listed.where(F.col("kind") == kinds.SEGMENT).select("source").distinct().collect()
+        found.update(row["source"] for row in rows)
+    return tuple(source for source in sources if source not in found)
+
+
+def bare_sources(sources: Sequence[str], *, follow_links: bool = False) -> tuple[str, ...]:
+    """Return the sources below which there is no segment; of a large tree it is not asked."""
+    here = list_here(sources, follow_links=follow_links)
+    found = _with_segments(here)
+    found.update(folder.source for folder in here.left)
+    return tuple(source for source in sources if source not in found)
+
+
+def _with_segments(here: ListedHere) -> set[str]:
+    is_segment = pc.equal(here.rows["kind"], kinds.SEGMENT)
+    return set(pc.unique(here.rows["source"].filter(is_segment)).to_pylist())
 
 
 def listed_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:

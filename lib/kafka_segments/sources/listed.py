@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.sources.kinds import LEFT_OVER, NOT_FOLLOWED, UNRECOGNIZED
+from kafka_segments.sources.kinds import NOT_FOLLOWED, UNRECOGNIZED
 from kafka_segments.storage.durable_files import TEMPORARY
 from kafka_segments.storage.files import Place, first_line, read_whole
 from kafka_segments.storage.local_folder import FileEntry
@@ -45,12 +45,12 @@ class Listed(NamedTuple):
 
 
 def unrecognized(
-    source: str, relative_path: str, entry: FileEntry, reason: str, *, is_left_over: bool = False
+    source: str, relative_path: str, entry: FileEntry, reason: str, kind: str = UNRECOGNIZED
 ) -> Listed:
-    """Return the row of a file or folder that is no segment."""
+    """Return the row of a file or folder that is no segment; ``kind``: one of ``NOT_TAKEN``."""
     is_link = entry.link is not None and entry.oddity is not None
     return Listed(
-        NOT_FOLLOWED if is_link else LEFT_OVER if is_left_over else UNRECOGNIZED,
+        NOT_FOLLOWED if is_link else kind,
         source,
         relative_path,
         name=entry.name,
@@ -85,13 +85,13 @@ class BrokerFiles:
         """Tell whether the folder has such a file."""
         return name in self._present
 
-    def parse(self, name: str, parse: Callable[[str], _T]) -> _T | None:
+    def parse(self, name: str, parse: Callable[[str], _T], *, encoding: str = "utf-8") -> _T | None:
         """Parse a file; None if it does not exist or cannot be parsed (``problems`` says why)."""
         if name not in self._present:
             return None
         try:
             data = read_whole(self._folder.child(name), most_bytes=_MOST_TEXT_BYTES)
-            return parse(data.decode("utf-8"))
+            return parse(data.decode(encoding))
         except CorruptTextError as error:
             self._problems.append(str(error))
         except (OSError, UnicodeDecodeError) as error:

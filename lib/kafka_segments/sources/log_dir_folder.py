@@ -8,7 +8,7 @@ from kafka_segments.sources.listed import BrokerFiles, Listed
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire import checkpoints
-from kafka_segments.wire.names import FolderState, parse_partition_folder
+from kafka_segments.wire.names import FolderState, is_beside_segments, parse_partition_folder
 
 _OFFSET_FILES = {
     "recovery_point": checkpoints.RECOVERY_POINT,
@@ -17,6 +17,7 @@ _OFFSET_FILES = {
     "cleaner_offset": checkpoints.CLEANER_OFFSET,
 }
 _LOG_DIR_FILES = {*_OFFSET_FILES.values(), checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN}
+_OF_BROKER = _LOG_DIR_FILES | {checkpoints.LOCK, checkpoints.BOOTSTRAP}
 
 
 def is_log_dir(entries: list[FileEntry]) -> bool:
@@ -27,6 +28,12 @@ def is_log_dir(entries: list[FileEntry]) -> bool:
         else entry.name in _LOG_DIR_FILES
         for entry in entries
     )
+
+
+def is_foreign(entry: FileEntry) -> bool:
+    """Tell whether a broker keeps no file of this name in a log directory; it passes over those."""
+    is_kafkas = entry.name in _OF_BROKER or is_beside_segments(entry.name)
+    return not entry.is_folder and not is_kafkas
 
 
 def same_partitions(folders: list[FileEntry]) -> dict[str, str]:
@@ -52,7 +59,9 @@ def list_log_dir(
 ) -> Listed:
     """Return the row of a log directory: what its broker noted of it and of each of its logs."""
     files = BrokerFiles(folder, entries)
-    properties = files.parse(checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties)
+    properties = files.parse(
+        checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties, encoding="latin-1"
+    )
     meta: dict[str, Any] = {
         "was_clean_shutdown": checkpoints.CLEAN_SHUTDOWN in files,
         "has_lock_file": checkpoints.LOCK in files,
@@ -61,6 +70,8 @@ def list_log_dir(
     offsets: dict[tuple[str, int], dict[str, Any]] = {}
     for column, name in _OFFSET_FILES.items():
         found = files.parse(name, partial(checkpoints.parse_offset_checkpoint, name))
+        if name == checkpoints.CLEANER_OFFSET:
+            meta["has_cleaner_offsets"] = found is not None
         for topic, partition, offset in found or []:
             row = offsets.setdefault((topic, partition), {"topic": topic, "partition": partition})
             row[column] = offset

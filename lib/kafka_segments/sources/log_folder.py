@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from kafka_segments.sources.kinds import LOG, SEGMENT
+from kafka_segments.broker_rules.foreign_files import foreign_file, foreign_reason
+from kafka_segments.sources.kinds import LEFT_OVER, LOG, PASSED_OVER, SEGMENT, UNRECOGNIZED
 from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized, why_strange
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
 from kafka_segments.storage.files import Place
@@ -15,15 +16,20 @@ from kafka_segments.wire.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
+    QUORUM_STATE,
     SWAP_SUFFIX,
     FolderState,
     PartitionFolder,
     file_name,
+    is_beside_segments,
+    parse_other_form,
     parse_segment_name,
 )
-from kafka_segments.wire.tiered_names import TieredFolder, parse_name_with_id
+from kafka_segments.wire.tiered_names import TieredFolder, parse_name_with_id, parse_object_name
 
 _LEFT_OVER = "left over from compaction, a split or a deletion; a broker resolves it at start"
+_NONE_OF_KAFKAS = "no file of Kafka's: a broker passes over it"
+_OF_LOG = frozenset((checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA, QUORUM_STATE))
 
 
 class LogFolder(NamedTuple):
@@ -44,17 +50,18 @@ def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
     parse_name = parse_segment_name if are_plain else parse_name_with_id
     copies = {} if are_plain else _copies(entries, parse_name)
     segments: list[tuple[int, FileEntry]] = []
+    names = {entry.name for entry in entries}
     for entry in entries:
         base_offset = None if entry.is_folder else parse_name(entry.name)
-        reason = copies.get(entry.name) or _why_unrecognized(entry, base_offset)
-        is_left_over = reason == _LEFT_OVER
-        if base_offset is not None and gone and reason is None:
+        kind, reason = UNRECOGNIZED, copies.get(entry.name) or _why_strange(entry, base_offset)
+        if reason is None and base_offset is None:
+            kind, reason = _why_no_segment(entry.name, names)
+        elif reason is None and gone:
             reason = f"the folder is marked -{state.value}, a broker does not serve it"
-            is_left_over = state == FolderState.DELETE  # -stray is for a person to decide
+            if state == FolderState.DELETE:  # -stray is for a person to decide
+                kind = LEFT_OVER
         if reason is not None:
-            yield unrecognized(
-                folder.source, folder.relative_path, entry, reason, is_left_over=is_left_over
-            )
+            yield unrecognized(folder.source, folder.relative_path, entry, reason, kind)
         elif base_offset is not None:
             segments.append((base_offset, entry))
     if gone:
@@ -144,15 +151,34 @@ def _copies(entries: list[FileEntry], parse_name: Callable[[str], int | None]) -
     }
 
 
-def _why_unrecognized(entry: FileEntry, base_offset: int | None) -> str | None:
+def _why_strange(entry: FileEntry, base_offset: int | None) -> str | None:
+    """Return why a broker fails at an entry, or reads another file; None: it does not."""
     reason = why_strange(entry)
-    if reason is not None or base_offset is not None:
+    if reason is not None or base_offset is not None or not entry.name.endswith(LOG_SUFFIX):
         return reason
-    if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)):
-        return _LEFT_OVER
-    if not entry.name.endswith(LOG_SUFFIX):
-        return None
     number = entry.name.partition(".")[0]
     if number.isascii() and number.isdigit() and int(number) < 2**63:
         return f"no segment name: a broker would open {file_name(int(number), LOG_SUFFIX)} instead"
     return "no segment name: 20 digits and .log expected; a broker would not start"
+
+
+def _why_no_segment(name: str, names: set[str]) -> tuple[str, str | None]:
+    """Return the kind of a file that is no segment, and what it is; None: a file of Kafka's.
+
+    ``names``: all that are in the folder. A copy of a segment that is not there is for a person to
+    look at: the log may lack its records.
+    """
+    if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)):
+        return LEFT_OVER, _LEFT_OVER
+    if name in _OF_LOG or is_beside_segments(name) or parse_object_name(name) is not None:
+        return PASSED_OVER, None
+    base_offset = parse_other_form(name)
+    if base_offset is None:
+        foreign = foreign_file("", name)
+        told = foreign and foreign_reason(foreign, is_read_over=True)
+        return PASSED_OVER, told or _NONE_OF_KAFKAS
+    segment = file_name(base_offset, LOG_SUFFIX)
+    if segment in names:
+        return PASSED_OVER, f"named as a copy of {segment}: a broker passes over it"
+    reason = f"named as a copy of {segment}, which is not there: a broker passes over it, and it"
+    return UNRECOGNIZED, f"{reason} was not read; if it is the segment, put it there as {segment}"

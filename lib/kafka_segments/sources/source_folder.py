@@ -7,10 +7,16 @@ folder of such folders, or with a broker's checkpoint files, is a log directory.
 
 from collections.abc import Iterator
 
+from kafka_segments.broker_rules.foreign_files import foreign_file, foreign_reason
 from kafka_segments.errors import SourceError
-from kafka_segments.sources.kinds import FOLDER, UNLISTED
+from kafka_segments.sources.kinds import FOLDER, PASSED_OVER, UNLISTED, UNRECOGNIZED
 from kafka_segments.sources.listed import MOST_LEVELS, Listed, unrecognized
-from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir, same_partitions
+from kafka_segments.sources.log_dir_folder import (
+    is_foreign,
+    is_log_dir,
+    list_log_dir,
+    same_partitions,
+)
 from kafka_segments.sources.log_folder import LogFolder, list_log, list_tiered_log
 from kafka_segments.sources.tiered_folder import is_tiered
 from kafka_segments.storage.files import list_folder, place
@@ -21,7 +27,9 @@ from kafka_segments.wire.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     is_of_partition,
+    parse_other_form,
     parse_partition_folder,
+    parse_segment_name,
 )
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
@@ -69,13 +77,12 @@ def list_source_folder(
     if here is not None and is_of_partition(has_folders=bool(folders), files=files):
         yield from list_log(LogFolder(folder, source, relative_path, parent, here), entries)
         return
+    has_logs = is_log_dir(entries)
     for entry in entries:
-        if entry.oddity is not None:
-            yield unrecognized(source, relative_path, entry, entry.oddity)
-        elif not entry.is_folder and entry.name.endswith(LOG_SUFFIX):
-            reason = f"its folder's name, {name}, is no <topic>-<partition>"
-            yield unrecognized(source, relative_path, entry, reason)
-    if is_log_dir(entries):
+        kind, reason = _why_no_part(entry, name, is_beside_logs=has_logs)
+        if reason is not None:
+            yield unrecognized(source, relative_path, entry, reason, kind)
+    if has_logs:
         yield list_log_dir(folder, source, relative_path, uri, entries)
     doubles = same_partitions(folders)
     for entry in folders:
@@ -93,3 +100,32 @@ def list_source_folder(
         else:
             reason = f"it lies {MOST_LEVELS} levels below its source, too deep"
             yield Listed(UNLISTED, source, below, reason=reason)
+
+
+def _why_no_part(entry: FileEntry, folder: str, *, is_beside_logs: bool) -> tuple[str, str | None]:
+    """Return the kind of an entry of a folder that is no partition's, and why it is left out.
+
+    ``folder`` is its name. No reason: it is a folder, a file of the broker's, or beside no logs.
+    """
+    if entry.oddity is not None:
+        return UNRECOGNIZED, entry.oddity
+    foreign = None if entry.is_folder else foreign_file(folder, entry.name)
+    if foreign is not None:
+        is_for_a_person = foreign.has_records and not is_beside_logs
+        reason = foreign_reason(foreign, is_read_over=is_beside_logs)
+        return UNRECOGNIZED if is_for_a_person else PASSED_OVER, reason
+    if not entry.is_folder and _may_be_segment(entry.name, is_beside_logs=is_beside_logs):
+        return UNRECOGNIZED, f"its folder's name, {folder}, is no <topic>-<partition>"
+    if is_beside_logs and is_foreign(entry):
+        return PASSED_OVER, "no file of a broker's in a log directory, which passes over it"
+    return PASSED_OVER, None
+
+
+def _may_be_segment(name: str, *, is_beside_logs: bool) -> bool:
+    """Tell whether a file outside of partitions' folders may be a segment that was put there.
+
+    Beside logs a program's own ``.log`` is none.
+    """
+    if parse_segment_name(name) is not None or parse_other_form(name) is not None:
+        return True
+    return name.endswith(LOG_SUFFIX) and not is_beside_logs

@@ -13,10 +13,10 @@ itself. ``jars.sha256`` names the files that fit this release, as ``sha256sum`` 
 import os
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.home import spark_home
 from kafka_segments.storage.user_folders import cache_folder
 
 VARIABLE = "KAFKA_SEGMENTS_JARS"
@@ -78,14 +78,6 @@ def spark_has_delta() -> bool:
     """Tell whether Delta's JARs of this release lie among Spark's own, as in some images."""
     found = spark_home()
     return found is not None and jars_there(DELTA, found / "jars")
-
-
-def spark_home() -> Path | None:
-    """Return the folder of the Spark that a session starts."""
-    if os.environ.get("SPARK_HOME"):
-        return Path(os.environ["SPARK_HOME"])
-    package = find_spec("pyspark")
-    return Path(package.origin).parent if package and package.origin else None
 
 
 def require_named_jars() -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.spark.home import spark_home
 from kafka_segments.spark.jars import (
     DELTA,
     VARIABLE,
@@ -24,7 +25,6 @@ from kafka_segments.spark.jars import (
     jars_of,
     pinned,
     spark_has_delta,
-    spark_home,
 )
 from kafka_segments.storage.durable_files import name_folder
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.home import spark_home
 
 LEAST_JAVA = 17
 _WHAT_TO_DO = "install one (e.g. apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
@@ -93,6 +94,7 @@ def feature_release(version: str) -> int:
 
 def _spark_sets_its_own() -> bool:
     folders = [os.environ.get("SPARK_CONF_DIR")]
-    if "SPARK_HOME" in os.environ:
-        folders.append(os.path.join(os.environ["SPARK_HOME"], "conf"))
+    home = spark_home()
+    if home is not None:
+        folders.append(str(home / "conf"))
     return any(Path(folder, "spark-env.sh").exists() for folder in folders if folder)

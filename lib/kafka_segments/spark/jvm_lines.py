@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kafka_segments.wire.plain_text import plain
+
 _MOST_LINES = 20
 _MOST_BYTES = 64 * 1024
 
@@ -43,11 +45,17 @@ class JvmLines:
         if self._file is not None:
             self._file.close()
 
+    def text(self) -> str:
+        """Return what it wrote, the first and last of much; empty where that went to stderr."""
+        if self._file is None:
+            return ""
+        size = os.fstat(self._file.fileno()).st_size
+        last = max(0, size - _MOST_BYTES)
+        data = os.pread(self._file.fileno(), min(_MOST_BYTES, last), 0)
+        data += os.pread(self._file.fileno(), _MOST_BYTES, last)
+        return data.decode("utf-8", "replace")
+
     def show(self) -> None:
         """Write the last lines on stderr: they say why the JVM ended."""
-        if self._file is None:
-            return
-        size = os.fstat(self._file.fileno()).st_size
-        data = os.pread(self._file.fileno(), _MOST_BYTES, max(0, size - _MOST_BYTES))
-        lines = data.decode("utf-8", "replace").splitlines()[-_MOST_LINES:]
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        lines = self.text().splitlines()[-_MOST_LINES:]
+        sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))

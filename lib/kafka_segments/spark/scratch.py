@@ -1,13 +1,16 @@
 """The folder of what a session's JVM needs for a while: sockets, libraries, what it shuffles.
 
 Left to itself the JVM puts that into ``/tmp``, whatever TMPDIR says, and an empty folder of tables
-where it was started. A JVM that is killed leaves all of it behind.
+where it was started. A JVM that is killed leaves all of it behind; a later process removes it.
 """
 
 import atexit
+import fcntl
 import os
 import shutil
+import stat
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _PREFIX = "ks-"
+_OWNER = "kafka-segments.owner"  # locked by the process whose folder it is, as long as it lives
+_DAY_SECONDS = 86_400  # a JVM may live on for a while when its process was killed
 _SOCKET = f".{'0' * 36}.sock"  # as Spark and PySpark name theirs
 _LONGEST_SOCKET = 103  # bytes of a path, where it is shortest: macOS
 
@@ -26,8 +31,34 @@ def scratch_folder() -> Path:
     There is one a process, as PySpark starts one JVM, which outlives its sessions.
     """
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    owner = os.open(folder / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(owner, fcntl.LOCK_EX)  # the kernel lets go of it when the process ends
+    remove_left(folder.parent, before=folder.stat().st_mtime - _DAY_SECONDS)
     atexit.register(_remove, folder, os.getpid())
     return folder
+
+
+def remove_left(parent: Path, *, before: float) -> None:
+    """Remove the folders of this user's processes that were killed; younger ones stay.
+
+    ``before``: in seconds since 1970. Folders without our own locked file are not ours.
+    """
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if _is_left(folder, before):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(folder: Path, before: float) -> bool:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        return False
+    owner = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(owner).st_mtime < before
+    finally:
+        os.close(owner)
 
 
 def scratch_settings(folder: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -19,9 +20,16 @@ from kafka_segments.spark.jars_fetch import ready_jars
 from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
+from kafka_segments.spark.jvm_start import NO_START, start_error
 from kafka_segments.spark.known_classes import know_classes
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.scratch import let_jvm_remove, scratch_folder, scratch_settings
+from kafka_segments.spark.surroundings import (
+    LOOPBACK,
+    allow_open_files,
+    require_temporary_folder,
+    without_strangers,
+)
 
 Settings = dict[str, bool | float | int | str | None]
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -51,7 +59,9 @@ _LOCAL = {
     "spark.driver.memory": "2g",  # a ceiling, taken only where needed
     # Spark's own choice is 32 MiB in such a heap, and the smallest broadcast join takes one.
     "spark.buffer.pageSize": "4m",
-    "spark.driver.host": "localhost",
+    # Nobody else connects to it: no name of this machine is needed.
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
     # Between the JVM and Python's workers: over TCP each task waits for late acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "kafka_segments.spark.worker_daemon",
@@ -66,6 +76,18 @@ _LOCAL = {
     # Planning again after each stage costs more than it saves on small data.
     "spark.sql.adaptive.enabled": "false",
 }
+_UNKNOWN = (
+    "the lines above say why; without any it was killed (see `dmesg` for want of memory), or"
+    " --verbose shows more"
+)
+_S3A_PATIENCE = {
+    # Hadoop's own values make a read of one object wait for a quarter of an hour until it fails.
+    # Answers that the store refuses because it is asked too often have settings of their own.
+    "spark.hadoop.fs.s3a.attempts.maximum": "3",
+    "spark.hadoop.fs.s3a.retry.limit": "3",
+    "spark.hadoop.fs.s3a.connection.establish.timeout": "10s",
+    "spark.hadoop.fs.s3a.connection.timeout": "30s",
+}
 _SHUFFLE = "spark.sql.shuffle.partitions"
 _LEAST_SHUFFLE, _SPARKS_SHUFFLE = 16, 200
 
@@ -77,7 +99,10 @@ def s3_settings() -> dict[str, str]:
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    settings = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+    settings = {
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        **_S3A_PATIENCE,
+    }
     if endpoint:
         settings |= {
             "spark.hadoop.fs.s3a.endpoint": endpoint,
@@ -139,17 +164,18 @@ def spark_session(
     """Yield the running session (spark-submit's, a notebook's), a server's, or one of our own.
 
     Where SPARK_REMOTE names a Spark Connect server, the session is one there.
-    A session of our own runs on ``master``, by default ``local[*]``, with the JARs that
-    ``ready_jars`` finds for ``root`` or fetches; it is stopped at the end. spark-submit's
-    has its own settings, and ours for small data where they do not say.
+    A session of our own runs on ``master``, a local one, by default ``local[*]``, with the JARs
+    that ``ready_jars`` finds for ``root`` or fetches; it is stopped at the end. spark-submit's has
+    its own settings, and ours for small data where they do not say.
     Where there is no archive of its classes, one is made once the session has ended.
     ``dump_classes``: where its JVM writes such an archive when it ends. ``is_long``: the session
     lives for minutes, so that the JVM's second compiler pays.
 
     Raises:
-        UsageError: the server cannot be worked with (``connect_session``), or there is no Java for
-            Spark.
-        SparkEndedError: Spark's JVM did not start, or it or the server ended while in use.
+        UsageError: the server cannot be worked with (``connect_session``), or Spark's JVM does not
+            start by a setting or limit of this machine (``start_cause``).
+        SparkEndedError: Spark's JVM did not start for another reason, or it or the server ended
+            while in use.
     """
     running = _running()
     if running is not None:
@@ -161,13 +187,16 @@ def spark_session(
             yield spark
         return
     require_java()
+    require_temporary_folder()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    allow_open_files()
     with closing(JvmLines()) as jvm_lines:
         if submitted:
             spark = _start(name, {**_ALWAYS}, jvm_lines)
         else:
             own = partial(_own_settings, root, master, dump_classes, is_long=is_long)
-            spark = _start_own(name, root, own, jvm_lines)
+            with without_strangers():
+                spark = _start_own(name, root, own, jvm_lines)
         with _stopped_at_its_end(spark, jvm_lines):
             if submitted:
                 suit_small_data(spark)
@@ -214,9 +243,9 @@ def _start_own(
     """Start a session of our own; where the JVM does not start with its archive, without one."""
     try:
         return _start(name, own_settings(), jvm_lines)
-    except SparkEndedError:
+    except SparkEndedError as error:
         archive = usable_archive(root, jars_of(root))
-        if archive is None:
+        if archive is None or error.is_understood:
             raise
         discard(archive)
     return _start(name, own_settings(), jvm_lines)
@@ -228,14 +257,16 @@ def _start(name: str, settings: Settings, jvm_lines: JvmLines) -> SparkSession:
             spark = SparkSession.builder.appName(name).config(map=settings).getOrCreate()
             know_classes(spark)
             return spark
-    except PySparkRuntimeError as error:
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
+        told = start_error(f"{jvm_lines.text()}\n{error}")
+        if told is not None:
+            raise told from None
+        if not isinstance(error, PySparkRuntimeError):
+            raise
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         jvm_lines.show()
-        raise SparkEndedError(
-            "Spark's JVM did not start",
-            "the lines above say why; it needs Java 17 or later, in JAVA_HOME or in PATH",
-        ) from None
+        raise SparkEndedError(NO_START, _UNKNOWN) from None
 
 
 @contextmanager

@@ -13,35 +13,35 @@ leaves at most a note of something that has not changed yet, and each step can b
 - ``recovery`` replaces index files, cuts a torn tail and advances a checkpoint:
   ``recovery.log_change``, with a note for each log and one of the checkpoint.
 
-They share this module and ``durable_files``. A symbolic link is kept as a link; it is never
-followed.
+They share this module, ``durable_files``, and ``manifests``, which reads all that they note. A
+symbolic link is kept as a link; it is never followed.
 """
 
-import json
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
 
-from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.durable_files import sha256_of, write_durably
-
-_Manifest = TypeVar("_Manifest")
+from kafka_segments.storage.durable_files import sha256_of
+from kafka_segments.storage.manifests import Count, Int64, Name, Part, Sha256
 
 
-class FileState(NamedTuple):
+class FileState(Part):
     """A file as it was when it was noted; ``sha256`` is that of ``sha256_of``."""
 
-    name: str
-    size_bytes: int
-    mtime_ns: int
-    sha256: str
+    name: Name
+    size_bytes: Count
+    mtime_ns: Int64
+    sha256: Sha256
 
 
 def state_of(path: Path) -> FileState:
     """Return the state of a file; the file is read whole."""
     stat = status_of(path)
-    return FileState(path.name, stat.st_size, stat.st_mtime_ns, sha256_of(path))
+    return FileState(
+        name=path.name,
+        size_bytes=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        sha256=sha256_of(path),
+    )
 
 
 def status_of(path: Path) -> os.stat_result:
@@ -64,25 +64,3 @@ def status_of(path: Path) -> os.stat_result:
 def is_there(path: Path) -> bool:
     """Tell whether a name exists in its folder; a link does, even if it leads nowhere."""
     return os.path.lexists(path)
-
-
-def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a manifest as JSON; it appears whole and is on disk."""
-    write_durably(path, encoded(content))
-
-
-def encoded(content: Mapping[str, Any]) -> bytes:
-    """Return the JSON of a manifest."""
-    return json.dumps(content, indent=1).encode()
-
-
-def read_manifest(path: Path, parse: Callable[[Any], _Manifest]) -> _Manifest:
-    """Return what ``parse`` makes of a manifest's JSON.
-
-    Raises:
-        SetAsideError: the manifest is not there, or cannot be parsed.
-    """
-    try:
-        return parse(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SetAsideError(path, f"no manifest that can be read: {error}") from None

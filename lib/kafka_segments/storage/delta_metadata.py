@@ -15,6 +15,7 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.storage.delta_log import CHECKPOINT, COMMIT
 from kafka_segments.storage.durable_files import write_durably
 from kafka_segments.storage.files import Place, list_folder, place, read_whole
+from kafka_segments.storage.folder_lock import commit_lock
 from kafka_segments.storage.publishing import publish
 from kafka_segments.storage.uris import join_uri
 
@@ -153,13 +154,15 @@ def _check_protocol(uri: str, protocol: Mapping[str, Any]) -> None:
 
 
 def publish_commit(uri: str, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
-    """Write a commit of the table at a URI, an action a line.
+    """Write a commit of the table at a URI, an action a line; wait for commits of other runs.
 
     Raises:
         FileExistsError: another writer has made that version.
     """
     text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
-    publish_once(place(join_uri(uri, "_delta_log", f"{version:020d}.json")), text.encode("utf-8"))
+    file = place(join_uri(uri, "_delta_log", f"{version:020d}.json"))
+    with commit_lock(uri):
+        publish_once(file, text.encode("utf-8"))
 
 
 def publish_once(target: Place, data: bytes) -> None:

@@ -40,6 +40,12 @@ def remove_temporaries(folder: Path, *, name: str | None = None) -> None:
         leftover.unlink()
 
 
+def older_temporaries(folder: Path, *, before_ns: int) -> list[Path]:
+    """Return the temporary files in a folder that nobody has written to since a moment."""
+    found = (path for path in sorted(folder.glob(f".*{TEMPORARY}")) if not path.is_symlink())
+    return [path for path in found if path.is_file() and path.lstat().st_mtime_ns < before_ns]
+
+
 @contextmanager
 def durable_file(
     path: Path | str,

@@ -26,10 +26,11 @@ from kafka_segments.storage.local_folder import (
     list_local_folder,
 )
 from kafka_segments.storage.pace import pace_of
+from kafka_segments.storage.permissions import is_forbidden, permission_step
 from kafka_segments.storage.read_ahead import ReadAhead, arrow_ranges, read_range
 from kafka_segments.storage.stores import Store, checked_root, open_store, store_behind, store_of
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable
-from kafka_segments.storage.uris import root_of, scheme_of
+from kafka_segments.storage.uris import misread_uri, root_of, scheme_of, without_secrets
 from kafka_segments.wire.reading import FetchedAt, FillViews, ReadInto
 from kafka_segments.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
@@ -66,29 +67,34 @@ def absolute_uri(text: str) -> str:
         raise UsageError("an empty path is no source or target")
     if not is_text(text):
         raise UsageError(f"{as_text(text)}: no UTF-8, tables and URIs cannot name it; rename it")
+    if reason := misread_uri(text):
+        raise UsageError(reason)
     if not scheme_of(text):
         return _normalized(os.path.expanduser(text))
     checked_root(text)
+    told = without_secrets(text)
     try:
         parts = urlsplit(text)
     except ValueError as error:
-        raise UsageError(f"{text}: {error}") from None
+        raise UsageError(f"{told}: {error}") from None
     if parts.scheme != "file":
         if "?" in text:
+            bare = without_secrets(text.partition("?")[0])
             raise UsageError(
-                f"{text.partition('?')[0]}?…: options in a URI are not taken; region, endpoint and"
-                " credentials come from the environment, as docs/storage.md says"
+                f"{bare}?…: options in a URI are not taken; region, endpoint and credentials come"
+                " from the environment, as docs/storage.md says"
             )
         if not parts.netloc:
             raise UsageError(
-                f"{text} names no host or bucket, and no default is looked up, as that of Hadoop's"
+                f"{told} names no host or bucket, and no default is looked up, as that of Hadoop's"
                 f" fs.defaultFS: {root_of(parts.scheme, 'NAME')}/…"
             )
         if {".", ".."}.intersection(parts.path.split("/")):
-            raise UsageError(f"{text}: . and .. are taken as names here; give the folder meant")
+            raise UsageError(f"{told}: . and .. are taken as names here; give the folder meant")
         return text.rstrip("/")
     if parts.netloc not in ("", "localhost"):
-        raise UsageError(f"{text} names the host {parts.netloc}: a local path is file:///…")
+        host = "" if "@" in text else f" {parts.netloc}"
+        raise UsageError(f"{told} names the host{host}: a local path is file:///…")
     return _normalized(unquote(parts.path))
 
 
@@ -111,15 +117,20 @@ def place(uri: str) -> Place:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, or its type where it has none."""
+    """Return the first line of an error's text, or its type where it has none.
+
+    Where this user may not read what it names, also whose it is, and how it can be read.
+    """
     text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    line = text.splitlines()[0] if text else type(error).__name__
+    return f"{line}; {permission_step(error)}" if is_forbidden(error) else line
 
 
 def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEntry]:
     """Return the entries of a folder, sorted by name.
 
-    ``without``: on a local disk plain files whose names end so may be left out, which is quicker.
+    ``without``: on a local disk plain files of segments with these suffixes may be left out, which
+    is quicker.
 
     Raises:
         SourceError: the folder does not exist, is no folder, or may not be read.
@@ -210,6 +221,8 @@ class OpenSegment(NamedTuple):
         start: Fetches the first pieces of a file that will be read as a whole, as far as there is
             room; returns whether all of it is under way. Call it before anything is read.
         fetched_at: Gives bytes that were fetched where they are; None: they are copied.
+        written_bytes: Where the last byte ends that was ever written, zeros follow it; None: not
+            known.
     """
 
     read_into: ReadInto
@@ -219,6 +232,7 @@ class OpenSegment(NamedTuple):
     manifest: SegmentManifest | None = None
     start: Callable[[], bool] = _nothing_to_start
     fetched_at: FetchedAt | None = None
+    written_bytes: int | None = None
 
 
 @contextmanager
@@ -283,7 +297,8 @@ def _open_stored(
             yield remote
         return
     with closing(LocalFile(file.path)) as opened:
-        yield OpenSegment(opened.read_into, opened.size_bytes)
+        written = opened.written_bytes()
+        yield OpenSegment(opened.read_into, opened.size_bytes, written_bytes=written)
 
 
 @contextmanager

@@ -38,6 +38,25 @@ def creation_lock(warehouse: str, table: str) -> Iterator[None]:
 
 
 @contextmanager
+def commit_lock(table: str) -> Iterator[None]:
+    """Wait for the lock under which a version of a table is committed, and hold it.
+
+    Spark's commit to a local disk asks whether the version is there and then renames, and a rename
+    replaces what came in between (Delta's LocalLogStore; no other one of Delta's, nor a file system
+    of Hadoop's, does better). So all commits of ours wait for each other, those by ``os.link`` too.
+
+    Args:
+        table: the path or URI of the table's folder. In a store without locks nothing is held.
+    """
+    if not store_of(table).has_locks:
+        yield
+        return
+    warehouse, name = os.path.split(table.rstrip("/"))
+    with _locked(os.path.join(warehouse, _CREATION, f"{name}.commits"), fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
 def internals_lock(warehouse: str) -> Iterator[None]:
     """Wait until no other run reads internal topics, as ``warehouse_lock``.
 
@@ -77,6 +96,8 @@ def held_lock(lock: Path, *, creates: bool = False) -> Iterator[None]:
         return
     except OSError as error:
         raise SetAsideError(lock, f"cannot be opened: {error.strerror}") from None
+    except ValueError:  # a name with a NUL
+        raise SetAsideError(lock, "no name of a file") from None
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,11 +130,11 @@ def lock_or_reason(
 
 def _opened(lock: Path, *, creates: bool) -> int:
     try:
-        return os.open(lock, os.O_RDWR)
+        return os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
         if not creates:
             raise
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     owner = lock.parent.stat()
     try:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)  # its broker opens it to write

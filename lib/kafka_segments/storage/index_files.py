@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +55,20 @@ class IndexPublisher:
         That is so beside a log that recovery would cut. With a sound index file a broker that was
         stopped cleanly does not look for the damage; without one it recovers the segment.
         """
-        return self._output.index_dir is None and truncated_bytes > 0
+        return self.is_beside_segments() and truncated_bytes > 0
+
+    def is_beside_segments(self) -> bool:
+        """Tell whether the files go beside the segments."""
+        return self._output.index_dir is None
+
+    def found(
+        self, source: str, relative_path: str, base_offset: int, suffixes: Iterable[str]
+    ) -> dict[str, bytes | None]:
+        """Return what a segment's files hold where they go to, by suffix; None: not there."""
+        folder = place(self._output.folder(source, relative_path))
+        return {
+            suffix: self._found(folder.child(file_name(base_offset, suffix))) for suffix in suffixes
+        }
 
     def publish(
         self, source: str, relative_path: str, base_offset: int, files: dict[str, bytes | None]

@@ -1,46 +1,79 @@
 """Keep the files that a run replaces or removes, and put them back; on a local disk only.
 
 A run has a folder with the files themselves and a manifest. The manifest has a line for each file:
-where it was, and what is there now.
+where it was, and what is there now. Each line is a manifest of its own (``storage.manifests``).
 """
 
 import hashlib
-import json
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.storage.backups import is_there
-from kafka_segments.storage.durable_files import move_durably, write_durably
+from kafka_segments.storage.durable_files import (
+    TEMPORARY,
+    move_durably,
+    sha256_of,
+    write_durably,
+)
+from kafka_segments.storage.manifests import (
+    AbsolutePath,
+    Count,
+    Manifest,
+    Sha256,
+    encoded,
+    parse_manifest,
+)
+from kafka_segments.storage.plain_files import is_plain_folder, open_plain
+from kafka_segments.wire.names import parse_partition_folder
 
 MANIFEST = "manifest.jsonl"
+_BY_HAND = "copy it back by hand"
+_CHANGED = re.compile(
+    r"[0-9]{20}(\.(index|timeindex|txnindex)|(\..+)?\.(deleted|cleaned|swap))", re.DOTALL
+)
 
 
-class Kept(NamedTuple):
-    """A line of a manifest; ``sha256`` is of the bytes left at ``path``, None: it was removed."""
+class Kept(Manifest):
+    """A line of a manifest.
 
-    path: str
-    kept: str
+    ``path`` lies below the folder ``below``, and ``kept`` ends as it does. ``sha256`` is of the
+    bytes left at ``path``, None: it was removed. ``kept_sha256`` is of those kept; of a link, as of
+    ``sha256_of``.
+    """
+
+    remedy: ClassVar[str] = f"its file is not put back: if it was changed, {_BY_HAND}"
+
+    path: AbsolutePath
+    kept: AbsolutePath
+    below: AbsolutePath
     action: str
-    bytes_before: int
-    bytes_after: int
-    sha256: str | None
+    bytes_before: Count
+    bytes_after: Count
+    sha256: Sha256 | None
+    kept_sha256: Sha256
 
 
 class Undone(NamedTuple):
-    """How many files an undo put back, and which it left because they have changed since."""
+    """How many files an undo put back, and of each that it did not, why."""
 
     restored: int
     left: list[str]
 
 
 class KeptFiles:
-    """Replaces and removes files for one run; the first ones are kept in the run's folder."""
+    """Replaces and removes files for one run; the first ones are kept in the run's folder.
 
-    def __init__(self, folder: str) -> None:
+    ``by_root``: files below several folders are changed, each of which has its own place there.
+    """
+
+    def __init__(self, folder: str, *, by_root: bool = False) -> None:
         self.folder = folder
+        self._by_root = by_root
 
     def replace(self, path: str, *, below: str, action: str, before: bytes, after: bytes) -> Kept:
         """Keep the bytes of a file and put others in their place; its mode stays.
@@ -55,7 +88,16 @@ class KeptFiles:
             raise SetAsideError(path, "a symbolic link, not followed: its file is left as it is")
         kept = self._name(path, below)
         write_durably(Path(kept), before, finish=lambda whole: shutil.copymode(path, whole))
-        note = Kept(path, kept, action, len(before), len(after), _digest(after))
+        note = Kept(
+            path=path,
+            kept=kept,
+            below=below,
+            action=str(action),
+            bytes_before=len(before),
+            bytes_after=len(after),
+            sha256=_digest(after),
+            kept_sha256=_digest(before),
+        )
         self._note(note)
         write_durably(Path(path), after, finish=lambda whole: shutil.copymode(kept, whole))
         return note
@@ -68,34 +110,75 @@ class KeptFiles:
             OSError: as of ``move_durably``.
         """
         kept = self._name(path, below)
-        note = Kept(path, kept, action, Path(path).lstat().st_size, 0, None)
+        note = Kept(
+            path=path,
+            kept=kept,
+            below=below,
+            action=str(action),
+            bytes_before=Path(path).lstat().st_size,
+            bytes_after=0,
+            sha256=None,
+            kept_sha256=sha256_of(Path(path)),
+        )
         self._note(note)
         move_durably(Path(path), Path(kept))
         return note
 
     def _name(self, path: str, below: str) -> str:
-        kept = Path(self.folder, os.path.relpath(path, below))
+        root = below.lstrip("/") if self._by_root else ""
+        kept = Path(self.folder, root, os.path.relpath(path, below))
         kept.parent.mkdir(parents=True, exist_ok=True)
         return str(kept)
 
     def _note(self, note: Kept) -> None:
-        with open(os.path.join(self.folder, MANIFEST), "a", encoding="utf-8") as log:
-            log.write(json.dumps(note._asdict()) + "\n")
+        with open(os.path.join(self.folder, MANIFEST), "ab") as log:
+            log.write(encoded(note, indent=None) + b"\n")
             log.flush()
             os.fsync(log.fileno())
 
 
-def read_manifest(folder: str) -> list[Kept]:
-    """Return what a run noted, in order.
+def read_notes(folder: str) -> Iterator[Kept | SetAsideError]:
+    """Yield what a run noted, in order, and of each line that cannot be used, why.
 
     Raises:
         UsageError: the folder has no manifest.
+        SetAsideError: the folder or the manifest is a link.
     """
     manifest = Path(folder) / MANIFEST
-    if not manifest.is_file():
+    if not is_plain_folder(Path(folder)) or not is_there(manifest):
         raise UsageError(f"{folder} has no {MANIFEST}: no compact run left it")
-    lines = manifest.read_text("utf-8").splitlines()
-    return [Kept(**json.loads(line)) for line in lines]
+    with open_plain(manifest, "rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            place = f"{manifest}, line {number}"
+            try:
+                note = parse_manifest(line, Kept, place=place)
+                _check_place(folder, note, place)
+            except SetAsideError as error:
+                yield error
+            else:
+                yield note
+
+
+def _check_place(folder: str, note: Kept, place: str) -> None:
+    """Check that a file is one that a run changes, and lies where the run would have kept it.
+
+    Raises:
+        SetAsideError: it is not, or does not.
+    """
+    name = os.path.relpath(note.path, note.below)
+    parent, file = os.path.split(note.path)
+    is_changed = _CHANGED.fullmatch(file) and parse_partition_folder(os.path.basename(parent))
+    if not is_changed or note.path != os.path.join(note.below, name):
+        raise SetAsideError(
+            place, f"path: found {note.path!a}, no index file below {note.below!a}; {note.remedy}"
+        )
+    ends = (name, os.path.join(note.below.lstrip("/"), name))
+    run = os.path.basename(folder)
+    if not note.kept.endswith(tuple(os.path.join(f"/{run}", end) for end in ends)):
+        raise SetAsideError(
+            place,
+            f"kept: found {note.kept!a}, {name!a} in the run's folder expected; {note.remedy}",
+        )
 
 
 def undo(folder: str) -> Undone:
@@ -105,22 +188,69 @@ def undo(folder: str) -> Undone:
 
     Raises:
         UsageError: the folder has no manifest.
-        SetAsideError: as of ``move_durably``.
+        SetAsideError: the folder or the manifest is a link.
         OSError: as of ``move_durably``.
     """
-    notes = read_manifest(folder)
-    restored: int = 0
-    left: list[str] = []
-    for note in reversed(notes):
-        if not is_there(Path(note.kept)):
-            continue
-        if not _is_as_left(note):
-            left.append(note.path)
-            continue
-        Path(note.path).parent.mkdir(parents=True, exist_ok=True)
-        move_durably(Path(note.kept), Path(note.path))
-        restored += 1
+    restored, left = 0, []
+    for note in reversed(list(read_notes(folder))):
+        try:
+            if isinstance(note, SetAsideError):
+                raise note
+            restored += _put_back(folder, note)
+        except SetAsideError as error:
+            left.append(str(error))
+    named = {_kept(folder, note) for note in read_notes(folder) if isinstance(note, Kept)}
+    left += [
+        f"{path}: {MANIFEST} does not say where it was; {_BY_HAND}"
+        for path in sorted(path for path in Path(folder).rglob("*") if not path.is_dir())
+        if path not in named and path.name != MANIFEST and not path.name.endswith(TEMPORARY)
+    ]
     return Undone(restored, left)
+
+
+def _kept(folder: str, note: Kept) -> Path:
+    """Return where a file is kept; the set-aside folder may have been moved since."""
+    _, _, name = note.kept.rpartition(f"/{os.path.basename(folder)}/")
+    return Path(folder, name)
+
+
+def _put_back(folder: str, note: Kept) -> bool:
+    """Put a file back; return whether that was to be done.
+
+    Raises:
+        SetAsideError: the place, or what is kept, is not as the run left it.
+    """
+    kept, path = _kept(folder, note), Path(note.path)
+    if not _is_below(kept, Path(folder)) or not is_there(kept):
+        if (
+            _is_below(path, Path(note.below))
+            and is_there(path)
+            and _sha256(path) == note.kept_sha256
+        ):
+            return False
+        reason = f"gone, and {path} is not as it was before that run; restore it from elsewhere"
+        raise SetAsideError(kept, reason)
+    status = kept.lstat()
+    if (status.st_size, sha256_of(kept)) != (note.bytes_before, note.kept_sha256):
+        raise SetAsideError(kept, f"it is not as it was kept, by {MANIFEST}; {note.remedy}")
+    if not is_there(Path(note.below)):
+        raise SetAsideError(note.below, f"this folder is gone; {note.remedy}")
+    _is_below(path, Path(note.below))
+    if not _is_as_left(note):
+        raise SetAsideError(path, "changed since, left as it is")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    move_durably(kept, path)
+    return True
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    """Tell whether the folders between a root and a path exist, and are no links.
+
+    Raises:
+        SetAsideError: one is a link, or no folder.
+    """
+    between = [folder for folder in path.parents if folder != root and folder.is_relative_to(root)]
+    return all(map(is_plain_folder, reversed(between)))
 
 
 def _is_as_left(note: Kept) -> bool:
@@ -129,8 +259,11 @@ def _is_as_left(note: Kept) -> bool:
         return note.sha256 is None
     if note.sha256 is None or path.is_symlink() or not path.is_file():
         return False
-    found = path.read_bytes()
-    return _digest(found) == note.sha256 or found == Path(note.kept).read_bytes()
+    return sha256_of(path) in (note.sha256, note.kept_sha256)
+
+
+def _sha256(path: Path) -> str | None:
+    return None if path.is_dir() and not path.is_symlink() else sha256_of(path)
 
 
 def _digest(data: bytes) -> str:

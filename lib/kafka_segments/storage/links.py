@@ -13,7 +13,8 @@ from typing import NamedTuple
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import NO_FILE, FileEntry, as_text, why_not_followed
 
-_NOT_FOLLOWED = "not followed; --follow-links does"
+_BY_OPTION = "; --follow-links does"
+_NOT_FOLLOWED = f"not followed{_BY_OPTION}"
 
 
 def with_links_judged(
@@ -45,6 +46,11 @@ def _judged(entry: FileEntry, root: str, above: list[PurePosixPath], *, follow: 
 def _why_left(target: str, root: str) -> str:
     where = "a link" if PurePosixPath(target).is_relative_to(root) else "a link out of the source"
     return f"{where}, to {target}: {_NOT_FOLLOWED}"
+
+
+def without_option(reason: str) -> str:
+    """Return why a link was left, in words of a verb that never follows links."""
+    return reason.replace(_BY_OPTION, "")
 
 
 def _folders_above(source: str, relative_path: str) -> list[PurePosixPath]:

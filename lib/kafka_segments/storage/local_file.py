@@ -4,6 +4,9 @@ import errno
 import os
 import stat
 
+_BLOCK_BYTES = 512
+_MOST_HOLES = 10_000
+
 
 class LocalFile:
     """An open file, to be closed.
@@ -27,6 +30,23 @@ class LocalFile:
             code = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
             raise OSError(code, os.strerror(code), path)
         self.size_bytes = status.st_size
+        self._allocated_bytes = status.st_blocks * _BLOCK_BYTES
+
+    def written_bytes(self) -> int:
+        """Return where the last byte ends that was ever written; zeros follow it.
+
+        A preallocated file has no blocks there. Where the file system cannot tell, all counts.
+        """
+        if self._allocated_bytes >= self.size_bytes:
+            return self.size_bytes
+        end = position = 0
+        try:
+            for _ in range(_MOST_HOLES):
+                position = os.lseek(self._descriptor, position, os.SEEK_DATA)
+                end = position = os.lseek(self._descriptor, position, os.SEEK_HOLE)
+        except OSError as error:
+            return end if error.errno == errno.ENXIO else self.size_bytes
+        return self.size_bytes
 
     def read(self, position: int, length: int) -> bytes:
         """Return a range of the file, shorter only at its end."""

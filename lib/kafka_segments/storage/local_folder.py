@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 NO_FILE = "a pipe, a socket or a device, no file"
 _MAX_INT64 = 2**63 - 1
+_DIGITS = 20  # of a segment's base offset, with which the names of its files begin
 _NO_TEXT = "its name is no UTF-8, so nothing can be read by it; rename it"
 
 
@@ -34,7 +35,8 @@ def as_text(name: str) -> str:
 def list_local_folder(folder: str, *, without: tuple[str, ...] = ()) -> list[FileEntry]:
     """Return the entries of a folder, in no order; no two of them have the same text for a name.
 
-    ``without``: plain files whose names end so are left out, for which the disk is asked no more.
+    ``without``: suffixes of plain files of segments that are left out, for which the disk is asked
+    no more; what else is named so is not.
 
     Raises:
         OSError: the folder does not exist, is no folder, or may not be read.
@@ -43,7 +45,7 @@ def list_local_folder(folder: str, *, without: tuple[str, ...] = ()) -> list[Fil
         entries = [
             entry
             for name in found
-            if not (name.name.endswith(without) and _is_plain(name))
+            if not (name.name[_DIGITS:] in without and _is_of_segment(name))
             and (entry := _entry(name)) is not None
         ]
     odd = [entry for entry in entries if not is_text(entry.name)]
@@ -69,9 +71,10 @@ def is_text(name: str) -> bool:
     return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
 
 
-def _is_plain(found: os.DirEntry[str]) -> bool:
-    """Tell, without asking for its status, whether a name is a file's and is written as text."""
-    return found.name.isascii() and found.is_file(follow_symlinks=False)
+def _is_of_segment(found: os.DirEntry[str]) -> bool:
+    """Tell, without asking for its status, whether a name is a plain file's, and of a segment."""
+    digits = found.name[:_DIGITS]
+    return digits.isascii() and digits.isdigit() and found.is_file(follow_symlinks=False)
 
 
 def _entry(found: os.DirEntry[str]) -> FileEntry | None:

@@ -1,24 +1,39 @@
 """Move segments out of a log's folder and back; a crash at any step loses nothing.
 
 1. A manifest with the size, mtime and SHA-256 of each file lies in the set-aside folder before the
-   first file moves.
+   first file moves. It must name the files that were planned, and no others.
 2. The oldest segment goes first and comes back last, so the log never has a hole.
 3. The ``.log`` of a segment goes last and comes back first: a broker that starts in between finds
    the whole segment, a ``.log`` whose indexes it rebuilds, or nothing of it.
 4. Each step can be done again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage import backups
 from kafka_segments.storage.backups import is_there, status_of
-from kafka_segments.storage.durable_files import move_durably, remove_temporaries, sha256_of
+from kafka_segments.storage.durable_files import (
+    TEMPORARY,
+    move_durably,
+    remove_temporaries,
+    sha256_of,
+)
 from kafka_segments.storage.local_folder import mtime_ns_of
+from kafka_segments.storage.manifests import (
+    Count,
+    Int64,
+    Manifest,
+    Name,
+    Part,
+    Sha256,
+    read_manifest,
+    write_manifest,
+)
+from kafka_segments.storage.plain_files import check_folder
 from kafka_segments.wire.moments import mtime_text
-from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX
+from kafka_segments.wire.names import INDEX_SUFFIXES, LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name
 
 MANIFEST = "manifest.json"
 SUFFIXES = (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX, LOG_SUFFIX)  # in the order they go
@@ -33,6 +48,31 @@ class SegmentFile(NamedTuple):
     mtime_ns: int
 
 
+class AsideFile(Part):
+    """A file in a set-aside folder, as it was when it was planned to go."""
+
+    base_offset: Count
+    name: Name
+    size_bytes: Count
+    mtime_ns: Int64
+    sha256: Sha256
+
+    @property
+    def planned(self) -> SegmentFile:
+        """Return the file as a plan has it."""
+        return SegmentFile(self.base_offset, self.name, self.size_bytes, self.mtime_ns)
+
+
+class AsideManifest(Manifest):
+    """The files of a set-aside folder, and the folder of the log that they belong to."""
+
+    remedy: ClassVar[str] = "nothing is moved: the files lie beside it, move them back by hand"
+    reads_unsigned: ClassVar[bool] = True
+
+    folder: str
+    files: tuple[AsideFile, ...]
+
+
 def files_of_segments(folder: Path, base_offsets: Sequence[int]) -> list[SegmentFile]:
     """List the files of segments that a broker deletes with them, in the order in which they go.
 
@@ -44,7 +84,7 @@ def files_of_segments(folder: Path, base_offsets: Sequence[int]) -> list[Segment
     found = []
     for base_offset in sorted(base_offsets):
         for suffix in SUFFIXES:
-            name = f"{base_offset:020d}{suffix}"
+            name = file_name(base_offset, suffix)
             try:
                 stat = status_of(folder / name)
             except FileNotFoundError:
@@ -71,9 +111,11 @@ def check_planned(
     ``digests``: the SHA-256 of files by name, as planned; files without one are not compared by it.
 
     Raises:
-        SetAsideError: a file differs, is gone or was not planned, or an older segment exists.
+        SetAsideError: a file differs, is gone or was not planned, or an older segment exists. Or
+            the manifest of an earlier run cannot be used.
     """
-    if (aside / MANIFEST).exists():
+    if _is_begun(folder, aside, planned):
+        _checked_files(folder, aside, planned, source=folder)
         return
     _check_listing(folder, planned)
     for name in digests or ():
@@ -122,63 +164,110 @@ def set_aside(
         SetAsideError: a file is not as planned.
         OSError: the file system refused a step; run it again.
     """
-    if not (aside / MANIFEST).exists():
+    if not _is_begun(folder, aside, planned):
         _check_listing(folder, planned)
         digests = {file.name: sha256_of(folder / file.name) for file in planned}
         for name, digest in digests.items():
             _check_digest(folder / name, digest, planned_digests)
         _write_manifest(folder, aside, planned, digests)
     remove_temporaries(aside)
-    for file, digest in read_manifest(aside):
-        if not is_there(folder / file.name):
-            _check(aside / file.name, file, digest)
-            continue
-        _check(folder / file.name, file, digest)
-        move_durably(folder / file.name, aside / file.name)
+    for file in _checked_files(folder, aside, planned, source=folder):
+        if is_there(folder / file.name):
+            move_durably(folder / file.name, aside / file.name)
 
 
-def bring_back(folder: Path, aside: Path) -> int:
+def _is_begun(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> bool:
+    """Tell whether an earlier run has begun to move the planned files.
+
+    Raises:
+        SetAsideError: a folder is a link, or the plan names files that no segment has.
+    """
+    check_folder(folder)
+    for file in planned:
+        if file.name not in [file_name(file.base_offset, suffix) for suffix in SUFFIXES]:
+            raise SetAsideError(folder, f"{file.name!a} is planned, no segment's file: plan again")
+    for path in (aside.parent, aside):
+        if is_there(path):
+            check_folder(path)
+    return is_there(aside / MANIFEST)
+
+
+def _checked_files(
+    folder: Path, aside: Path, planned: Sequence[SegmentFile], *, source: Path
+) -> list[AsideFile]:
+    """Return the files of a manifest, each of which lies in one of the two folders as it says.
+
+    ``source`` is the one from which they move: of a file in both, the one there is looked at.
+
+    Raises:
+        SetAsideError: they are not those that were planned, one has changed, or is gone.
+    """
+    manifest = read_manifest(aside / MANIFEST, AsideManifest)
+    if manifest.folder != str(folder):
+        raise SetAsideError(
+            aside / MANIFEST,
+            f"folder: found {manifest.folder!a}, {folder} planned; {manifest.remedy}",
+        )
+    named = {file.planned for file in manifest.files}
+    if named != set(planned) or len(manifest.files) != len(planned):
+        raise SetAsideError(
+            aside / MANIFEST,
+            f"files: {len(named & set(planned))} of the {len(planned)} that were planned, and"
+            f" {len(named - set(planned))} others; {manifest.remedy}",
+        )
+    _check_no_others(aside, (file.name for file in manifest.files))
+    for file in manifest.files:
+        paths = [source / file.name, aside / file.name, folder / file.name]
+        _check(next(filter(is_there, paths), paths[-1]), file)
+    return list(manifest.files)
+
+
+def _check_no_others(aside: Path, names: Iterable[str]) -> None:
+    named = {*names, MANIFEST}
+    for entry in sorted(aside.iterdir()):
+        if entry.name not in named and not entry.name.endswith(TEMPORARY):
+            raise SetAsideError(
+                entry, f"{MANIFEST} does not name it; {AsideManifest.remedy}, or this file away"
+            )
+
+
+def check_back(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> list[AsideFile]:
+    """Check that the planned files of a set-aside folder can all come back; return them.
+
+    Raises:
+        SetAsideError: a file is not as the manifest says, or another one took its place.
+    """
+    if not _is_begun(folder, aside, planned):
+        _check_no_others(aside, ())
+        return []
+    files = _checked_files(folder, aside, planned, source=aside)
+    for file in files:
+        source, target = aside / file.name, folder / file.name
+        if is_there(source) and is_there(target) and not _is_copy(target, source):
+            raise SetAsideError(
+                target, f"another file took its place: move it away, {source} belongs there"
+            )
+    return files
+
+
+def bring_back(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> int:
     """Move the files of a set-aside folder back, each as it was; return their number.
 
     A folder without a manifest is removed: nothing was moved yet, or everything is back.
 
     Raises:
-        SetAsideError: a file is not as the manifest says, or another one took its place.
+        SetAsideError: as of ``check_back``; nothing is moved.
         OSError: the file system refused a step; run it again.
     """
-    files = read_manifest(aside) if (aside / MANIFEST).exists() else []
-    for file, digest in reversed(files):
-        source, target = aside / file.name, folder / file.name
-        if is_there(source):
-            _check(source, file, digest)
-            if is_there(target) and not _is_copy(target, source):
-                raise SetAsideError(
-                    target, f"another file took its place: move it away, {source} belongs there"
-                )
-            move_durably(source, target)
-        else:
-            _check(target, file, digest)
+    files = check_back(folder, aside, planned)
+    for file in reversed(files):
+        if is_there(aside / file.name):
+            move_durably(aside / file.name, folder / file.name)
     (aside / MANIFEST).unlink(missing_ok=True)
     remove_temporaries(aside)
     remove_temporaries(folder)
     aside.rmdir()
     return len(files)
-
-
-def read_manifest(aside: Path) -> list[tuple[SegmentFile, str]]:
-    """Return the files of a set-aside folder, each with its SHA-256.
-
-    Raises:
-        SetAsideError: the folder has no manifest, or it cannot be parsed.
-    """
-    return backups.read_manifest(aside / MANIFEST, _parsed)
-
-
-def _parsed(manifest: Any) -> list[tuple[SegmentFile, str]]:
-    names = SegmentFile._fields
-    return [
-        (SegmentFile(*(row[name] for name in names)), row["sha256"]) for row in manifest["files"]
-    ]
 
 
 def _difference(planned: SegmentFile, found: SegmentFile | None) -> str:
@@ -199,11 +288,11 @@ def _write_manifest(
     folder: Path, aside: Path, planned: Sequence[SegmentFile], digests: dict[str, str]
 ) -> None:
     aside.mkdir(parents=True, exist_ok=True)
-    rows = [{**file._asdict(), "sha256": digests[file.name]} for file in planned]
-    backups.write_manifest(aside / MANIFEST, {"folder": str(folder), "files": rows})
+    files = (AsideFile(**file._asdict(), sha256=digests[file.name]) for file in planned)
+    write_manifest(aside / MANIFEST, AsideManifest(folder=str(folder), files=tuple(files)))
 
 
-def _check(path: Path, file: SegmentFile, digest: str) -> None:
+def _check(path: Path, file: AsideFile) -> None:
     """Check that a file is as the manifest says; of a link, that it is the same link."""
     try:
         stat = status_of(path)
@@ -220,11 +309,11 @@ def _check(path: Path, file: SegmentFile, digest: str) -> None:
             " since and is not moved",
         )
     found = sha256_of(path)
-    if found != digest:
+    if found != file.sha256:
         raise SetAsideError(
             path,
-            f"its sha256 is not the one of the manifest, but {found} instead of {digest}: it has"
-            " changed since and is not moved",
+            f"its sha256 is not the one of the manifest, but {found} instead of {file.sha256}: it"
+            " has changed since and is not moved",
         )
 
 

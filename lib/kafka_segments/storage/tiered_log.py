@@ -6,9 +6,10 @@ import numpy as np
 
 from kafka_segments.errors import UnreadableObjectError
 from kafka_segments.wire.chunk_index import MOST_CHUNK_BYTES, ChunkIndex, ChunkPlace
-from kafka_segments.wire.codecs import ZSTD, DecompressionError, Decompressor
+from kafka_segments.wire.codecs import ZSTD, Decompressor
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.segment_manifest import SegmentManifest
+from kafka_segments.wire.streams import DecompressionError
 
 _MAGIC = 2
 _KEPT = 2  # readers go back to where the last batch began

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 LOCAL_ROOT = "/"
 """What every local path starts with, and no URI."""
 _AFTER_SCHEME = "://"
+_BEGINS_AS_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_CREDENTIALS = re.compile(r":.*@.*", re.DOTALL)
 
 GLOB_SIGN = re.compile(r"[\\*?,{}\[\]]")
 """A sign that Spark takes for part of a pattern in the paths that it is to read."""
@@ -20,6 +22,23 @@ def scheme_of(uri: str) -> str:
     """Return the scheme of a URI, the empty string for a path."""
     scheme, separator, _ = uri.partition(_AFTER_SCHEME)
     return scheme if separator else ""
+
+
+def misread_uri(text: str) -> str | None:
+    """Return why a text that begins as a URI is none, without what may be a secret; None: it is.
+
+    As in RFC 3986, 4.2, a relative path whose first name has a colon is written with ``./``.
+    """
+    found = _BEGINS_AS_URI.match(text)
+    if found is None or text.startswith(_AFTER_SCHEME, found.end(1)):
+        return None
+    scheme = found[1]
+    return f"{scheme}:…: a URI begins with {scheme}://; a path of that name is written ./{scheme}:…"
+
+
+def without_secrets(text: str) -> str:
+    """Return a path or URI as a message may say it: credentials and what follows are left out."""
+    return _CREDENTIALS.sub(":…", text)
 
 
 def split_uri(uri: str) -> tuple[str, str, str]:

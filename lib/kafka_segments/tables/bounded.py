@@ -27,6 +27,12 @@ def plus(left: Column | str | int, right: Column | str | int) -> Column:
     return F.coalesce(F.try_add(first, second), F.when(first.isNotNull(), beyond))
 
 
+def total(values: Column | str) -> Column:
+    """Sum up longs of a group, none of which should be negative; the sum is null if all are."""
+    values = _column(values)
+    return F.coalesce(F.try_sum(values), F.when(F.count(values) > 0, F.lit(MOST)))
+
+
 def minus(left: Column | str | int, right: Column | str | int) -> Column:
     """Subtract two longs; the difference is null if one of them is."""
     first, second = _long(left), _long(right)

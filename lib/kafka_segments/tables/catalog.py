@@ -1,11 +1,12 @@
 """The tables of a warehouse: their names, schemas, keys and constraints."""
 
-from typing import NamedTuple
-
-from pyspark.sql.types import StructType
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.schemas import newest_versions, schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType  # who only asks for names does not wait for Spark
 
 SCHEMA_VERSION = "kafkaSegments.schemaVersion"
 # Said of each table, as a platform's defaults may be others: with any of them engines that know
@@ -34,7 +35,7 @@ class Table(NamedTuple):
     keeps_changes: bool = False
 
     @property
-    def schema(self) -> StructType:
+    def schema(self) -> "StructType":
         """The schema that is published for this version of the table."""
         return schema(f"{self.name}.v{self.version}")
 
@@ -139,6 +140,7 @@ METADATA_CONFIGS = _history("metadata_configs", "resource_type", "resource_name"
 METADATA_BROKERS = _history("metadata_brokers", "node_id")
 METADATA_FEATURES = _history("metadata_features", "name")
 METADATA_ENTRIES = _history("metadata_entries", "kind", "name")
+METADATA_PROBLEMS = _newest("metadata_problems", ("cluster", "number"))
 VALIDATION_RESULTS = _newest("validation_results", ("run_id", "table_name", "expectation"))
 QUARANTINED_SEGMENTS = _newest("quarantined_segments", SEGMENT_KEYS)
 BUILD_TABLES = (SEGMENTS, OFFSET_INDEX, TIME_INDEX, LOGS, LOG_DIRS, UNRECOGNIZED_FILES, RUNS)

@@ -14,21 +14,24 @@ from kafka_segments.tables.keys import Transform
 from kafka_segments.topic_configs import TopicConfigs
 
 _TYPES: dict[type, T.DataType] = {int: T.LongType(), str: T.StringType(), bool: T.BooleanType()}
-_CLUSTER = "_cluster_number"
+_CLUSTER, _NAME = "_cluster_number", "_settings_of"
 Levels = Mapping[Any, Mapping[str, Any]]
 KEYS = {key: _TYPES[type(value)] for key, value in TopicConfig().model_dump().items()}
 
 
-def with_topic_configs(spark: SparkSession, configs: TopicConfigs) -> Transform:
-    """Add one column for each setting, by the row's ``cluster``, ``topic`` and ``broker_id``.
+def with_topic_configs(
+    spark: SparkSession, configs: TopicConfigs, keys: Sequence[str] = tuple(KEYS)
+) -> Transform:
+    """Add one column for each of ``keys``, by the row's ``cluster``, ``topic`` and ``broker_id``.
 
     Rows are joined only with settings that some topic or broker has of its own: each column of a
-    join costs time.
+    join costs time. A log that ``is_left_over``, if the rows tell, is of another topic than has its
+    name now: the settings of this one are not its own.
     """
     clusters = (configs.others, *configs.clusters.values())
     of_topics = [cluster.of_topics() for cluster in clusters]
     of_brokers = [cluster.of_brokers() for cluster in clusters]
-    by_topic, by_broker = _keys_of(of_topics), _keys_of(of_brokers)
+    by_topic, by_broker = _keys_of(of_topics, keys), _keys_of(of_brokers, keys)
     below = [cluster.below_brokers() for cluster in clusters]
     given = configs.others.given
 
@@ -43,18 +46,26 @@ def with_topic_configs(spark: SparkSession, configs: TopicConfigs) -> Transform:
 
     def transform(rows: DataFrame) -> DataFrame:
         joined = rows.withColumn(_CLUSTER, _number(configs.clusters)) if configs.clusters else rows
-        keys = [_CLUSTER] if configs.clusters else []
+        of_cluster = [_CLUSTER] if configs.clusters else []
         if by_topic:
             topics = _table(spark, "topic", T.StringType(), by_topic, of_topics)
-            joined = joined.join(F.broadcast(topics), [*keys, "topic"], "left")
+            topics = topics.withColumnRenamed("topic", _NAME)
+            joined = joined.withColumn(_NAME, _name_of(rows))
+            joined = joined.join(F.broadcast(topics), [*of_cluster, _NAME], "left")
         if by_broker:
             brokers = _table(spark, "broker_id", T.IntegerType(), by_broker, of_brokers)
-            joined = joined.join(F.broadcast(brokers), [*keys, "broker_id"], "left")
+            joined = joined.join(F.broadcast(brokers), [*of_cluster, "broker_id"], "left")
         levels = (f"_topic_{key}" for key in by_topic), (f"_broker_id_{key}" for key in by_broker)
-        found = (value(key).alias(key) for key in KEYS)
-        return joined.drop(*KEYS).select("*", *found).drop(*chain(*levels), _CLUSTER)
+        found = (value(key).alias(key) for key in keys)
+        return joined.drop(*keys).select("*", *found).drop(*chain(*levels), _CLUSTER, _NAME)
 
     return transform
+
+
+def _name_of(rows: DataFrame) -> Column:
+    """Return the topic whose settings a row has; null: it is left over from another topic."""
+    name = F.col("topic")
+    return F.when(~F.col("is_left_over"), name) if "is_left_over" in rows.columns else name
 
 
 def _number(clusters: Iterable[str]) -> Column:
@@ -74,10 +85,10 @@ def _by_cluster(values: Sequence[Any]) -> Column:
     return found
 
 
-def _keys_of(clusters: Iterable[Levels]) -> list[str]:
-    """Return the settings that some topic or broker has of its own."""
+def _keys_of(clusters: Iterable[Levels], keys: Iterable[str]) -> list[str]:
+    """Return those of the settings that some topic or broker has of its own."""
     found = {key for levels in clusters for values in levels.values() for key in values}
-    return [key for key in KEYS if key in found]
+    return [key for key in keys if key in found]
 
 
 def _table(

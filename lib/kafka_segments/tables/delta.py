@@ -3,6 +3,7 @@
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -15,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
+from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
 from kafka_segments.spark.local_rows import computed_rows, frame_of_known, known_rows, local_rows
 from kafka_segments.spark.shared_folders import shares_folder
@@ -23,7 +25,7 @@ from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.delta_rows import file_totals
 from kafka_segments.storage.files import place
-from kafka_segments.storage.folder_lock import creation_lock
+from kafka_segments.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import columns as F
@@ -83,10 +85,10 @@ class Warehouse:
         return table.name in self._made
 
     def read(self, table: Table, columns: Sequence[str] = ()) -> DataFrame:
-        """Return the rows of a table: the named columns that it has, or all of them.
+        """Return the rows of a table: the named columns that it has, or all of its own.
 
-        Where a verb works on few rows, those of a small table are read at once. Each step of a
-        query costs time for each column there is.
+        Columns that somebody else added are not among these. Where a verb works on few rows, those
+        of a small table are read at once. Each step of a query costs time for each column there is.
 
         Raises:
             UsageError: the table does not exist.
@@ -96,11 +98,12 @@ class Warehouse:
         if self._has_few():
             few = read_at_once(self.spark, join_uri(self.root, table.name), columns)
             if few is not None:
-                return few
+                return few if columns else _without_columns_of_others(table, few)
         expect_many_rows(self.spark)
         rows = self.spark.read.format("delta").load(self.uri(table))
         if not columns:
-            return rows
+            # A client would ask its server for the columns.
+            return rows if is_connect(self.spark) else _without_columns_of_others(table, rows)
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
 
@@ -187,7 +190,9 @@ class Warehouse:
 
     def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
         chosen = rows.select(*table.schema.fieldNames())
-        chosen.write.format("delta").mode("append").save(self.uri(table))
+        writer = chosen.write.format("delta").mode("append")
+        with self._alone(table):
+            writer.save(self.uri(table))
 
     def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
         """Append the rows of a run to a table, made if need be; return them as they are kept.
@@ -309,19 +314,30 @@ class Warehouse:
 
     def vacuum(self, table: Table, *, hours: int) -> None:
         """Remove the files that no version of the last hours needs."""
-        self.spark.sql(f"VACUUM {delta_table(self.uri(table))} RETAIN {hours} HOURS")
+        with self._alone(table):
+            self.spark.sql(f"VACUUM {delta_table(self.uri(table))} RETAIN {hours} HOURS")
+
+    def _alone(self, table: Table) -> AbstractContextManager[None]:
+        """Return the lock under which Spark commits to a table: it would replace another commit."""
+        return commit_lock(join_uri(self.root, table.name))
 
     def retried(self, table: Table, write: Callable[[], object]) -> None:
         """Write, and write again each time that another run committed in between."""
         for attempt in range(1, _MOST_TRIES + 1):
             try:
-                write()
+                with self._alone(table):
+                    write()
             except (PySparkException, Py4JJavaError) as error:
                 if attempt == _MOST_TRIES or not _is_conflict(error):
                     raise
                 _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
             else:
                 return
+
+
+def _without_columns_of_others(table: Table, rows: DataFrame) -> DataFrame:
+    there, own = rows.columns, set(table.schema.fieldNames())
+    return rows if own.issuperset(there) else rows.select(*(name for name in there if name in own))
 
 
 def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, str]]:

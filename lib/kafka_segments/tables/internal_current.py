@@ -5,14 +5,18 @@ from pyspark.sql import functions as F
 
 from kafka_segments.generated import control
 from kafka_segments.generated.records import SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
-from kafka_segments.tables.internal_replicas import of_furthest_replica
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.generated.shares import SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY
+from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.replicas import KnownReplicas, of_answering_replica
 from kafka_segments.wire.names import OFFSETS_TOPIC
 
 COMPACTED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
 """The internal topics whose state is the last value of each key."""
 _CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
 _COMMIT_KIND = "OffsetCommit"
+SHARE_SNAPSHOT, SHARE_UPDATE = (
+    key.name.removesuffix("Key") for key in (SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY)
+)
 
 
 def is_control() -> Column:
@@ -38,16 +42,17 @@ def next_marker() -> Column:
     return F.last(marker, ignorenulls=True).over(later)
 
 
-def current_records(records: DataFrame) -> DataFrame:
+def current_records(known: KnownReplicas) -> Transform:
     """Keep the last record of each key of the topics that coordinators keep their state in.
 
-    1. Of several replicas of a partition the one that reaches furthest counts.
+    1. Of several replicas of a partition the one that answers for it counts (``choose_replica``).
     2. A commit with a producer id counts if the producer's next marker is COMMIT. It does not count
        if that marker is ABORT, or if there is no marker yet.
     3. Keys are equal if they say the same, whatever their version; keys that are not decoded, if
        their bytes are.
     4. A tombstone is kept as such: its key has nothing any more. Records that cannot be read are
        kept too: what their key has is not known.
+    5. An update of a share group's state goes with a later snapshot of it, be it a tombstone.
 
     Needs: rows of ``internal_records``.
     Gives: the same columns.
@@ -61,14 +66,24 @@ def current_records(records: DataFrame) -> DataFrame:
     )
     is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
     of_key = Window.partitionBy("cluster", "topic", "partition", "kind", "_key")
-    return (
-        records.where(F.col("topic").isin(*COMPACTED_TOPICS))
-        .transform(of_furthest_replica)
-        .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
-        .withColumn("_key", F.coalesce("key_json", F.hex("key")))
-        .where(F.col("_counts") & F.col("_key").isNotNull() & F.col("offset").isNotNull())
-        .where(~F.coalesce(is_control(), F.lit(False)))
-        .withColumn("_turn", F.row_number().over(of_key.orderBy(F.desc("offset"))))
-        .where("_turn = 1")
-        .drop("_counts", "_key", "_turn")
+    of_state = Window.partitionBy("cluster", "topic", "partition", "_key")
+    snapshot = F.max(F.when(F.col("kind") == SHARE_SNAPSHOT, F.col("offset"))).over(of_state)
+    is_dead = F.coalesce(
+        (F.col("kind") == SHARE_UPDATE) & (F.col("offset") < snapshot), F.lit(False)
     )
+
+    def transform(records: DataFrame) -> DataFrame:
+        return (
+            records.where(F.col("topic").isin(*COMPACTED_TOPICS))
+            .transform(of_answering_replica(known))
+            .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
+            .withColumn("_key", F.coalesce("key_json", F.hex("key")))
+            .where(F.col("_counts") & F.col("_key").isNotNull() & F.col("offset").isNotNull())
+            .where(~F.coalesce(is_control(), F.lit(False)))
+            .withColumn("_is_dead", is_dead)
+            .withColumn("_turn", F.row_number().over(of_key.orderBy(F.desc("offset"))))
+            .where("_turn = 1 AND NOT _is_dead")
+            .drop("_counts", "_key", "_is_dead", "_turn")
+        )
+
+    return transform

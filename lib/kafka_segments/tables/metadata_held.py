@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_files, read_small_table
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables.catalog import LOG_DIRS, METADATA_TABLES
+from kafka_segments.tables.catalog import LOG_DIRS, METADATA_PROBLEMS, METADATA_TABLES
 
 _MOST_BYTES = 256 * 1024 * 1024
 _MOST_FILES = 10_000
@@ -30,6 +30,30 @@ class MetadataClusters(NamedTuple):
 
     at_offset: dict[str, int]
     begin_ms: dict[str, int]
+
+
+class MetadataProblem(NamedTuple):
+    """What the history of a cluster's metadata lacks, from an offset on; None: all of it."""
+
+    cluster: str
+    at_offset: int | None
+    problem: str
+
+    def __str__(self) -> str:
+        return f"cluster {cluster_in_words(self.cluster)}: {self.problem}"
+
+    def concerns(self, at_offset: int | None) -> bool:
+        """Tell whether it concerns the state as of an offset; None: as of the end."""
+        return self.at_offset is None or at_offset is None or self.at_offset <= at_offset
+
+
+def metadata_problems(warehouse: str) -> list[MetadataProblem]:
+    """Return what the histories in the tables of a warehouse, a URI, lack."""
+    uri = join_uri(warehouse, METADATA_PROBLEMS.name)
+    names = (*MetadataProblem._fields, "number")
+    rows = read_small_table(uri, names, most_bytes=_MOST_BYTES) or []
+    in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
+    return [MetadataProblem(*(row[name] for name in MetadataProblem._fields)) for row in in_order]
 
 
 def cluster_in_words(cluster: str) -> str:
@@ -81,13 +105,25 @@ def rows_held(
     Raises:
         NoMetadataError: the table is too large to be read without Spark.
     """
+    for row in rows_until(warehouse, table, columns, at_offset):
+        if row["until_offset"] is None or row["until_offset"] > at_offset[row["cluster"]]:
+            yield row
+
+
+def rows_until(
+    warehouse: str, table: str, columns: Sequence[str], at_offset: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows that held at an offset of each cluster's metadata log, or at an earlier one.
+
+    Raises:
+        NoMetadataError: the table is too large to be read without Spark.
+    """
     names = (*columns, *_HELD)
     rows = read_small_table(join_uri(warehouse, table), names, most_bytes=_MOST_BYTES)
     if rows is None:
         _refuse_large(warehouse, table)
     for row in rows or ():
-        at = at_offset.get(row["cluster"], -1)
-        if row["from_offset"] <= at and (row["until_offset"] is None or row["until_offset"] > at):
+        if row["from_offset"] <= at_offset.get(row["cluster"], -1):
             yield row
 
 

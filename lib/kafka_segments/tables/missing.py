@@ -1,5 +1,15 @@
 """What is said where a table, or the plan that a verb is to carry out, is not there."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from kafka_segments.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_NAMES = 3
 _MAKES_PLANS = {"migration_plans": "migrate plan", "retention_plans": "retention plan"}
 _MADE_BY = {
     "internal_records": "internals --source",
@@ -29,3 +39,39 @@ def missing_tables(warehouse: str) -> str:
 def missing_plan(warehouse: str, table: str, plan_id: str) -> str:
     """Return in words that no row of a table of plans has the id."""
     return f"{warehouse} has no plan {plan_id}: {_WITHOUT_PLAN[table]}"
+
+
+def require_names(warehouse: str, what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names of which the tables have nothing.
+
+    Raises:
+        UsageError: as ``missing_name``, of the first.
+    """
+    there = set(known)
+    for name in names:
+        if name not in there:
+            raise UsageError(missing_name(warehouse, what, name, there))
+
+
+def require_values(
+    warehouse: str, what: str, names: Iterable[str | int], known: "DataFrame"
+) -> None:
+    """Refuse names that the one column of ``known`` has not, as ``require_names`` does."""
+    values = (row[0] for row in known.distinct().collect())
+    there = (str(value) for value in values if value is not None)
+    require_names(warehouse, what, map(str, names), there)
+
+
+def missing_name(warehouse: str, what: str, name: str, known: Iterable[str]) -> str:
+    """Return in words that the tables have nothing of a name, and the nearest that they have."""
+    near = nearest(name, known)
+    there = f": it has {near}" if near else ""
+    return f"{warehouse} has no {what} {name}{there}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return in words the names that are nearest to one, and how many others are known."""
+    names = sorted(set(known))
+    near = get_close_matches(name, names, _MOST_NAMES, cutoff=0) or names[:_MOST_NAMES]
+    more = f" and {len(names) - len(near)} others" if len(names) > len(near) else ""
+    return f"{', '.join(near)}{more}"

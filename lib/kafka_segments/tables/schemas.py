@@ -4,15 +4,19 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 _FILE = re.compile(r"([a-z_]+)\.v([0-9]+)\.json")
 
 
 @cache
-def schema(name: str) -> StructType:
+def schema(name: str) -> "StructType":
     """Return a published schema, e.g. ``schema("segments.v2")``."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415  names are asked for without Spark
+
     text = files("kafka_segments").joinpath("schemas", f"{name}.json").read_text("utf-8")
     return StructType.fromJson(json.loads(text))
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -10,13 +10,18 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from kafka_segments.errors import UsageError
 from kafka_segments.storage.delta_metadata import change_metadata, read_metadata
-from kafka_segments.storage.folder_lock import creation_lock
+from kafka_segments.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import SCHEMA_VERSION, Table
 from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.statements import delta_table
 
 _LOG = logging.getLogger(__name__)
+_NEWER = "A newer kafka-segments wrote it: use that one"
+_OF_OTHERS = (
+    "Somebody else added them, they may not be null, and no run has values for them: ALTER TABLE …"
+    " ALTER COLUMN … DROP NOT NULL lets runs leave them alone"
+)
 
 
 def with_new_columns(table: Table) -> Transform:
@@ -35,25 +40,30 @@ def with_new_columns(table: Table) -> Transform:
     return transform
 
 
-def upgraded(there: StructType, published: StructType, *, uri: str) -> StructType | None:
+def upgraded(
+    there: StructType, published: StructType, *, uri: str, is_newer: bool = False
+) -> StructType | None:
     """Return the schema that the table at ``uri`` must get; None if it has it already.
 
-    A new version only adds columns that may be null, or lets nested values be null.
+    A new version only adds columns that may be null, or lets nested values be null. A column that
+    somebody else added is left alone, where it may be null.
 
     Args:
         there: the schema of the table.
         published: the schema of the version that it must get.
         uri: where the table lies, for messages.
+        is_newer: the table says that a later version of its schema was written.
 
     Raises:
-        UsageError: the table has columns that the published schema does not know, or lacks one
-            that may not be null.
+        UsageError: a later version, or one with columns of somebody else that may not be null, or
+            without one of ours that may not.
     """
-    unknown = sorted(set(there.fieldNames()) - set(published.fieldNames()))
+    of_others = [field for field in there if field.name not in published.fieldNames()]
+    unknown = sorted(field.name for field in of_others if is_newer or not field.nullable)
     if unknown:
         raise UsageError(
             f"{uri} has columns that this version does not have: {', '.join(unknown)}."
-            " A newer kafka-segments wrote it: use that one"
+            f" {_NEWER if is_newer else _OF_OTHERS}"
         )
     missing = [field for field in published if field.name not in there.fieldNames()]
     needed = [field.name for field in missing if not field.nullable]
@@ -63,7 +73,9 @@ def upgraded(there: StructType, published: StructType, *, uri: str) -> StructTyp
             " Move it away and run `kafka-segments build --full`"
         )
     kept = [
-        _with_nested_nulls(field) if _is_stricter(field, published[field.name]) else field
+        field
+        if field in of_others or not _is_stricter(field, published[field.name])
+        else _with_nested_nulls(field)
         for field in there
     ]
     after = StructType([*kept, *missing])
@@ -91,8 +103,9 @@ def bring_up_to_date(
     uri = join_uri(root, table.name)
     there, properties = _described(spark, uri, by_spark)
     if is_written:
-        renew_constraints(spark, by_spark, table.constraints, properties)
-    if upgraded(there, table.schema, uri=uri) is None:
+        _renew_constraints(spark, uri, by_spark, table, properties)
+    is_newer = _is_newer(properties, table)
+    if upgraded(there, table.schema, uri=uri, is_newer=is_newer) is None:
         return
     with creation_lock(root, table.name):
         found = read_metadata(uri)
@@ -101,7 +114,8 @@ def bring_up_to_date(
                 f"{uri} must be brought up to date, and its log is of a kind that only Delta reads."
                 " Move it away and run `kafka-segments build --full`"
             )
-        after = upgraded(_parsed(found.schema), table.schema, uri=uri)
+        is_newer = _is_newer(found.properties, table)
+        after = upgraded(_parsed(found.schema), table.schema, uri=uri, is_newer=is_newer)
         if after is not None:
             version = {SCHEMA_VERSION: str(table.version)}
             change_metadata(uri, found, schema=after.json(), properties=version)
@@ -118,26 +132,31 @@ def _described(spark: SparkSession, uri: str, by_spark: str) -> tuple[StructType
     return there, {row["key"]: row["value"] for row in rows}
 
 
+def _is_newer(properties: Mapping[str, str], table: Table) -> bool:
+    """Tell whether a table says that a later release wrote its schema."""
+    version = properties.get(SCHEMA_VERSION, "")
+    return version.isdecimal() and int(version) > table.version
+
+
 def _parsed(schema: str) -> StructType:
     return StructType.fromJson(json.loads(schema))
 
 
-def renew_constraints(
-    spark: SparkSession,
-    uri: str,
-    constraints: Sequence[tuple[str, str]],
-    properties: Mapping[str, str],
+def _renew_constraints(
+    spark: SparkSession, uri: str, by_spark: str, table: Table, properties: Mapping[str, str]
 ) -> None:
     """Replace the constraints that an earlier release has set under the same names.
 
     Constraints that the table does not have are not added. ``properties`` are those of the table.
     """
-    for constraint, condition in constraints:
+    for constraint, condition in table.constraints:
         if properties.get(f"delta.constraints.{constraint}") in (condition, None):
             continue
         _LOG.info("%s: constraint %s is renewed", uri, constraint)
-        spark.sql(f"ALTER TABLE {delta_table(uri)} DROP CONSTRAINT {constraint}")
-        spark.sql(f"ALTER TABLE {delta_table(uri)} ADD CONSTRAINT {constraint} CHECK ({condition})")
+        alter = f"ALTER TABLE {delta_table(by_spark)}"
+        with commit_lock(uri):
+            spark.sql(f"{alter} DROP CONSTRAINT {constraint}")
+            spark.sql(f"{alter} ADD CONSTRAINT {constraint} CHECK ({condition})")
 
 
 def _is_stricter(field: StructField, published: StructField) -> bool:

@@ -15,6 +15,7 @@ from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, SEGMENTS, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.internal_current import current_records
+from kafka_segments.tables.known_replicas import known_replicas
 from kafka_segments.tables.missing import missing_tables
 
 HISTORY = f"{SEGMENTS.name}_history"
@@ -79,7 +80,9 @@ def view_of(tables: Warehouse, name: str) -> DataFrame:
         UsageError: its table does not exist.
     """
     rows = published(tables, _OF_TABLE.get(name, name))
-    rows = with_timestamps(current_records(rows) if name == CURRENT else rows)
+    if name == CURRENT:
+        rows = rows.transform(current_records(known_replicas(tables)))
+    rows = with_timestamps(rows)
     return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 
 

@@ -1,0 +1,130 @@
+"""Each commit to a table on a local disk is made under its lock, whoever of ours makes it.
+
+Spark's commit asks whether a version is there and then renames, and a rename replaces: without the
+lock, what another run committed in between is lost.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.storage import delta_metadata
+from kafka_segments.storage.files import Place
+from kafka_segments.storage.folder_lock import commit_lock
+from kafka_segments.tables import catalog as tables
+from kafka_segments.tables import upgrades
+from kafka_segments.tables.delta import Warehouse
+
+TABLE = tables.LOG_DIRS
+WRITES: dict[str, Callable[[Warehouse, DataFrame], None]] = {
+    "append": lambda root, rows: root.append(TABLE, rows),
+    "merge": lambda root, rows: root.merge(TABLE, rows),
+    "replace": lambda root, rows: root.replace(TABLE, rows, where="cluster = 'c'"),
+}
+CARES: dict[str, Callable[[Warehouse], None]] = {
+    "optimize": lambda root: root.optimize(TABLE),
+    "vacuum": lambda root: root.vacuum(TABLE, hours=168),
+    "constraint": lambda root: upgrades._renew_constraints(
+        root.spark,
+        f"{root.root}/{tables.SEGMENTS.name}",
+        "by-spark",
+        tables.SEGMENTS,
+        {f"delta.constraints.{name}": "false" for name, _ in tables.SEGMENTS.constraints},
+    ),
+}
+
+
+def _looker() -> Callable[[str], str]:
+    """Return what tells who has a lock, in a form that workers take: they cannot import this."""
+    modules = fcntl, os
+
+    def who_has(lock):  # type: ignore[no-untyped-def]  # Spark would look at types
+        fcntl, os = modules
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return "a writer"
+        finally:
+            os.close(descriptor)
+        return "nobody"
+
+    return who_has
+
+
+_who_has = _looker()
+
+
+def _lock(warehouse: Path, table: str) -> str:
+    folder = warehouse / "_locks"
+    folder.mkdir(exist_ok=True)
+    return str(folder / f"{table}.commits")
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_spark_writes_rows_under_the_lock(write: str, spark: SparkSession, tmp_path: Path) -> None:
+    root, lock = Warehouse(spark, str(tmp_path)), _lock(tmp_path, TABLE.name)
+    root.create(TABLE)
+    seen = F.udf(_looker(), "string").asNondeterministic()
+    key = {"cluster": F.lit("c"), "broker_id": F.lit(1), "log_dir": F.lit("/d")}
+    columns = {
+        field.name: key.get(field.name, F.lit(None).cast(field.dataType)) for field in TABLE.schema
+    }
+    columns |= {"was_clean_shutdown": F.lit(True), "has_lock_file": F.lit(False)}
+    rows = spark.range(1).select(
+        *(column.alias(name) for name, column in (columns | {"run_id": seen(F.lit(lock))}).items())
+    )
+
+    WRITES[write](root, rows)
+
+    assert [row["run_id"] for row in root.read(TABLE).collect()] == ["a writer"]
+    assert _who_has(lock) == "nobody"
+
+
+class _Session:
+    """Takes statements in place of a session, and notes who has the lock meanwhile."""
+
+    def __init__(self, lock: str) -> None:
+        self._lock = lock
+        self.seen: set[str] = set()
+
+    def sql(self, _: str) -> None:
+        self.seen.add(_who_has(self._lock))
+
+
+@pytest.mark.parametrize("care", CARES)
+def test_spark_cares_for_tables_under_the_lock(care: str, tmp_path: Path) -> None:
+    table = tables.SEGMENTS if care == "constraint" else TABLE
+    session = _Session(_lock(tmp_path, table.name))
+
+    CARES[care](Warehouse(cast("SparkSession", session), str(tmp_path)))
+
+    assert session.seen == {"a writer"}
+
+
+def test_our_own_commits_are_made_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = _lock(tmp_path, "segments")
+    seen = []
+
+    def publish(target: Place, _: bytes) -> None:
+        seen.append((target.path, _who_has(lock)))
+
+    monkeypatch.setattr(delta_metadata, "publish_once", publish)
+
+    delta_metadata.publish_commit(str(tmp_path / "segments"), 7, [])
+
+    assert seen == [(str(tmp_path / "segments" / "_delta_log" / f"{7:020d}.json"), "a writer")]
+
+
+def test_tables_do_not_wait_for_each_other_and_stores_have_no_lock(tmp_path: Path) -> None:
+    lock = _lock(tmp_path, "other")
+    with commit_lock(str(tmp_path / "segments")), commit_lock("s3://bucket/warehouse/segments"):
+        assert _who_has(lock) == "nobody"
