@@ -29,7 +29,17 @@ from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.wire.reading import ReadInto
 from log_reading import reader_of
 from sound_logs import LZ4, ZSTD, compressed
-from strategies import CONTROL, GZIP, TRANSACTIONAL, v2_batch, v2_record
+from strategies import (
+    CONTROL,
+    DELETE_HORIZON,
+    GZIP,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    v1_message,
+    v2_batch,
+    v2_record,
+)
 
 CLOCK_MS = 1_700_000_000_000
 BASE_OFFSET_AT, EPOCH_AT, CRC_AT, COVERED_AT = 0, 12, 17, 21
@@ -40,7 +50,11 @@ _RECORDS_AT = 61
 class Batch:
     """A batch before it is written: (offset, key, value) of its records.
 
-    With a producer it is of a transaction, with ``is_commit`` the marker that ends one.
+    With a producer it is of a transaction, or idempotent where ``is_transactional`` is False; with
+    ``is_commit`` it is the marker that ends one. ``stamps`` are the timestamps of single records,
+    as (offset, ms); the others have ``clock_ms``. ``append_ms`` is a LogAppendTime, ``horizon_ms``
+    a delete horizon, ``max_ms`` a greatest timestamp other than that of the records. ``flags`` are
+    added to the attributes, ``magic`` 1 gives messages v1.
     """
 
     base: int
@@ -50,41 +64,76 @@ class Batch:
     codec: int = 0
     producer_id: int | None = None
     is_commit: bool | None = None
+    is_transactional: bool = True
+    is_control: bool | None = None
+    producer_epoch: int = 0
+    sequence: int = -1
+    clock_ms: int = CLOCK_MS
+    stamps: tuple[tuple[int, int], ...] = ()
+    append_ms: int | None = None
+    horizon_ms: int | None = None
+    max_ms: int | None = None
+    flags: int = 0
+    magic: int = 2
 
     def written(self) -> bytes:
         return _written(self)
 
+    def stamped(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
+        """Give offset, timestamp, key and value of each record."""
+        if self.is_commit is not None:
+            key, value = struct.pack(">hh", 0, self.is_commit), struct.pack(">hi", 0, 0)
+            return [(self.base, self.clock_ms, key, value)]
+        own = dict(self.stamps)
+        return [
+            (offset, own.get(offset, self.clock_ms), key, value)
+            for offset, key, value in self.records
+        ]
+
+    @property
+    def attributes(self) -> int:
+        """The bits above the codec."""
+        is_control = self.is_commit is not None if self.is_control is None else self.is_control
+        is_transactional = self.producer_id is not None and self.is_transactional
+        return (
+            self.flags
+            | CONTROL * is_control
+            | TRANSACTIONAL * is_transactional
+            | LOG_APPEND_TIME * (self.append_ms is not None)
+            | DELETE_HORIZON * (self.horizon_ms is not None)
+        )
+
 
 @cache
 def _written(batch: Batch) -> bytes:
-    producer = {}
-    if batch.producer_id is not None:
-        producer = {"producer_id": batch.producer_id, "producer_epoch": 0}
-    if batch.is_commit is not None:
-        key, value = struct.pack(">hh", 0, batch.is_commit), struct.pack(">hi", 0, 0)
-        return v2_batch(
-            batch.base,
-            [(CLOCK_MS, key, value)],
-            flags=CONTROL | TRANSACTIONAL,
-            leader_epoch=batch.epoch,
-            **producer,
-        )
+    records = batch.stamped()
+    if batch.magic == 1:
+        return b"".join(v1_message(offset, ms, key, value) for offset, ms, key, value in records)
+    first = batch.horizon_ms
+    if first is None:
+        first = records[0][1] if records else NO_TIMESTAMP
     payload = b"".join(
-        v2_record(timestamp_delta=0, offset_delta=offset - batch.base, key=key, value=value)
-        for offset, key, value in batch.records
+        v2_record(
+            timestamp_delta=ms - first, offset_delta=offset - batch.base, key=key, value=value
+        )
+        for offset, ms, key, value in records
     )
+    most = max((ms for _, ms, _, _ in records), default=batch.clock_ms)
+    most = most if batch.max_ms is None else batch.max_ms
     return v2_batch(
         batch.base,
-        [(CLOCK_MS, key, value) for _, key, value in batch.records],
-        offset_deltas=[offset - batch.base for offset, _, _ in batch.records],
+        [(ms, key, value) for _, ms, key, value in records],
+        offset_deltas=[offset - batch.base for offset, _, _, _ in records],
         last_offset_delta=batch.last - batch.base,
-        max_timestamp=CLOCK_MS,
-        base_timestamp=CLOCK_MS,
+        max_timestamp=most if batch.append_ms is None else batch.append_ms,
+        base_timestamp=first,
         leader_epoch=batch.epoch,
         codec=batch.codec,
         payload=compressed(payload, batch.codec),
-        flags=TRANSACTIONAL if producer else 0,
-        **producer,
+        flags=batch.attributes,
+        producer_id=-1 if batch.producer_id is None else batch.producer_id,
+        producer_epoch=-1 if batch.producer_id is None else batch.producer_epoch,
+        base_sequence=batch.sequence,
     )
 
 
@@ -97,6 +146,7 @@ class LogCopy:
     high_watermark: int | None = None
     epochs: tuple[tuple[int, int], ...] = ()
     cleaner_offset: int | None = None
+    has_cleaner_checkpoint: bool = False
     files: dict[int, bytes] = field(default_factory=dict)
 
     def file(self, index: int) -> bytes:
@@ -148,6 +198,46 @@ def drawn_transactions(rng: random.Random, batches: int = 60) -> list[Batch]:
     return found
 
 
+def drawn_fields(rng: random.Random, style: str, batches: int = 60) -> list[Batch]:
+    """Draw a log whose batches have producers, sequences and times.
+
+    ``style``: idempotent, append (LogAppendTime), markers (transactions, each with its marker
+    behind), emptied (by the cleaner, which keeps a producer's last batch).
+    """
+    sequences: dict[int, int] = {}
+    found: list[Batch] = []
+    for number, batch in enumerate(drawn_log(rng, batches)):
+        producer = rng.choice([7, 8])
+        sequence = sequences.get(producer, 0)
+        sequences[producer] = sequence + batch.last - batch.base + 1
+        one = replace(
+            batch,
+            producer_id=producer,
+            is_transactional=style == "markers",
+            sequence=sequence,
+            clock_ms=CLOCK_MS + 1_000 * number,
+            append_ms=CLOCK_MS + 1_000 * number + 3 if style == "append" else None,
+        )
+        if style == "emptied" and number % 4 == 1:
+            one = replace(one, records=(), codec=0)
+        if style == "markers" and number % 4 == 3 and found:
+            one = replace(one, records=(), codec=0, sequence=-1, is_commit=rng.random() < 0.5)
+            one = replace(one, last=one.base)
+        found.append(one)
+    return without_gaps(found) if style == "markers" else found
+
+
+def without_gaps(batches: list[Batch]) -> list[Batch]:
+    """Move batches back so that each begins where the one in front of it ends."""
+    offset, found = batches[0].base, []
+    for one in batches:
+        by = offset - one.base
+        records = tuple((at + by, key, value) for at, key, value in one.records)
+        found.append(replace(one, base=one.base + by, last=one.last + by, records=records))
+        offset = found[-1].last + 1
+    return found
+
+
 def epochs_of(batches: list[Batch]) -> tuple[tuple[int, int], ...]:
     """Give the leader epoch checkpoint of batches."""
     starts: dict[int, int] = {}
@@ -168,7 +258,7 @@ def rolled(
     """Write batches into segments, rolled at drawn places; the first one's name can be ``base``."""
     segments: list[tuple[int, list[bytes]]] = [] if base is None else [(base, [])]
     for batch in batches:
-        if not segments or rng.random() < 0.12:
+        if not segments or (rng.random() < 0.12 and segments[-1][0] != batch.base):
             segments.append((batch.base, []))
         segments[-1][1].append(batch.written())
     return LogCopy(segments, segments[0][0], epochs=epochs_of(batches) if has_epochs else ())
@@ -179,6 +269,68 @@ def without(rng: random.Random, batches: list[Batch], first: int, behind: int) -
     front, back = rolled(rng, batches[:first]), rolled(rng, batches[behind:])
     segments = [*front.segments, *back.segments]
     return LogCopy(segments, front.log_start, epochs=epochs_of(batches))
+
+
+class Hole(NamedTuple):
+    """A copy that lacks something inside a segment, or a segment, and the offsets that it lacks.
+
+    Of a record, ``base`` to before ``until`` are those of its batch.
+    """
+
+    copy: LogCopy
+    base: int
+    until: int
+
+
+HOLES = ("batch", "record", "marker", "segment")
+"""What a copy can lack."""
+
+
+def with_hole(rng: random.Random, batches: list[Batch], what: str, *, least: int = 0) -> Hole:
+    """Lose one of ``HOLES``, not below an offset; the log must have one."""
+    by_base = {batch.base: batch for batch in batches}
+    while True:
+        copy = rolled(rng, batches)
+        index = rng.randrange(len(copy.segments))
+        base, held = copy.segments[index]
+        if what == "segment":
+            if base >= least and 0 < index < len(copy.segments) - 1:
+                del copy.segments[index]
+                return Hole(copy, base, copy.segments[index][0])
+            continue
+        at = rng.randrange(len(held))
+        batch = by_base[base_of(held[at])]
+        if 0 < at < len(held) - 1 and batch.base >= least and _can_lose(batch, what):
+            held[at : at + 1] = [_thinner(rng, batch).written()] if what == "record" else []
+            return Hole(copy, batch.base, batch.last + 1)
+
+
+def _can_lose(batch: Batch, what: str) -> bool:
+    if what == "record":
+        return len(batch.records) > 1
+    return (batch.is_commit is not None) == (what == "marker")
+
+
+def _thinner(rng: random.Random, batch: Batch) -> Batch:
+    gone = rng.choice(batch.records)
+    return replace(batch, records=tuple(one for one in batch.records if one != gone))
+
+
+def inserted(batches: list[Batch], at: int, count: int = 2) -> list[Batch]:
+    """Put a batch of the same leader in front of one; those behind it move."""
+    base = batches[at].base
+    more = tuple((base + number, b"new", b"inserted") for number in range(count))
+    moved = [
+        replace(
+            one,
+            base=one.base + count,
+            last=one.last + count,
+            records=tuple((offset + count, key, value) for offset, key, value in one.records),
+        )
+        for one in batches[at:]
+    ]
+    new = Batch(base, base + count - 1, batches[at].epoch, more)
+    return [*batches[:at], new, *moved]
 
 
 def hurt(rng: random.Random, batches: list[Batch], number: int) -> LogCopy:
@@ -253,7 +405,7 @@ def compared(
 ) -> list[Divergence]:
     """Read the copies and compare them, as a task does."""
     read = read_log(copies, range_bits=range_bits)
-    return compare_log(read.copies, read.ranges, read.files, read.keys if by_keys else None)
+    return compare_log(read.copies, read.ranges, read.files, read.keys, check_keys=by_keys)
 
 
 def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
@@ -300,13 +452,14 @@ def read_log(copies: dict[str, LogCopy], *, range_bits: int = 5) -> ReadLog:
                 copy.high_watermark,
                 copy.epochs,
                 copy.cleaner_offset,
-                thinned > 0,
+                thinned,
                 tuple(damages),
                 held_epochs=tuple(
                     HeldEpoch(epoch, min(held[epoch]), max(held[epoch])) for epoch in sorted(held)
                 ),
                 is_start_noted=copy.high_watermark is None
                 or copy.log_start > min(bases, default=0),
+                has_cleaner_checkpoint=copy.has_cleaner_checkpoint,
             )
         )
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.backup.decide.ends import MARGIN_MS, Moment, dated_logs, judged_ends
+from kafka_segments.backup.decide.verdicts import missing_logs
 from kafka_segments.cli import cli
 from log_copies import (
     CLOCK_MS,
@@ -188,7 +189,7 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
         assert "a batch of 2023-11-14 22:13:20 UTC follows" in rows[name]["misses"][0]["detail"]
     assert {rows[name]["verdict"] for name in ("t-4", "events-0")} == {"not known"}
     assert rows["t-4"]["doubt"].endswith("has no timestamp")
-    assert "which may not be when it was written: give --moment" in rows["events-0"]["doubt"]
+    assert "which may not be when it was written: a replication" in rows["events-0"]["doubt"]
     assert rows["events-0"]["complete_until"] == bases[3]
     assert "1 of 11 logs are complete" in told
     assert "incomplete: 7, missing: 1, not known: 2, made later: 0" in told
@@ -198,11 +199,9 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
     )
 
     assert status == 1
-    changed = {"events-0": "incomplete"}
     assert {name: row["verdict"] for name, row in again.items()} == {
-        name: changed.get(name, row["verdict"]) for name, row in rows.items()
+        name: row["verdict"] for name, row in rows.items()
     }
-    assert [miss["kind"] for miss in again["events-0"]["misses"]] == ["behind"]
     assert "minutes" not in told
 
 
@@ -273,21 +272,85 @@ def test_an_end_is_judged_by_what_follows(
     is_dated: bool,
     is_given: bool,
 ) -> None:
-    """A moment that was given counts to the millisecond, and by every timestamp."""
+    """A moment that was given counts to the millisecond, by brokers' clocks alone."""
     log = ("t", 0)
     ends = rows_of(spark, [(*log, 50, 90, ["n1"])], _ENDS)
     marks = rows_of(spark, [(*log, noted)], "topic string, partition int, high_watermark long")
     found = rows_of(spark, [(*log, written, timestamp, is_of_broker)], _FOUND)
     dated = rows_of(spark, [log] * is_dated, "topic string, partition int")
     moment = Moment(PAST if is_given else PAST + MARGIN_MS, is_given)
-    if is_given and timestamp == PAST:
-        expected = (90, True)
-    if is_given and noted is None and timestamp != PAST:
-        expected = None if timestamp == PAST + 1 else (90, False)
+    if is_given and timestamp == PAST and not is_of_broker:
+        expected = (60, True) if noted else (90, False)
 
     rows = ends.transform(judged_ends(marks, found, dated, moment=moment)).collect()
 
     assert [(row["until_offset"], row["is_missed"]) for row in rows] == [expected] * bool(expected)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("late_ms", "is_dated", "expected"),
+    [
+        (0, True, False),
+        (20, True, False),
+        (90_000, True, False),
+        (MARGIN_MS - 1, True, False),
+        (MARGIN_MS, True, True),
+        (MARGIN_MS, False, False),
+        (-1, True, None),
+    ],
+)
+def test_what_a_producer_dated_shortly_before_the_moment_can_have_been_on_its_way(
+    spark: SparkSession, late_ms: int, expected: bool | None, *, is_dated: bool
+) -> None:
+    """The backup of a running broker; null: it was written since."""
+    log = ("t", 0)
+    ends = rows_of(spark, [(*log, 50, 90, ["n1"])], _ENDS)
+    marks = rows_of(spark, [(*log, 50)], "topic string, partition int, high_watermark long")
+    found = rows_of(spark, [(*log, PAST + HOUR_MS, PAST - late_ms, False)], _FOUND)
+    dated = rows_of(spark, [log] * is_dated, "topic string, partition int")
+
+    rows = ends.transform(judged_ends(marks, found, dated, moment=Moment(PAST, True))).collect()
+
+    assert [row["is_missed"] for row in rows] == [expected] * (expected is not None)
+    if expected is False and late_ms < MARGIN_MS:
+        assert "can have been on its way for 5 minutes" in rows[0]["detail"]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("timestamp", "is_of_broker", "is_noted", "expected"),
+    [
+        (PAST, True, False, "was there"),
+        (PAST, False, False, "not known"),
+        (PAST - MARGIN_MS, False, False, "was there"),
+        (PAST + 1, True, False, None),
+        (-1, False, False, "not known"),
+        (-1, False, True, "was there"),
+        (PAST + 1, False, True, "was there"),
+    ],
+)
+def test_a_log_that_a_backup_lacks_is_judged_by_its_first_batch(
+    spark: SparkSession,
+    timestamp: int,
+    expected: str | None,
+    *,
+    is_of_broker: bool,
+    is_noted: bool,
+) -> None:
+    log = ("t", 0)
+    absent = rows_of(spark, [log], "topic string, partition int")
+    first = rows_of(
+        spark,
+        [(*log, timestamp, is_of_broker)],
+        "topic string, partition int, timestamp_ms long, is_of_broker boolean",
+    )
+    noted = rows_of(spark, [log] * is_noted, "topic string, partition int")
+
+    (row,) = absent.transform(missing_logs(first, noted, moment=Moment(PAST, True))).collect()
+
+    told = {"was there": row["detail"], "not known": row["doubt"]}
+    assert [name for name, why in told.items() if why is not None] == [expected] * bool(expected)
 
 
 @pytest.mark.slow

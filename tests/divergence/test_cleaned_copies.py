@@ -10,7 +10,7 @@ from log_copies import CLOCK_MS, LogCopy, compared
 from sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
 from strategies import TRANSACTIONAL, v2_batch, v2_record
 
-ROUNDS = 4
+ROUNDS = 2
 DAY_MS = 86_400_000
 
 

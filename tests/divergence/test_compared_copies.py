@@ -28,6 +28,7 @@ from log_copies import (
 
 ROUNDS = 10
 LENGTH = range(8, 12)
+MAGIC_AT = 16
 pytestmark = pytest.mark.drawn
 
 
@@ -184,6 +185,24 @@ def test_a_flipped_bit_anywhere_is_found_and_the_right_copies_are_named(
     assert missed == []
 
 
+def test_a_magic_that_no_format_has_is_bit_rot_though_the_checksum_is_right(seed: int) -> None:
+    rng = random.Random(f"{seed} magic")
+    for bit in range(8):
+        log = drawn_log(rng)
+        number = rng.randrange(len(log))
+        wrong = rolled(rng, log)
+        for _, parts in wrong.segments:
+            for at, part in enumerate(parts):
+                if part == log[number].written():
+                    parts[at] = flipped(part, MAGIC_AT, bit)
+        rows = compared(_beside(rng, log, wrong, 3))
+
+        assert [
+            (row.kind, row.from_offset, row.until_offset, row.copies, row.right)
+            for row in findings(rows)
+        ] == [(DifferenceKind.ROT, log[number].base, log[number].last + 1, ("b",), ("a", "c"))]
+
+
 def test_without_checkpoints_the_epochs_before_the_last_batch_tell_which_copy_is_wrong(
     seed: int,
 ) -> None:
@@ -198,6 +217,28 @@ def test_without_checkpoints_the_epochs_before_the_last_batch_tell_which_copy_is
 
         # rot or, where nothing else differs so far, a fork
         assert {row[1:] for row in named(compared(copies))} == {(("b",), ("a",))}
+
+
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_a_size_that_leads_across_sound_batches_hides_none(seed: int, more: int) -> None:
+    """To a header, to the end of the segment, and close to the end of what is read at once."""
+    rng = random.Random(f"{seed} across {more}")
+    for short in (0, 0, 1, 30, 60):
+        log = drawn_log(rng)
+        wrong = rolled(rng, log)
+        long = [at for at, (_, parts) in enumerate(wrong.segments) if len(parts) > more]
+        parts = wrong.segments[rng.choice(long)][1]
+        at = rng.randrange(len(parts) - more)
+        length = sum(map(len, parts[at : at + more + 1])) - LENGTH.start - len(LENGTH) - short
+        size = length.to_bytes(len(LENGTH), "big")
+        hurt = next(one for one in log if one.written() == parts[at])
+        parts[at] = parts[at][: LENGTH.start] + size + parts[at][LENGTH.stop :]
+        rows = compared(_beside(rng, log, wrong, 3))
+
+        assert [
+            (row.kind, row.from_offset, row.until_offset, row.copies, row.right)
+            for row in findings(rows)
+        ] == [(DifferenceKind.ROT, hurt.base, hurt.last + 1, ("b",), ("a", "c"))]
 
 
 @pytest.mark.parametrize("count", [2, 3])

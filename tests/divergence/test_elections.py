@@ -7,17 +7,12 @@ from itertools import takewhile
 import pytest
 
 from kafka_segments.divergence.batch_facts import BatchFactsReader
-from kafka_segments.divergence.decide.elections import (
-    Advice,
-    PartitionCopies,
-    Registration,
-    Term,
-    Way,
-    advise,
-)
+from kafka_segments.divergence.decide.candidates import PartitionCopies, Registration, Term
+from kafka_segments.divergence.decide.elections import Advice, Way, advise
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.transactions import ClientBatch, torn_transactions
 from log_copies import (
+    HOLES,
     Batch,
     LogCopy,
     cut_epochs,
@@ -27,8 +22,10 @@ from log_copies import (
     flipped,
     forked,
     hurt,
+    inserted,
     read_log,
     rolled,
+    with_hole,
     without,
 )
 
@@ -40,7 +37,7 @@ def advised(registered: Registration, copies: dict[int, LogCopy], *, range_bits:
     named = {f"n{broker}": copy for broker, copy in copies.items()}
     read = read_log(named, range_bits=range_bits)
     by_broker = {int(copy.name[1:]): copy for copy in read.copies}
-    rows = compare_log(read.copies, read.ranges, read.files)
+    rows = compare_log(read.copies, read.ranges, read.files, read.keys)
     with BatchFactsReader(read.open_log) as facts:
         return advise(registered, PartitionCopies(by_broker, read.batches(), rows), facts.of)
 
@@ -186,6 +183,22 @@ def test_an_eligible_replica_that_loses_more_waits_too(rng, log) -> None:
     advice = advised(Registration((3, 1, 2), (2,), (1,)), copies)
 
     assert (advice.way, advice.hold_back, advice.replicas) == (Way.UNCLEAN, (1,), (2, 3, 1))
+
+
+def test_what_acks_all_was_told_counts_before_what_lies_below_an_older_checkpoint(rng, log) -> None:
+    """Broker 1, the whole ISR, lost a segment below the mark; broker 2 ends above the mark."""
+    front = without(rng, log, 20, 22)
+    copies = {1: front, 2: rolled(rng, log[:45])}
+    for copy in copies.values():
+        copy.high_watermark = log[45].base
+    advice = advised(Registration((1, 2), (1,)), copies)
+
+    few, many = count(set(log[20:22])), count(set(log[45:]))
+    best = 1 if few < many else 2
+    assert [one.broker_id for one in advice.candidates] == [best, 3 - best]
+    by_broker = {one.broker_id: one for one in advice.candidates}
+    told = [(one.lost_acks_all_records, one.lost_committed_records) for one in by_broker.values()]
+    assert sorted(told) == sorted([(few, few), (many, 0)])
 
 
 def test_damage_counts_as_lost_where_another_copy_is_sound(rng, log) -> None:
@@ -375,3 +388,37 @@ def test_transactions_are_torn_of_which_the_leader_lacks_a_part(seed: int) -> No
             seen.add(torn)
 
     assert len(seen) > 2
+
+
+@pytest.mark.parametrize("what", HOLES)
+def test_what_lies_in_a_hole_is_lost_with_the_copy_that_has_it(seed: int, what: str) -> None:
+    rng = random.Random(f"{seed} {what} hole")
+    for _ in range(ROUNDS):
+        log = drawn_transactions(rng) if what == "marker" else drawn_log(rng)
+        hole = with_hole(rng, log, what)
+        copies = {1: rolled(rng, log), 2: hole.copy, 3: rolled(rng, log)}
+        for copy in copies.values():
+            copy.high_watermark = log[-1].last + 1
+            copy.has_cleaner_checkpoint = rng.random() < 0.5
+        advice = advised(Registration((1, 2, 3), (1, 2, 3)), copies)
+
+        gone = count({one for one in log if hole.base <= one.base < hole.until})
+        lost = {one.broker_id: one.lost_committed_records for one in advice.candidates}
+        assert lost == {1: 0, 2: 1 if what == "record" else gone, 3: 0}
+        assert advice.candidates[-1].broker_id == 2
+        if what == "marker":
+            assert advice.candidates[-1].torn_transactions == 1
+
+
+def test_a_copy_into_which_a_batch_was_inserted_holds_nothing_to_lose(seed: int) -> None:
+    rng = random.Random(f"{seed} inserted")
+    for _ in range(ROUNDS):
+        log = drawn_log(rng)
+        wrong = rolled(rng, inserted(log, rng.randint(1, 50)))
+        copies = {1: wrong, 2: rolled(rng, log), 3: rolled(rng, log)}
+        for copy in copies.values():
+            copy.high_watermark = log[-1].last + 1
+        advice = advised(Registration((1, 2, 3), (1, 2, 3)), copies)
+
+        lost = {one.broker_id: one.lost_records for one in advice.candidates}
+        assert lost[2] == lost[3] == 0 < lost[1]

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import Copy, DifferenceKind, Divergence, HeldEpoch
 from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.logs import compare_log
@@ -28,8 +29,13 @@ def copy(
     return Copy(name, start, end, epochs=epochs, held_epochs=held, cleaner_offset=cleaned)
 
 
+def evidence(*copies: Copy) -> Compaction:
+    """Tell of compaction of copies whose batches are not there."""
+    return Compaction(copies, None)  # type: ignore[arg-type]
+
+
 def told(*copies: Copy, rows: tuple[Divergence, ...] = ()) -> list[tuple]:
-    found = wrong_epochs(copies, rows)
+    found = wrong_epochs(copies, rows, evidence(*copies))
     assert {row.kind for row in found} <= {DifferenceKind.EPOCHS}
     assert all(row.is_finding for row in found)
     return [(row.from_offset, row.until_offset, row.copies, row.right) for row in found]
@@ -74,7 +80,8 @@ def test_what_a_checkpoint_says_of_its_own_batches_is_wrong(
 
 
 def test_a_log_alone_can_contradict_its_checkpoint() -> None:
-    [row] = wrong_epochs([copy("a", ((1, 0), (2, 90), (4, 200)))], [])
+    alone = copy("a", ((1, 0), (2, 90), (4, 200)))
+    [row] = wrong_epochs([alone], [], evidence(alone))
 
     assert row.detail == ("leader-epoch-checkpoint of a says epoch 2, its own batches have 1")
 
@@ -95,7 +102,7 @@ def test_the_batches_of_another_copy_count_up_to_where_both_go_the_same_way() ->
     assert told(none, copy("b"), rows=(fork,)) == [(90, 95, ("a",), ("b",))]
     fork = Divergence(DifferenceKind.FORK, True, 90, 300, ("b",), ("a",))
     assert told(none, copy("b"), rows=(fork,)) == []
-    [row] = wrong_epochs([none, copy("b")], [])
+    [row] = wrong_epochs([none, copy("b")], [], evidence(none, copy("b")))
     assert row.detail.endswith("the batches of b have 1")
 
 
@@ -288,10 +295,10 @@ def test_the_front_that_a_broker_took_ends_where_the_epochs_begin(
 def test_what_was_taken_in_front_of_what_is_lost_is_a_later_start(first: int) -> None:
     whole = Copy("a", first, 200)
     part = Copy("b", 100, 200, epochs=((3, 50),), is_start_noted=False)
-    rows = compare_log([whole, part], [], None)  # type: ignore[arg-type]
+    rows = compare_log([whole, part], [], None, None)  # type: ignore[arg-type]
 
     tier = Copy("c", 150, 200, is_tiered=True)
-    with_tier = compare_log([whole, part, tier], [], None)  # type: ignore[arg-type]
+    with_tier = compare_log([whole, part, tier], [], None, None)  # type: ignore[arg-type]
     assert DifferenceKind.LOST not in {row.kind for row in with_tier}
     later = [(DifferenceKind.LATER_START, 0, 50)] if first < 50 else []
     assert [(row.kind, row.from_offset, row.until_offset) for row in rows] == [

@@ -243,7 +243,8 @@ def test_what_a_side_holds_alike_behind_a_fork_is_not_read() -> None:
     held = {"a": ranges(0, "xxx"), "b": ranges(1, "yyy"), "c": ranges(1, "yyz")}
     files = _Ranges()
     copies = [Copy(name, 0, 400) for name in held]
-    rows = compare_log(copies, [{name: held[name][at] for name in held} for at in range(3)], files)
+    found = [{name: held[name][at] for name in held} for at in range(3)]
+    rows = compare_log(copies, found, files, None)  # type: ignore[arg-type]
 
     assert {row[:2] for row in told(rows)} == {
         (DifferenceKind.FORK, 100),

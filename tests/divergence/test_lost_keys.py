@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from kafka_segments.divergence.decide.copies import DifferenceKind, Divergence
-from kafka_segments.divergence.decide.lost_keys import Keyed, Lost, Missing, lost_records
+from kafka_segments.divergence.decide.keyed import Keyed
+from kafka_segments.divergence.decide.lost_keys import Lost, Missing, lost_records
 from log_copies import Batch, LogCopy, compared, flipped, forked, recompressed, rolled
 from plain_compaction import Replica, Topic, lived
 
@@ -192,7 +193,9 @@ def test_a_lost_segment_is_found_where_the_last_record_of_a_key_was(seed: int, n
         copies = {name: replica.copy() for name, replica in replicas.items()}
         found = findings(compared(copies, by_keys=True))
 
-        expected = _last_values(topic, gone, replicas["b"])
+        others = {batch for name in names if name != "b" for batch in replicas[name].batches}
+        markers = [one for one in gone if one.is_commit is not None and one in others]
+        expected = _last_values(topic, gone, replicas["b"]) | _needed(markers, replicas["b"])
         assert {(row.kind, row.copies) for row in found} <= {(DifferenceKind.LOST, ("b",))}
         covered = {
             at for at in expected if any(row.from_offset <= at < row.until_offset for row in found)
@@ -225,6 +228,20 @@ def _last_values(topic: Topic, gone: list[Batch], replica: Replica) -> set[int]:
                 last[key] = offset, value
     offsets = {offset for batch in gone for offset, _, _ in batch.records}
     return {at for at, value in last.values() if value is not None} & offsets
+
+
+def _needed(markers: list[Batch], replica: Replica) -> set[int]:
+    """Give the markers that are gone while batches of a transaction are there without one."""
+    needed = set()
+    for marker in markers:
+        own = [
+            one
+            for one in (*replica.batches, *markers)
+            if one.producer_id == marker.producer_id and one.base < marker.base
+        ]
+        if own and max(own, key=lambda one: one.base).is_commit is None:
+            needed.add(marker.base)
+    return needed
 
 
 def test_without_keys_such_a_segment_looks_compacted() -> None:

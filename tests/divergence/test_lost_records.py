@@ -28,7 +28,7 @@ from losing_cluster import (
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-_STARTS = re.compile(r"^# \d\. Start brokers ([0-9]+(?:, [0-9]+)*)")
+_STARTS = re.compile(r"^\d+\. Start brokers ([0-9]+(?:, [0-9]+)*)")
 Rows = list[dict]
 
 
@@ -154,7 +154,6 @@ def test_elections_lose_what_was_foretold(
             "all have leaders and followers",
         )
         if is_whole:
-            print(give_back(script.stdout, tools))
             lost.cluster.wait_until(
                 lambda found: (
                     set(found["replicas"])
@@ -190,25 +189,14 @@ def test_elections_lose_what_was_foretold(
         assert costs[0] == costs[1], (partition, leader, best, said)
 
 
-def give_back(script: str, tools: KafkaTools) -> str:
-    """Run the commands for when all brokers run, which the script has as comments."""
-    later = [line.lstrip("# ") for line in script.splitlines() if line.startswith("#    kafka-")]
-    return tools.run("\n".join(later)) if later else ""
-
-
 def follow(script: str, cluster: KraftCluster, tools: KafkaTools) -> str:
-    """Do what a script of ``elect`` says: start brokers, run the commands, start the others."""
-    parts: list[tuple[list[int], list[str]]] = []
-    for line in script.splitlines():
+    """Run a script of ``elect``, and start the brokers that it asks for."""
+
+    def heed(line: str) -> None:
         starts = _STARTS.match(line)
         if starts:
-            parts.append(([int(node) for node in starts[1].split(",")], []))
-        elif parts:
-            parts[-1][1].append(line)
-    said = script
-    for nodes, lines in parts:
-        with ThreadPoolExecutor() as threads:
-            list(threads.map(lambda node: cluster.nodes[node].start_node(), nodes))
-        if any(not line.startswith("#") for line in lines):
-            said += tools.run("\n".join(lines))
-    return said
+            nodes = [int(node) for node in starts[1].split(",")]
+            with ThreadPoolExecutor() as threads:
+                list(threads.map(lambda node: cluster.nodes[node].start_node(), nodes))
+
+    return tools.follow(script, heed)

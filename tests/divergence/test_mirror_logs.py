@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.divergence.decide.mirror_logs import (
     MIRROR,
+    NOTED,
     SOURCE,
     best_replicas,
     logs_to_mirror,
@@ -20,20 +21,25 @@ pytestmark = pytest.mark.spark
 SEGMENTS = (
     "copy string, topic string, partition int, path string, base_offset long, size_bytes long"
 )
-LOGS = "copy string, topic string, partition int, log_start_offset long, cleaner_offset long"
+LOGS = (
+    "copy string, topic string, partition int, log_start_offset long, cleaner_offset long,"
+    " has_cleaner_checkpoint boolean, is_compact boolean"
+)
 CHOSEN = (
     "side string, topic string, partition int, path string, base_offset long, size_bytes long,"
-    " start long, is_compacted boolean"
+    " start long"
 )
+NOTHING = (None, False, None)
+"""What is noted of compaction."""
 
 
 def _best(
     spark: SparkSession, segments: list[tuple[Any, ...]], logs: list[tuple[Any, ...]]
 ) -> dict[str, tuple[Any, ...]]:
-    """Give (side, start, is_compacted) by path; copies with an s are of the source."""
+    """Give (side, start, what is noted) by path; copies with an s are of the source."""
     choose = best_replicas(rows_of(spark, logs, LOGS), ["s1", "s2", "s3"])
     rows = rows_of(spark, segments, SEGMENTS).transform(choose).collect()
-    return {row.path: (row.side, row.start, row.is_compacted) for row in rows}
+    return {row.path: (row.side, row.start, tuple(row[name] for name in NOTED)) for row in rows}
 
 
 def test_the_replica_of_each_side_counts_whose_last_segment_goes_furthest(
@@ -49,37 +55,41 @@ def test_the_replica_of_each_side_counts_whose_last_segment_goes_furthest(
         ("m1", "t", 0, "m1-0", 0, 5),
         ("m2", "t", 0, "m2-0", 0, 5),
     ]
-    logs = [(copy, "t", 0, None, None) for copy in ("s1", "s2", "s3", "m1", "m2")]
+    logs = [(copy, "t", 0, None, *NOTHING) for copy in ("s1", "s2", "s3", "m1", "m2")]
 
-    assert _best(spark, segments, [*logs, ("s1", "t", 1, None, None)]) == {
-        "s2-20": (SOURCE, 20, False),
-        "s2-60": (SOURCE, 20, False),
-        "s1-1": (SOURCE, 0, False),
-        "m1-0": (MIRROR, 0, False),
+    assert _best(spark, segments, [*logs, ("s1", "t", 1, None, *NOTHING)]) == {
+        "s2-20": (SOURCE, 20, NOTHING),
+        "s2-60": (SOURCE, 20, NOTHING),
+        "s1-1": (SOURCE, 0, NOTHING),
+        "m1-0": (MIRROR, 0, NOTHING),
     }
 
 
-@pytest.mark.parametrize(
-    ("start", "cleaned", "expected"),
-    [
-        (None, None, (SOURCE, 20, False)),
-        (10, 0, (SOURCE, 20, False)),
-        (30, 1, (SOURCE, 30, True)),
-    ],
-)
-def test_a_replica_starts_and_is_compacted_as_its_own_notes_say(
-    spark: SparkSession, start: int | None, cleaned: int | None, expected: tuple[Any, ...]
+@pytest.mark.parametrize(("start", "expected"), [(None, 20), (10, 20), (30, 30)])
+def test_a_replica_starts_as_its_own_notes_say(
+    spark: SparkSession, start: int | None, expected: int
 ) -> None:
     segments = [("s1", "t", 0, "first", 20, 1), ("s1", "t", 0, "last", 40, 1)]
+    logs = [("s1", "t", 0, start, *NOTHING), ("m1", "t", 0, 35, *NOTHING)]
 
-    found = _best(spark, segments, [("s1", "t", 0, start, cleaned), ("m1", "t", 0, 35, 5)])
+    found = _best(spark, segments, logs)
 
-    assert found == {"first": expected, "last": expected}
+    assert {place[:2] for place in found.values()} == {(SOURCE, expected)}
+
+
+def test_what_all_replicas_of_a_side_note_of_compaction_counts(spark: SparkSession) -> None:
+    segments = [("s1", "t", 0, "first", 20, 1)]
+    notes = {"s1": (None, False, None), "s2": (7, True, None), "s3": (9, True, True)}
+    logs = [(copy, "t", 0, None, *noted) for copy, noted in notes.items()]
+
+    found = _best(spark, segments, [*logs, ("m1", "t", 0, None, 30, True, False)])
+
+    assert found == {"first": (SOURCE, 20, (9, True, True))}
 
 
 def _chosen(spark: SparkSession) -> DataFrame:
     rows = [
-        (side, topic, partition, f"{side} {topic} {partition}", 0, 1, 0, False)
+        (side, topic, partition, f"{side} {topic} {partition}", 0, 1, 0)
         for side, topic, partition in (
             (SOURCE, "orders", 0),
             (SOURCE, "orders", 1),

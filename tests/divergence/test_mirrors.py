@@ -2,18 +2,18 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from kafka_segments.divergence.decide.mirror_kinds import MirrorKind
+from kafka_segments.divergence.decide.mirror_matching import matched
+from kafka_segments.divergence.decide.mirrored_log import MirroredLog
 from kafka_segments.divergence.decide.mirrors import (
-    MirroredLog,
-    MirrorKind,
     MirrorRange,
     OffsetSync,
     compare_mirror,
-    matched,
     wrong_syncs,
 )
 
@@ -22,25 +22,31 @@ ROUNDS = 200
 
 @dataclass
 class Record:
-    """A record; ``content`` tells it from others."""
+    """A record; ``content`` tells it from others, ``timestamp`` None is the broker's."""
 
     offset: int
     content: int
     key: int = 0
     is_tombstone: bool = False
     is_aborted: bool = False
+    timestamp: int | None = 5
 
 
-def log_of(records: Sequence[Record], *, start: int = 0, is_compacted: bool = False) -> MirroredLog:
+def log_of(records: Sequence[Record], *, start: int = 0, compacted_until: int = -1) -> MirroredLog:
+    end = max((record.offset + 1 for record in records), default=start)
+    lacks = sorted(set(range(start, end)) - {record.offset for record in records})
     return MirroredLog(
         start,
-        max((record.offset + 1 for record in records), default=start),
+        end,
         np.array([record.offset for record in records], dtype=np.int64),
         np.array([record.content for record in records], dtype=np.uint64),
         np.array([record.key for record in records], dtype=np.uint64),
         np.array([record.is_tombstone for record in records], dtype=np.bool_),
         np.array([record.is_aborted for record in records], dtype=np.bool_),
-        is_compacted,
+        np.array([record.timestamp or 0 for record in records], dtype=np.int64),
+        np.array([record.timestamp is not None for record in records], dtype=np.bool_),
+        np.array(lacks, dtype=np.int64),
+        compacted_until=compacted_until,
     )
 
 
@@ -203,31 +209,42 @@ def test_a_later_record_of_the_key_explains_what_compaction_took(*, is_compacted
         Record(1, 2, key=8),
         Record(2, 3, key=9, is_tombstone=True),
         Record(3, 4, key=7),
-        Record(4, 5, key=6),
+        Record(4, 5),
+        Record(5, 6, key=6),
     ]
-    left = [record for record in records if record.offset not in (0, 2)]
+    left = [record for record in records if record.offset not in (0, 2, 4)]
+    until = 5 if is_compacted else -1
     expected = "compaction" if is_compacted else "missing"
 
-    rows = compare_mirror(log_of(records), log_of(left, is_compacted=is_compacted))
+    rows = compare_mirror(log_of(records), log_of(left, compacted_until=until))
     assert kinds_of(rows, records, is_mirror=False) == [
-        *(expected, "mirrored", expected, "mirrored", "mirrored")
+        *(expected, "mirrored", expected, "mirrored", expected, "mirrored")
     ]
-    rows = compare_mirror(log_of(left, is_compacted=is_compacted), log_of(records))
+    rows = compare_mirror(log_of(left, compacted_until=until), log_of(records))
     expected = "compaction" if is_compacted else "extra"
     assert kinds_of(rows, records, is_mirror=True)[:3] == [expected, "mirrored", expected]
     gone = [record for record in records if record.offset != 1]  # no later one of its key
-    rows = compare_mirror(log_of(records), log_of(gone, is_compacted=is_compacted))
+    rows = compare_mirror(log_of(records), log_of(gone, compacted_until=until))
     assert kinds_of(rows, records, is_mirror=False)[1] == "missing"
 
 
-def test_compaction_takes_no_record_without_a_key() -> None:
-    records = [Record(offset, offset + 1) for offset in range(4)]
-    left = [record for record in records if record.offset != 1]
+def test_compaction_takes_nothing_behind_where_it_ended() -> None:
+    records = [Record(offset, offset + 1, key=7) for offset in range(6)]
+    left = [record for record in records if record.offset not in (1, 3)]
 
-    rows = compare_mirror(log_of(records), log_of(left, is_compacted=True))
-    assert kinds_of(rows, records, is_mirror=False)[1] == "missing"
-    rows = compare_mirror(log_of(left, is_compacted=True), log_of(records))
-    assert kinds_of(rows, records, is_mirror=True)[1] == "extra"
+    rows = compare_mirror(log_of(records), log_of(left, compacted_until=3))
+    assert kinds_of(rows, records, is_mirror=False)[:4] == [
+        *("mirrored", "compaction", "mirrored", "missing")
+    ]
+
+
+def test_what_compaction_takes_leaves_its_offset_free() -> None:
+    records = [Record(offset, offset + 1, key=7) for offset in range(6)]
+    kept = [record for record in records if record.offset not in (1, 3)]
+    moved = [replace(record, offset=at) for at, record in enumerate(kept)]
+
+    rows = compare_mirror(log_of(records), log_of(moved, compacted_until=4))
+    assert kinds_of(rows, records, is_mirror=False)[:4] == ["mirrored", "missing"] * 2
 
 
 def test_records_of_aborted_transactions_need_no_match_and_can_have_one() -> None:
@@ -238,3 +255,50 @@ def test_records_of_aborted_transactions_need_no_match_and_can_have_one() -> Non
     assert [row.kind for row in rows] == ["mirrored", "aborted", "mirrored"]
     assert not any(row.is_finding for row in rows)
     assert [row.kind for row in compare_mirror(log_of(records), log_of(records))] == ["mirrored"]
+
+
+def test_timestamps_of_producers_that_differ_are_told_record_by_record(seed: int) -> None:
+    rng = random.Random(f"{seed} timestamps")
+    for _ in range(ROUNDS):
+        contents = [rng.randint(1, 9) for _ in range(rng.randint(1, 40))]  # many are equal
+        source = spread(rng, contents)
+        for number, record in enumerate(source):
+            record.timestamp = 1_000 * number
+        mirror = [replace(record, offset=record.offset + 7) for record in source]
+        changed = rng.sample(range(len(source)), rng.choice([0, 1, 3, len(source)]) % len(source))
+        for at in changed:
+            mirror[at].timestamp = 1_000 * at + 1
+        rows = compare_mirror(log_of(source), log_of(mirror))
+
+        told = kinds_of(rows, source, is_mirror=False)
+        assert told == kinds_of(rows, mirror, is_mirror=True)
+        assert [at for at, kind in enumerate(told) if kind == MirrorKind.TIMESTAMPS] == sorted(
+            changed
+        )
+        assert {row.kind for row in rows if row.is_finding} <= {MirrorKind.TIMESTAMPS}
+        by_broker = [replace(record, timestamp=None) for record in mirror]
+        for one, other in ((source, by_broker), (by_broker, source)):
+            rows = compare_mirror(log_of(one), log_of(other))
+            assert {row.kind for row in rows} == {MirrorKind.MIRRORED}
+
+
+def test_of_equal_records_the_one_is_missing_whose_timestamp_is_missing() -> None:
+    source = [Record(at, 1, timestamp=at) for at in range(6)]
+    mirror = [record for record in source if record.offset != 2]
+    rows = compare_mirror(log_of(source), log_of(mirror))
+
+    assert [(row.kind, row.from_offset, row.until_offset) for row in rows] == [
+        ("mirrored", 0, 2),
+        ("missing", 2, 3),
+        ("mirrored", 3, 6),
+    ]
+
+
+def test_a_late_record_does_not_hide_that_all_others_have_other_timestamps() -> None:
+    source = [Record(at, at + 1, timestamp=at) for at in range(20)]
+    mirror = [replace(record, timestamp=record.offset + 100) for record in source]
+    mirror[19] = Record(19, 1, timestamp=0)  # what the source has first, as it was there
+    rows = compare_mirror(log_of(source), log_of(mirror))
+
+    told = kinds_of(rows, source, is_mirror=False)
+    assert told == [*["other timestamps"] * 19, "behind"]

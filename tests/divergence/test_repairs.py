@@ -8,21 +8,26 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
 from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.divergence.repaired_log import NewLog, write_log
 from log_copies import (
     CLOCK_MS,
+    HOLES,
     Batch,
     LogCopy,
     compacted,
     drawn_log,
+    drawn_transactions,
     epochs_of,
     flipped,
     forked,
+    inserted,
     read_log,
     rolled,
+    with_hole,
     without,
     write_copy,
 )
@@ -33,7 +38,7 @@ ROUNDS = 6
 def planned(folder: Path, copies: dict[str, LogCopy], history: str | None = None) -> Repair:
     """Write the copies, and plan the repair."""
     read = read_log(copies)
-    rows = compare_log(read.copies, read.ranges, read.files)
+    rows = compare_log(read.copies, read.ranges, read.files, read.keys)
     files, batches = CopyFiles(), {}
     for name, copy in copies.items():
         write_copy(folder / name, copy)
@@ -43,7 +48,8 @@ def planned(folder: Path, copies: dict[str, LogCopy], history: str | None = None
             for base, following in zip(bases, [*bases[1:], None], strict=True)
             for piece in files.batches("", _segment(folder / name, base, following).as_piece())
         ]
-    return plan_repair(read.copies, batches, rows, history)
+    cleaned = Compaction(read.copies, read.keys).end()
+    return plan_repair(read.copies, batches, rows, cleaned, history)
 
 
 def _segment(folder: Path, base: int, following: int | None) -> WholeSegment:
@@ -127,6 +133,60 @@ def test_three_copies_damaged_at_different_places_make_the_log_as_it_was(
         assert (folder / "t-0" / "leader-epoch-checkpoint").read_text() == (
             f"0\n{len(epochs_of(log))}\n{epochs}"
         )
+
+
+@pytest.mark.parametrize("what", HOLES)
+def test_no_hole_of_a_copy_gets_into_the_log(seed: int, what: str, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} {what} hole")
+    for number in range(ROUNDS):
+        log = drawn_transactions(rng) if what == "marker" else drawn_log(rng)
+        hole = with_hole(rng, log, what)
+        elsewhere = [
+            at for at, one in enumerate(log) if not hole.base <= one.base < hole.until and at < 59
+        ]
+        copies = {
+            "a": hole.copy,
+            "b": _rotten(rng, log, rng.sample(elsewhere, 2)),
+            "c": _rotten(rng, log, rng.sample(elsewhere, 2)) if number % 2 else hole.copy,
+        }
+        folder = tmp_path / str(number)
+        plan = planned(folder, copies)
+
+        if number % 2:
+            both = {at for at in elsewhere if _is_rotten(copies, log[at])}
+            assert plan.missing == tuple(_joined(log, both))
+        else:
+            assert plan.missing == ()
+            assert written(folder, plan, ()) == as_bytes(log)
+
+
+def _is_rotten(copies: dict[str, LogCopy], batch: Batch) -> bool:
+    """Tell whether no copy holds a batch as it was written."""
+    files = [copy.file(index) for copy in copies.values() for index in range(len(copy.segments))]
+    return not any(batch.written() in data for data in files)
+
+
+def _joined(log: list[Batch], numbers: set[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for at in sorted(numbers):
+        low, high = log[at].base, log[at].last + 1
+        if found and found[-1][1] == low:
+            low = found.pop()[0]
+        found.append((low, high))
+    return found
+
+
+def test_a_copy_into_which_a_batch_was_inserted_is_no_history(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} inserted")
+    for number in range(ROUNDS):
+        log = drawn_log(rng)
+        wrong = rolled(rng, inserted(log, rng.randint(1, 50)))
+        folder = tmp_path / str(number)
+        plan = planned(folder, {"a": wrong, "b": rolled(rng, log), "c": rolled(rng, log)})
+
+        assert (plan.refused, plan.missing) == ("", ())
+        assert plan.history != "a"
+        assert written(folder, plan, ()) == as_bytes(log)
 
 
 def test_a_batch_that_is_bad_in_every_copy_is_missing(seed: int, tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.failover.decide import (
     ask_other_cluster,
+    in_doubt,
     plan_failover,
+    plan_restore,
     segments_around,
     sum_up_records,
+    with_commits_doubt,
 )
 from rows_of import frame
 
@@ -118,6 +121,7 @@ def test_a_group_goes_on_at_the_answer_or_at_the_end_of_the_log_there(spark: Spa
             ("t", 0, "after_margin", None, 90, None),
             ("u", 0, "to_offset", 5, 9, "unread there"),
             ("v", 0, "to_offset", 5, 9, "unread there"),
+            ("x", 0, "to_offset", None, 9, "not known there"),
         ],
         "topic string, partition int, question string, true_offset long, log_end_offset long,"
         " problem string",
@@ -127,6 +131,7 @@ def test_a_group_goes_on_at_the_answer_or_at_the_end_of_the_log_there(spark: Spa
         " is_margin_enough boolean, target_ms long, unread_problem string"
     )
     topics = ({}, {"topic": "u", "unread_problem": "unread here"}, {"topic": "v"}, {"topic": "w"})
+    topics = (*topics, {"topic": "x"})
     aimed = frame(spark, columns, *({"committed_offset": 50, **topic} for topic in topics))
 
     rows = aimed.transform(plan_failover(answers)).collect()
@@ -137,5 +142,96 @@ def test_a_group_goes_on_at_the_answer_or_at_the_end_of_the_log_there(spark: Spa
         "u": (5, None, None, "unread here"),
         "v": (5, None, None, "unread there"),
         "w": (None, None, None, None),
+        "x": (None, None, None, "not known there"),
     }
     assert {row["committed_offset"] for row in rows} == {50}
+
+
+def test_a_cut_behind_damage_is_not_known(spark: SparkSession) -> None:
+    damage = ("corrupt_batch", "a bit")
+    kinds = {"before": damage, "behind": damage, "none": damage, "torn": ("partial_batch", "x")}
+    kinds["short"] = None
+    segment = {"base_offset": 0, "next_offset": 50, "path": "/p", "valid_bytes": 900}
+    segments = frame(
+        spark,
+        "base_offset long, next_offset long, path string, valid_bytes long, is_active boolean,"
+        " truncated_bytes long, damage struct<kind: string, message: string>",
+        *(
+            {**segment, "topic": topic, "is_active": True, "truncated_bytes": 7, "damage": kind}
+            for topic, kind in kinds.items()
+        ),
+    )
+    later = {"role": "true", "base_offset": 0, "path": "/p"}
+    found = frame(
+        spark,
+        "base_offset long, role string, found_offset long, found_batch_offset long, path string,"
+        " found_position long, problem string",
+        *(
+            {**later, "topic": topic, "found_offset": offset, "found_batch_offset": offset}
+            | {"found_position": 10 * offset}
+            for topic, offset in {"before": 49, "behind": 60}.items()
+        ),
+    )
+    logs = frame(
+        spark,
+        "log_start_offset long, log_end_offset long, high_watermark long",
+        *(
+            {"topic": topic, "log_start_offset": 0, "log_end_offset": 70}
+            | {"high_watermark": 71 if topic == "short" else 70}
+            for topic in kinds
+        ),
+    )
+
+    rows = found.transform(plan_restore(segments, logs)).collect()
+
+    why = "not known: /p is damaged at byte 900, and records may follow: a bit"
+    names = ("last_offset_kept", "file", "cut_position", "segments_needed", "bytes_needed")
+    told = {row["topic"]: (*(row[name] for name in names), row["problem"]) for row in rows}
+    *nothing, missing = told.pop("short")
+    assert nothing == [None] * 5
+    assert "ends at offset 70, below the high watermark 71" in missing
+    assert told == {
+        "before": (48, "/p", 490, 1, 490, None),
+        "behind": (*[None] * 5, why),
+        "none": (*[None] * 5, why),
+        "torn": (69, "/p", None, 1, 900, None),
+    }
+
+
+def test_a_commit_tells_nothing_where_a_later_one_or_its_log_was_not_read(
+    spark: SparkSession,
+) -> None:
+    columns = (
+        "group_id string, committed_offset long, commits_doubt string, offsets_partition int,"
+        " problem string"
+    )
+    commits = frame(
+        spark,
+        columns,
+        *(
+            {"partition": number, "group_id": "g", "committed_offset": 5, "offsets_partition": at}
+            for number, at in ((0, 3), (1, 4), (2, 3))
+        ),
+        {"group_id": "", "offsets_partition": 4, "problem": "checksum is 1"},
+    )
+    logs = frame(
+        spark,
+        "log_end_offset long, doubt string",
+        {"partition": 0, "log_end_offset": 9},
+        {"partition": 1, "log_end_offset": 9},
+    ).drop("broker_id", "log_dir")
+
+    rows = (
+        commits.where("group_id = 'g'")
+        .transform(with_commits_doubt(commits))
+        .join(logs, ["cluster", "topic", "partition"], how="left")
+        .transform(in_doubt)
+        .orderBy("partition")
+        .collect()
+    )
+
+    sound, unread, no_log = (row["doubt"] for row in rows)
+    assert sound is None
+    assert unread.startswith("not known: a later commit of the group may be in")
+    assert unread.endswith("__consumer_offsets-4: checksum is 1")
+    assert no_log.startswith("not known: the tables have no log of it")

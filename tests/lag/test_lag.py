@@ -141,7 +141,7 @@ def test_the_lag_in_offsets_is_the_one_that_kafka_consumer_groups_prints(
         "0L AS commit_timestamp_ms",
         "committed_offset AS first_unread_offset",
         "0L AS first_unread_timestamp_ms",
-        "CAST(null AS string) AS problem",
+        *(f"CAST(null AS string) AS {name}" for name in ("problem", "commits_doubt", "doubt")),
     )
 
     found = commits.transform(decide_lag(at_ms=NOW_MS)).orderBy("partition").collect()

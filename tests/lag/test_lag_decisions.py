@@ -7,25 +7,29 @@ from pyspark.sql import SparkSession
 from kafka_segments.lag.decide.commits import (
     ask_for_end,
     decide_commits,
+    decide_lag,
     ends_found,
     first_unread,
+    made_later,
     of_groups,
 )
-from rows_of import frame
+from rows_of import frame, rows_of
 
 AT_MS = 1_000
 COMMIT = (
     "cluster string, offsets_partition int, position long, producer_id long, control_type int,"
     " group_id string, topic string, topic_partition int, committed_offset long,"
-    " commit_timestamp_ms long, record_timestamp_ms long, problem string"
+    " commit_timestamp_ms long, record_timestamp_ms long, problem string,"
+    " commits_doubt string"
 )
 
 
 def _commits(spark: SparkSession, *rows: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     names = [column.split()[0] for column in COMMIT.split(", ")]
     known = {"cluster": "c", "offsets_partition": 0, "topic": "t", "topic_partition": 0}
+    known |= {"commit_timestamp_ms": 10, "record_timestamp_ms": 10}
     values = [
-        tuple({**known, "position": place, "commit_timestamp_ms": 10, **row}.get(n) for n in names)
+        tuple({**known, "position": place, **row}.get(n) for n in names)
         for place, row in enumerate(rows)
     ]
     found = spark.createDataFrame(values, COMMIT).transform(decide_commits(at_ms=AT_MS)).collect()
@@ -53,6 +57,80 @@ def test_a_commit_in_a_transaction_counts_by_its_producers_next_marker(spark: Sp
     assert _commits(spark, *rows, {"group_id": "plain", "committed_offset": 7}) == {
         "committed": (5, 10, None),
         "plain": (7, 10, None),
+    }
+
+
+def test_a_commit_in_a_transaction_counts_from_its_marker_on(spark: SparkSession) -> None:
+    later = {"record_timestamp_ms": AT_MS + 1}
+    commit = {"producer_id": 1, "control_type": 1}
+    rows = [
+        {"group_id": "before", "committed_offset": 3},
+        {"group_id": "before", "committed_offset": 4, "producer_id": 1},
+        {"group_id": "alone", "committed_offset": 4, "producer_id": 1},
+        {"group_id": "plain behind", "committed_offset": 4, "producer_id": 2},
+        {"group_id": "plain behind", "committed_offset": 5},
+        {"group_id": "two", "committed_offset": 6, "producer_id": 3},
+        {**commit, "producer_id": 3, "record_timestamp_ms": AT_MS},
+        {"group_id": "two", "committed_offset": 7, "producer_id": 3},
+        {**commit, **later},
+        {**commit, "producer_id": 2},
+        {**commit, "producer_id": 3, **later},
+    ]
+
+    assert {group: row[0] for group, row in _commits(spark, *rows).items()} == {
+        "before": 3,
+        "alone": None,
+        "plain behind": 5,
+        "two": 6,
+    }
+
+
+def test_a_topic_that_was_made_after_a_moment_does_not_tell_of_it(spark: SparkSession) -> None:
+    columns = "cluster string, topic string, topic_id string, from_ms long, until_offset long,"
+    topics = [
+        ("c", "again", "A", 10, 5, False),
+        ("c", "again", "B", AT_MS + 1, None, False),
+        ("c", "same", "C", AT_MS, None, False),
+        ("c", "of a snapshot", "D", AT_MS + 1, None, True),
+        ("d", "elsewhere", "E", AT_MS + 1, None, False),
+    ]
+    held = rows_of(spark, topics, f"{columns} is_from_snapshot boolean")
+    names = ("again", "same", "of a snapshot", "elsewhere", "unknown")
+    logs = [*(("c", name, None) for name in names), ("c", "again", "why")]
+
+    rows = rows_of(spark, logs, "cluster string, topic string, doubt string").transform(
+        made_later(held, at_ms=AT_MS)
+    )
+
+    doubts = sorted((row["topic"], row["doubt"]) for row in rows.collect() if row["doubt"])
+    assert [topic for topic, _ in doubts] == ["again", "again"]
+    assert doubts[0][1].startswith("not known: the topic was made with id B after that moment")
+    assert doubts[1][1] == "why"
+
+
+def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSession) -> None:
+    columns = (
+        "cluster string, group_id string, topic string, partition int, committed_offset long,"
+        " commit_timestamp_ms long, log_start_offset long, end_offset long,"
+        " first_unread_offset long, first_unread_timestamp_ms long, problem string,"
+        " commits_doubt string, doubt string"
+    )
+    known = (10, 0, 9, 5, 700)
+    commits = [
+        ("c", "told", "t", 0, 5, *known, None, None, None),
+        ("c", "doubtful commits", "t", 0, 5, *known, None, "why", None),
+        ("c", "doubtful end", "t", 0, 5, *known, None, None, "why"),
+        ("c", "no commit", "t", 0, None, *known, None, None, "why"),
+    ]
+
+    rows = rows_of(spark, commits, columns).transform(decide_lag(at_ms=AT_MS)).collect()
+
+    names = ("status", "end_offset", "offset_lag", "time_lag_ms", "gone_offsets", "problem")
+    assert {row["group_id"]: tuple(row[name] for name in names) for row in rows} == {
+        "told": ("behind", 9, 4, 300, 0, None),
+        "doubtful commits": ("not known", None, None, None, 0, "why"),
+        "doubtful end": ("not known", None, None, None, 0, "why"),
+        "no commit": ("no commit left from that time", 9, None, 300, 0, None),
     }
 
 
@@ -107,13 +185,18 @@ def test_a_log_ended_at_its_first_later_record_or_ends_where_it_does(spark: Spar
     logs = frame(spark, "log_end_offset long", {"log_end_offset": 9})
     answers = frame(
         spark,
-        "true_offset long, log_end_offset long",
+        "true_offset long, log_end_offset long, problem string",
         {"topic": "later", "true_offset": 5, "log_end_offset": 9},
         {"topic": "none later", "log_end_offset": 9},
+        {"topic": "not known", "log_end_offset": 9, "problem": "damaged"},
     )
 
     (asked,) = logs.transform(ask_for_end(at_ms=AT_MS)).collect()
     ends = answers.transform(ends_found).collect()
 
     assert (asked.question, asked.target_ms, asked.log_end_offset) == ("end", AT_MS + 1, 9)
-    assert {row.topic: row.end_offset for row in ends} == {"later": 5, "none later": 9}
+    assert {row.topic: (row.end_offset, row.end_problem) for row in ends} == {
+        "later": (5, None),
+        "none later": (9, None),
+        "not known": (None, "damaged"),
+    }

@@ -32,8 +32,8 @@ SHARES = "__share_group_state"
 MOMENTS = 6
 COLUMNS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, offset long,"
-    " timestamp_ms long, kind string, key_json string, value_json string, is_tombstone boolean,"
-    " problem string"
+    " timestamp_ms long, leader_epoch int, kind string, key_json string, value_json string,"
+    " is_tombstone boolean, problem string"
 )
 STATE = ("start_offset", "delivery_complete_count", "state_offset", "is_known")
 Record = tuple[int, str, int, dict[str, int] | None]
@@ -57,7 +57,7 @@ def _value(start: int, count: int | None) -> dict[str, int]:
 def rows(records: list[Record], *, broker_id: int = 1) -> list[tuple[Any, ...]]:
     return [
         (
-            *("c", broker_id, "/d", SHARES, 0, offset, 1_000 * offset, kind),
+            *("c", broker_id, "/d", SHARES, 0, offset, 1_000 * offset, 0, kind),
             json.dumps({"groupId": "g", "topicId": "T", "partition": partition}),
             None if value is None else json.dumps(value),
             value is None,
@@ -162,15 +162,24 @@ def test_what_a_group_is_done_with_is_no_lag(spark: SparkSession) -> None:
     ]
     states = rows_of(
         spark,
-        [("c", "g", "t", number, *row[:5], 7, 7_000) for number, row in enumerate(given)],
+        [
+            *(("c", "g", "t", n, *row[:5], 7, 7_000, None, None) for n, row in enumerate(given)),
+            ("c", "g", "t", 8, *given[0][:5], 7, 7_000, "why", None),
+            ("c", "g", "t", 9, *given[0][:5], 7, 7_000, None, "why"),
+        ],
         "cluster string, group_id string, topic string, partition int, is_known boolean,"
         " start_offset long, delivery_complete_count long, log_start_offset long,"
-        " end_offset long, state_offset long, state_ms long",
+        " end_offset long, state_offset long, state_ms long, state_doubt string, doubt string",
     )
 
     found = states.transform(decide_share_lag).orderBy("partition").collect()
 
-    assert [(row["status"], row["offset_lag"]) for row in found] == [row[5:] for row in given]
+    assert [(row["status"], row["offset_lag"]) for row in found] == [
+        *(row[5:] for row in given),
+        ("not known", None),
+        ("not known", None),
+    ]
+    assert [row["problem"] for row in found] == [None] * len(given) + ["why", "why"]
 
 
 def listed(cluster: Path, name: str) -> dict[tuple[str, int], int]:
@@ -205,12 +214,13 @@ def test_start_offsets_and_lags_of_the_cluster_are_those_that_admin_listed(
     ends = json.loads((cluster / "answers" / "end_offsets.json").read_text())
     logs = spark.createDataFrame(
         [
-            (topic_id, name, int(number), 0, ends[f"{name}-{number}"])
+            (topic_id, name, int(number), 0, ends[f"{name}-{number}"], None)
             for topic_id, name in names.items()
             for number in range(5)
             if f"{name}-{number}" in ends
         ],
-        "topic_id string, topic string, partition int, log_start_offset long, end_offset long",
+        "topic_id string, topic string, partition int, log_start_offset long, end_offset long,"
+        " doubt string",
     )
 
     states = internal_frame(spark, of_cluster).transform(decide_share_states(at_ms=2**60))

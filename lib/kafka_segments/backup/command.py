@@ -1,6 +1,7 @@
 """``backup``: whether a backup holds what its cluster held."""
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.divergence.command import HEADERS, RECORDS, digests_option, shared_options
 from kafka_segments.divergence.copy_option import absolute_copies, named_copies
+from kafka_segments.divergence.policy_options import load_policies
 from kafka_segments.errors import UsageError
 from kafka_segments.wire.moments import parse_point
 
@@ -39,7 +41,8 @@ def backup() -> None:
     "--warehouse",
     metavar="URI",
     shell_complete=complete_folder,
-    help="Keep digests of what is read, and the rows of the comparison, in these tables.",
+    help="Keep digests of what is read, and the rows of the comparison, in these tables. The"
+    " history of the cluster's metadata log in them tells topics' cleanup policies.",
 )
 @digests_option
 @click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
@@ -62,6 +65,8 @@ def _verify(
     warehouse: str | None,
     digests: tuple[str, ...],
     check: str,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
     now_ms: int | None,
     output: str,
     dry_run: bool,
@@ -87,6 +92,12 @@ def _verify(
         check_keys=check == RECORDS,
         anchor=BACKUP,
         digests=tuple(map(absolute_uri, digests)),
+        policies=load_policies(
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+            warehouse=warehouse,
+            now_ms=now,
+        ),
     )
     moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
     with (

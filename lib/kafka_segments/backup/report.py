@@ -1,13 +1,12 @@
 """What ``backup verify`` prints."""
 
-import sys
-
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from kafka_segments.backup.decide.ends import MARGIN_MS
 from kafka_segments.backup.decide.verdicts import BackupVerdict
 from kafka_segments.backup.run import Verified
+from kafka_segments.console.lines import say
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.report import read_text
 from kafka_segments.wire.moments import moment_text
@@ -31,13 +30,13 @@ def print_backup(verified: Verified, output: str) -> int:
     counts, moment = verified.verdicts, verified.moment
     margin = "" if moment.is_given else f", within {MARGIN_MS // 60_000} minutes"
     there = sum(counts.values()) - counts.get(BackupVerdict.MADE_LATER, 0)
-    sys.stderr.write(
+    say(
         f"{counts.get(BackupVerdict.COMPLETE, 0)} of {there} logs are complete in the backup as of"
         f" {moment_text(moment.ms)}{margin}; incomplete: {counts.get(BackupVerdict.INCOMPLETE, 0)},"
         f" missing: {counts.get(BackupVerdict.MISSING, 0)}, not known:"
         f" {counts.get(BackupVerdict.UNKNOWN, 0)}, made later:"
         f" {counts.get(BackupVerdict.MADE_LATER, 0)}, only in the backup: {verified.only_there};"
-        f" {read_text(verified.compared)}\n"
+        f" {read_text(verified.compared)}"
     )
     return verified.findings
 

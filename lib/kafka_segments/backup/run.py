@@ -54,10 +54,9 @@ class Verified:
 
     @property
     def findings(self) -> int:
-        """How many logs the backup lacks, or holds without something that it misses."""
-        return sum(
-            self.verdicts.get(name, 0) for name in (BackupVerdict.INCOMPLETE, BackupVerdict.MISSING)
-        )
+        """How many logs the backup lacks, or holds without something that it misses or may miss."""
+        wrong = (BackupVerdict.INCOMPLETE, BackupVerdict.MISSING, BackupVerdict.UNKNOWN)
+        return sum(self.verdicts.get(name, 0) for name in wrong)
 
 
 def run_backup(
@@ -93,9 +92,10 @@ def run_backup(
     found, differences = compared.found, compared.rows
     listed, logs, copies = found.listed, found.logs, found.copies
     ends = log_ends(differences, backup=BACKUP)
-    asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
-    last = held(_with_timestamps(asked.where(F.lit(moment_ms is None))), caches)
     is_given = moment_ms is not None
+    asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
+    needed = asked.where(F.col("copy") != BACKUP) if is_given else asked
+    last = held(_with_timestamps(needed), caches)
     moment = Moment(_moment_ms(listed, last) if moment_ms is None else moment_ms, is_given)
     behind = _with_timestamps(found.segments.transform(next_batches(ends, found.read)))
     marks = copies.where(F.col("copy") == BACKUP).select(*LOG, "high_watermark")

@@ -1,6 +1,7 @@
 """``divergence``: compare copies of logs with each other."""
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,8 @@ from kafka_segments.divergence.command_mirror import mirror
 from kafka_segments.divergence.command_repair import repair
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.divergence.decide.copies import Match
+from kafka_segments.divergence.policy_options import load_policies
+from kafka_segments.retention.command_options import config_file_options
 
 FULL, HEADERS, RECORDS = "full", "headers", "records"
 
@@ -43,6 +46,7 @@ shared_options = with_options(
         " headers say, which finds no bit rot inside of batches; records: as full, and where copies"
         " were compacted otherwise, look for a later record of each key that one lacks.",
     ),
+    config_file_options,
     now_ms_option,
     output_option(),
     verbose_option,
@@ -69,7 +73,8 @@ def divergence() -> None:
     "--warehouse",
     metavar="URI",
     shell_complete=complete_folder,
-    help="Keep the rows in table divergences of these tables; default: print them only.",
+    help="Keep the rows in table divergences of these tables; default: print them only. The history"
+    " of the cluster's metadata log in them tells topics' cleanup policies.",
 )
 @digests_option
 @click.option(
@@ -99,6 +104,8 @@ def _compare(
     digests: tuple[str, ...],
     match: str,
     check: str,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
     now_ms: int | None,
     output: str,
     dry_run: bool,
@@ -113,14 +120,21 @@ def _compare(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
+    now = clock() if now_ms is None else now_ms
     asked = CopyOptions(
         copies=absolute_copies(copies),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check != HEADERS,
         check_keys=check == RECORDS,
         match=Match(match),
         digests=tuple(map(absolute_uri, digests)),
+        policies=load_policies(
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+            warehouse=warehouse,
+            now_ms=now,
+        ),
     )
     with (
         spark_session("kafka-segments divergence", root=ROOT) as spark,

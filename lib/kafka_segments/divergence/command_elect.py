@@ -4,6 +4,7 @@ Nothing is changed: an operator runs the commands.
 """
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +19,8 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command, complete_folder
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
+from kafka_segments.divergence.policy_options import history_option, load_policies
+from kafka_segments.retention.command_options import config_file_options
 
 
 @click.command(cls=Command)
@@ -30,6 +33,8 @@ from kafka_segments.divergence.copy_option import absolute_copies, copy_option
     help="A log directory with __cluster_metadata-0, as of a controller; repeatable; default: the"
     " copies.",
 )
+@history_option
+@config_file_options
 @output_option("commands")
 @verbose_option
 def elect(**options: Any) -> None:
@@ -45,7 +50,14 @@ def elect(**options: Any) -> None:
 
 
 def _elect(
-    *, copies: tuple[tuple[str, str], ...], metadata: tuple[str, ...], output: str, verbose: bool
+    *,
+    copies: tuple[tuple[str, str], ...],
+    metadata: tuple[str, ...],
+    warehouse: str | None,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
+    output: str,
+    verbose: bool,
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
@@ -56,7 +68,14 @@ def _elect(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
-    asked = CopyOptions(copies=absolute_copies(copies), now_ms=clock(), least=1)
+    now = clock()
+    policies = load_policies(
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        warehouse=warehouse,
+        now_ms=now,
+    )
+    asked = CopyOptions(copies=absolute_copies(copies), now_ms=now, least=1, policies=policies)
     sources = tuple(map(absolute_uri, metadata))
     with (
         spark_session("kafka-segments divergence elect", root=ROOT) as spark,

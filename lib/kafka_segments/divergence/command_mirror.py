@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,12 +10,15 @@ import click
 from kafka_segments.console.options import (
     ROOT,
     ExitStatus,
+    clock,
     output_option,
     run,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
 from kafka_segments.divergence.copy_option import Options
+from kafka_segments.divergence.policy_options import history_option, load_policies
+from kafka_segments.retention.command_options import config_file_options
 
 
 def _side(option: str, name: str, what: str) -> Callable[[Options], Options]:
@@ -39,6 +43,8 @@ def _side(option: str, name: str, what: str) -> Callable[[Options], Options]:
     metavar="TEXT",
     help="What the mirror puts in front of the source's topic names, as `east.`",
 )
+@history_option
+@config_file_options
 @output_option()
 @verbose_option
 def mirror(**options: Any) -> None:
@@ -53,7 +59,15 @@ def mirror(**options: Any) -> None:
 
 
 def _mirror(
-    *, sources: tuple[str, ...], mirrors: tuple[str, ...], prefix: str, output: str, verbose: bool
+    *,
+    sources: tuple[str, ...],
+    mirrors: tuple[str, ...],
+    prefix: str,
+    warehouse: str | None,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
+    output: str,
+    verbose: bool,
 ) -> int:
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.report_mirror import print_mirror  # noqa: PLC0415
@@ -63,8 +77,14 @@ def _mirror(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
+    policies = load_policies(
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        warehouse=warehouse,
+        now_ms=clock(),
+    )
     asked = MirrorOptions(
-        tuple(map(absolute_uri, sources)), tuple(map(absolute_uri, mirrors)), prefix
+        tuple(map(absolute_uri, sources)), tuple(map(absolute_uri, mirrors)), prefix, policies
     )
     with (
         spark_session("kafka-segments divergence mirror", root=ROOT) as spark,

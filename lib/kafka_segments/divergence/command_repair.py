@@ -19,7 +19,10 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command, complete_folder
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
+from kafka_segments.divergence.policy_options import history_option, load_policies
 from kafka_segments.errors import UsageError
+from kafka_segments.retention.command_options import config_file_options
+from kafka_segments.storage.uris import without_secrets
 
 
 @click.command(cls=Command)
@@ -43,6 +46,8 @@ from kafka_segments.errors import UsageError
     metavar="NAME",
     help="The copy whose leader epochs count, of logs that forked; default: the latest of each.",
 )
+@history_option
+@config_file_options
 @click.option("--dry-run", is_flag=True, help="Say what would be taken from where, write nothing.")
 @now_ms_option
 @output_option()
@@ -64,6 +69,9 @@ def _repair(
     out: str,
     logs: tuple[str, ...],
     history: str | None,
+    warehouse: str | None,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
     dry_run: bool,
     now_ms: int | None,
     output: str,
@@ -83,7 +91,13 @@ def _repair(
         raise UsageError(f"--history {history}: one of {', '.join(sorted(names))} expected")
     target = _new_folder(out, [uri for _, uri in copies])
     now = clock() if now_ms is None else now_ms
-    asked = CopyOptions(copies=absolute_copies(copies), now_ms=now)
+    policies = load_policies(
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        warehouse=warehouse,
+        now_ms=now,
+    )
+    asked = CopyOptions(copies=absolute_copies(copies), now_ms=now, policies=policies)
     settings = RepairSettings(None if dry_run else str(target), logs, history, now)
     with (
         spark_session("kafka-segments divergence repair", root=ROOT) as spark,
@@ -104,7 +118,9 @@ def _new_folder(out: str, copies: list[str]) -> Path:
     """
     target = local_path(out)
     if target is None:
-        raise UsageError(f"--out {out}: a folder on a disk expected, logs are renamed there")
+        raise UsageError(
+            f"--out {without_secrets(out)}: a folder on a disk expected, logs are renamed there"
+        )
     for uri in copies:
         copy = local_path(uri)
         if copy is not None and (_is_in(target, copy) or _is_in(copy, target)):

@@ -7,6 +7,7 @@ import click
 
 from kafka_segments.console.early import Refused, require_source
 from kafka_segments.errors import SourceError
+from kafka_segments.storage.uris import without_secrets
 
 Options = Callable[..., Any]
 
@@ -24,7 +25,11 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
             return value
         name, equals, uri = value.partition("=")
         if not (name and equals and uri) or "/" in name:
-            self.fail(f"{value!r}: NAME=URI expected, as in broker-1=/data/logs", param, ctx)
+            self.fail(
+                f"{without_secrets(value)!r}: NAME=URI expected, as in broker-1=/data/logs",
+                param,
+                ctx,
+            )
         try:
             require_source(uri)
         except SourceError as error:

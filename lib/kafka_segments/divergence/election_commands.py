@@ -1,19 +1,26 @@
 """The commands with which an operator follows the advice on elections."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from types import MappingProxyType
 from typing import NamedTuple
 
+from kafka_segments.divergence import election_shell as shell
 from kafka_segments.divergence.decide.elections import Way
+from kafka_segments.divergence.decide.start_plan import Loss, StartPlan, Wanted, plan_starts
 
 _ORDER_FILE, _ELECTION_FILE = "replica-order.json", "unclean-elections.json"
 _REPLICAS_FILE = "all-replicas.json"
-_SERVER = '--bootstrap-server "$BOOTSTRAP"'
-_REASSIGN = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file"
+_REASSIGN = f"kafka-reassign-partitions.sh {shell.SERVER} --reassignment-json-file"
 
 
 class Chosen(NamedTuple):
-    """A partition and how its best replica comes to lead; see ``Advice``."""
+    """A partition and how its best replica comes to lead; see ``Advice``.
+
+    ``losses``: of each broker the records of which acks=all may have been told, and all records,
+    that are lost if it leads.
+    """
 
     topic: str
     partition: int
@@ -21,62 +28,118 @@ class Chosen(NamedTuple):
     way: str
     hold_back: Sequence[int]
     replicas: Sequence[int]
-    elects_any: bool = False
+    losses: Mapping[int, Loss] = MappingProxyType({})
+
+    @property
+    def name(self) -> str:
+        """Return the name of the partition's folder."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def wanted(self) -> Wanted:
+        """Return which brokers must not run before the best one leads, and what each loses more."""
+        all_acks, records = self.losses.get(self.broker_id, (0, 0))
+        late = {}
+        for broker in self.hold_back:
+            lost = self.losses.get(broker, (all_acks, records))
+            late[broker] = lost[0] - all_acks, lost[1] - records
+        return Wanted(self.name, self.broker_id, late)
 
 
 def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterator[str]:
     """Yield the lines of a shell script.
 
-    Brokers that some partition must not elect are started last. Before that, the script sets the
-    order of replicas and has unclean elections made, each by a file for Kafka's own tool.
+    Brokers start in the steps of ``plan_starts``: the script says which, and waits for them. Behind
+    each step it sets the order of replicas and has unclean elections made for the partitions whose
+    best broker runs now, by files for Kafka's own tools, and waits until these are led. What no
+    order saves is named in front.
 
     Args:
         chosen: all partitions.
         brokers: those of which there are copies.
     """
     partitions = list(chosen)
-    late = sorted({broker for one in partitions for broker in one.hold_back})
-    first = sorted(set(brokers) - set(late))
-    unclean = [one for one in partitions if one.way == Way.UNCLEAN]
-    yield "#!/bin/sh"
-    yield "# BOOTSTRAP is HOST:PORT of a broker that runs."
-    yield "set -e"
-    if first:
-        yield f"# 1. Start brokers {_listed(first)}{', and no other,' if late else ''} and wait."
-    yield from _circles(partitions, first)
+    plan = plan_starts([one.wanted for one in partitions], set(brokers))
+    by_hand = {one.wanted.name for one in plan.broken}
+    planned = [one for one in partitions if one.name not in by_hand]
+    yield from shell.head()
+    if len(plan.steps) > 1:
+        yield "# In each step a majority of the controllers must run. Where a broker is one, too,"
+        yield "# and its step has not come, run it with process.roles=controller and without its"
+        yield "# other listeners: it serves no partition then."
+    yield from _by_hand(plan)
+    numbers = count(1)
+    running: list[int] = []
+    for step in plan.steps:
+        running = sorted({*running, *step})
+        later = sorted(set(brokers).difference(running))
+        yield from _start(step, running, later, next(numbers))
+        now = [one for one in planned if one.broker_id in step and one.way == Way.UNCLEAN]
+        yield from _elections(now, running, numbers)
+    moved = [one for one in planned if one.replicas and one.way == Way.UNCLEAN]
+    if moved:
+        yield f"# {next(numbers)}. These partitions get all replicas again."
+        yield from _file(_REPLICAS_FILE, _order_of(moved))
+        replicas = {broker for one in moved for broker in one.replicas}
+        command = f"{_REASSIGN} {_REPLICAS_FILE} --additional --execute"
+        yield from shell.if_all_run(sorted(replicas), command)
+    yield "echo 'All steps are done.'"
+
+
+def _by_hand(plan: StartPlan) -> Iterator[str]:
+    """Yield what the steps lose, and of which partitions, to decide by hand."""
+    if not plan.broken:
+        return
+    lost = sum(one.lost[0] for one in plan.broken)
+    least = "the fewest" if plan.is_least else "few (not all orders were weighed)"
+    yield "# Partitions want brokers in opposite orders. The steps below lose, beyond what is lost"
+    yield f"# anyway, {least} records that acks=all may have acknowledged: {lost}. Decide by hand"
+    yield "# on these partitions, before step 1; what is lost there is on the disk that is named:"
+    for one in plan.broken:
+        yield (
+            f"#    {one.wanted.name}: broker {one.leader} runs before broker {one.wanted.best} can"
+            f" lead. If {one.leader} is elected, {one.lost[0]} acknowledged records are lost,"
+            f" {one.lost[1]} in all, that broker {one.wanted.best} holds"
+        )
+    yield from shell.ask_first()
+
+
+def _start(
+    step: Sequence[int], running: Sequence[int], later: Sequence[int], number: int
+) -> Iterator[str]:
+    """Yield the lines that have brokers started; ``running``: all that are to run then."""
+    alone = ", and no other" if later else ""
+    text = f"{number}. Start brokers {_listed(step)}{alone}."
+    yield from shell.await_brokers(text, running, later)
+
+
+def _elections(
+    unclean: Sequence[Chosen], running: Collection[int], numbers: Iterator[int]
+) -> Iterator[str]:
+    """Yield the commands by which partitions get their best brokers, which run now."""
+    if not unclean:
+        return
+    yield from shell.write_leaders((one.topic, one.partition, one.hold_back) for one in unclean)
+    yield from shell.unless_led(_commands(unclean, running, numbers))
+    yield shell.await_leaders()
+
+
+def _commands(
+    unclean: Sequence[Chosen], running: Collection[int], numbers: Iterator[int]
+) -> Iterator[str]:
     moved = [one for one in unclean if one.replicas]
     if moved:
-        yield "# 2. An unclean election takes the first replica that runs. The tool knows no other:"
-        yield "#    those come back with --cancel, or with step 5 where Kafka refuses that."
-        yield from _file(_ORDER_FILE, _order_of(moved, first))
+        yield f"# {next(numbers)}. An unclean election takes the first replica that runs. The tool"
+        yield "#    knows no other: those come back with --cancel, or with the last step."
+        yield from _file(_ORDER_FILE, _order_of(moved, running))
         yield f"{_REASSIGN} {_ORDER_FILE} --execute"
         yield f"{_REASSIGN} {_ORDER_FILE} --cancel || true"
-    if unclean:
-        yield "# 3. What the other replicas hold and the new leaders lack is lost from here on."
-        yield from _file(_ELECTION_FILE, _elections_of(unclean))
-        yield (
-            f"kafka-leader-election.sh {_SERVER} --election-type UNCLEAN"
-            f" --path-to-json-file {_ELECTION_FILE}"
-        )
-    if late:
-        yield f"# 4. Start brokers {_listed(late)}, once these partitions have their leaders:"
-        for one in partitions:
-            if one.hold_back:
-                yield f"#    {one.topic}-{one.partition}: broker {one.broker_id}"
-    if moved:
-        yield "# 5. Once all brokers run, give the partitions of step 2 all their replicas again:"
-        yield from _file(_REPLICAS_FILE, _order_of(moved))
-        yield f"#    {_REASSIGN} {_REPLICAS_FILE} --additional --execute"
-
-
-def _circles(partitions: Sequence[Chosen], first: Sequence[int]) -> Iterator[str]:
-    """Yield a warning for each partition whose best broker must not be elected by another one."""
-    for one in partitions:
-        if one.broker_id not in first and (one.way != Way.BY_ITSELF or one.elects_any):
-            yield (
-                f"# {one.topic}-{one.partition} wants broker {one.broker_id} to run in step 1, and"
-                " others want it not to: weigh what is lost with each, and leave one of them out"
-            )
+    yield f"# {next(numbers)}. What other replicas hold and these new leaders lack is lost now."
+    yield from _file(_ELECTION_FILE, _elections_of(unclean))
+    yield (
+        f"kafka-leader-election.sh {shell.SERVER} --election-type UNCLEAN"
+        f" --path-to-json-file {_ELECTION_FILE}"
+    )
 
 
 def _order_of(partitions: Iterable[Chosen], running: Collection[int] | None = None) -> object:

@@ -6,22 +6,25 @@ import numpy as np
 
 from kafka_segments.divergence.batch_facts import batch_facts, is_control
 from kafka_segments.divergence.decide.copies import CopyPiece
-from kafka_segments.divergence.decide.lost_keys import Keyed
+from kafka_segments.divergence.decide.keyed import Keyed, OfTransaction
 from kafka_segments.divergence.log_files import (
     Open,
-    RecordDigests,
     WholeSegment,
     counted,
+    open_file,
+    stretch_of,
+)
+from kafka_segments.divergence.record_reading import (
+    RecordReader,
     formed_records,
     has_value,
     key_digest,
-    open_file,
-    stretch_of,
 )
 from kafka_segments.divergence.sound_batches import SoundBatches
 from kafka_segments.index.splitting import shifted
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
+from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.reading import ReadInto
 
 
@@ -65,6 +68,22 @@ class KeyedLogs:
         """
         return list(self._pieces.read(piece))
 
+    def of_transactions(self, copy: str) -> list[OfTransaction]:
+        """Return the batches of transactions, and the markers, that a copy holds, by their headers.
+
+        Raises:
+            FileChangedError: a file has become shorter since it was listed.
+            OSError: a file cannot be read.
+        """
+        sound = SoundBatches(check_crc=False)
+        found: list[OfTransaction] = []
+        for segment in sorted(self._segments[copy], key=lambda one: one.base_offset):
+            with self._open(segment.path) as read_into:
+                read = counted(read_into, self._total)
+                for one in sound.read(read, stretch_of(segment)):
+                    found += _of_transactions(one.batches)
+        return found
+
     @property
     def bytes_read(self) -> int:
         """How many bytes were read so far."""
@@ -82,7 +101,7 @@ class _KeyReader:
         self._total = total
         self._sound = SoundBatches(check_crc=check_crc)
         self._bodies = ChunkReader(ChunkOptions(needs_body=True, check_crc=False))
-        self._digests = RecordDigests()
+        self._records = RecordReader()
 
     def read(self, piece: CopyPiece) -> Iterator[Keyed]:
         """Yield the records and markers of a piece's sound batches, ascending."""
@@ -101,7 +120,7 @@ class _KeyReader:
             yield from self._keyed(chunk)
 
     def _keyed(self, chunk: Chunk) -> Iterator[Keyed]:
-        for batch, formed in enumerate(self._digests.forms(chunk)):
+        for batch, formed in enumerate(self._records.forms(chunk)):
             base, count = chunk.batches[
                 [wire.BATCH_BASE_OFFSET, wire.BATCH_RECORD_COUNT], batch
             ].tolist()
@@ -129,3 +148,11 @@ def _runs(batches: wire.Batches) -> Iterator[tuple[int, int]]:
     firsts, behind = [0, *breaks.tolist()], [*breaks.tolist(), len(starts)]
     for first, last in zip(firsts, behind, strict=True):
         yield int(starts[first]), int(ends[last - 1])
+
+
+def _of_transactions(batches: wire.Batches) -> Iterator[OfTransaction]:
+    attributes, producers = batches[[wire.BATCH_ATTRIBUTES, wire.BATCH_PRODUCER_ID]]
+    is_of_one = (producers >= 0) & (attributes & (layout.TRANSACTIONAL | layout.CONTROL) != 0)
+    rows = batches[[wire.BATCH_BASE_OFFSET, wire.BATCH_PRODUCER_ID, wire.BATCH_ATTRIBUTES]]
+    for base, producer, flags in rows[:, is_of_one].T.tolist():
+        yield OfTransaction(base, producer, bool(flags & layout.CONTROL))

@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import dataclass, field
 
+from kafka_segments.divergence.cleanup_policies import CleanupPolicies
 from kafka_segments.divergence.decide.copies import Match
 from kafka_segments.errors import UsageError
 
@@ -22,6 +23,7 @@ class CopyOptions:
         digests: URIs of warehouses; files that they know and that have not changed are not read.
         run_id: names the run.
         least: how many copies there must be.
+        policies: what is known of topics' cleanup.policy.
 
     Raises:
         UsageError: there are fewer copies, or two copies have the same URI.
@@ -37,6 +39,7 @@ class CopyOptions:
     digests: tuple[str, ...] = ()
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     least: int = 2
+    policies: CleanupPolicies = field(default_factory=CleanupPolicies.of_nothing)
 
     def __post_init__(self) -> None:
         names = {name for name, _ in self.copies}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.divergence.decide.frames import (
     chosen_segments,
     compared_logs,
@@ -18,7 +19,9 @@ from kafka_segments.divergence.decide.frames import (
 from kafka_segments.divergence.decide.known import known_reads
 from kafka_segments.divergence.decide.matching import matched_topics
 from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.read_policies import policies_at_hand
 from kafka_segments.divergence.tasks import read_segments
+from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
@@ -28,13 +31,14 @@ from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segme
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.keys import Transform
 
 _MOST_OF_FEW = Load(10_000, 128 * 1024**3)  # the digests of so much are some ten MB
 _MOST_COMPARED_BYTES = 4 * 1024**3  # the digests of more are sooner compared by compiled plans
 
 
 class ListedCopies(NamedTuple):
-    """The listing, with ``copy``, and the rows of ``listed_logs``."""
+    """The listing, with ``copy``, and the rows of ``listed_logs``, with ``is_compact``."""
 
     listed: DataFrame
     logs: DataFrame
@@ -45,7 +49,7 @@ class ReadCopies(NamedTuple):
 
     Attributes:
         listed: the listing, with ``copy``.
-        logs: rows of ``listed_logs``.
+        logs: rows of ``listed_logs``, with ``is_compact``.
         segments: rows of ``chosen_segments``.
         fresh: rows of ``read_segments``: what was read now.
         read: the same, with what earlier runs have read.
@@ -64,21 +68,35 @@ class ReadCopies(NamedTuple):
     bytes_there: int
 
 
-def list_copies(spark: SparkSession, options: CopyOptions, caches: ExitStack) -> ListedCopies:
+def list_copies(
+    spark: SparkSession,
+    options: CopyOptions,
+    caches: ExitStack,
+    told: "Transform | None" = None,
+) -> ListedCopies:
     """List the copies.
+
+    ``told``: adds what is known of cleanup policies (``with_policy``); None: by ``options`` and the
+    metadata logs among the copies.
 
     Raises:
         SourceError: a folder that cannot be listed.
+        UsageError: a metadata log has a policy that Kafka refuses.
     """
     sources = {source: name for name, source in options.copies}
-    listed, loads = list_sources(spark, list(sources), caches)
+    listed, loads = list_sources(spark, list(sources), caches, on_empty=tell_not_known)
     if not loads.get(kinds.SEGMENT, Load()).is_within(_MOST_OF_FEW):
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         refuse_missing(listed)
     names = [name for name, _ in options.copies]
-    named = listed.transform(with_copy(sources)).transform(matched_topics(options.match, names))
-    return ListedCopies(named, held(named.transform(listed_logs), caches))
+    of_copies = listed.transform(with_copy(sources))
+    if told is None:
+        older = () if options.anchor is None else (options.anchor,)
+        told = with_policy(policies_at_hand(of_copies, options.policies, caches, last=older))
+    named = of_copies.transform(matched_topics(options.match, names))
+    logs = named.transform(listed_logs).transform(told)
+    return ListedCopies(named, held(logs, caches))
 
 
 def read_compared(

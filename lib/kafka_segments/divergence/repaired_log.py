@@ -17,9 +17,10 @@ from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.segments.format_files import Around, FormatFiles
-from kafka_segments.storage.backups import state_of, write_manifest
+from kafka_segments.storage.backups import state_of
 from kafka_segments.storage.durable_files import durable_file, name_folder, write_durably
 from kafka_segments.storage.files import open_segment, place
+from kafka_segments.storage.manifests import signed
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from kafka_segments.wire.topic_ids import encode_partition_metadata
@@ -90,10 +91,10 @@ def write_log(log: NewLog) -> list[Proof]:
     proofs, bases = _copied(log, unfinished)
     _add_files(log, unfinished, bases)
     _prove(log, unfinished, bases, proofs)
-    files = [state_of(entry)._asdict() for entry in sorted(unfinished.iterdir())]
+    files = [state_of(entry).model_dump() for entry in sorted(unfinished.iterdir())]
     manifest = {"ranges": [proof._asdict() for proof in proofs], "files": files}
     noted = log.folder.with_name(f"{log.folder.name}.json")
-    name_folder(unfinished, log.folder, note=lambda: write_manifest(noted, manifest))
+    name_folder(unfinished, log.folder, note=lambda: write_durably(noted, signed(manifest)))
     return proofs
 
 

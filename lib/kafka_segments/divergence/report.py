@@ -1,10 +1,9 @@
 """What ``divergence`` prints."""
 
-import sys
-
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.decide.copies import DifferenceKind
@@ -29,10 +28,10 @@ def print_divergence(compared: Compared, output: str) -> int:
     elif found["logs"]:
         ordered = differing.orderBy(F.col("is_finding").desc(), *by_log)
         print_result(ordered, output, names=_NAMES, cells=_cells)
-    sys.stderr.write(
+    say(
         f"{compared.logs} logs in two copies or more, {compared.logs - found['logs']} of them equal"
         f" from start to end, {compared.alone} in one copy alone; findings: {found['findings']};"
-        f" {read_text(compared)}\n"
+        f" {read_text(compared)}"
     )
     return int(found["findings"])
 

@@ -1,11 +1,11 @@
 """What ``divergence elect`` prints."""
 
-import sys
 from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import print_line, say
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.decide.elections import Way
 from kafka_segments.divergence.election_commands import Chosen, election_script
@@ -14,6 +14,7 @@ from kafka_segments.spark.row_stream import stream_rows
 
 COMMANDS = "commands"
 _LOG = ("topic", "partition")
+_LOSSES = ("broker_id", "lost_acks_all_records", "lost_records")
 _NAMED = 20
 _NAMES = (
     *("log", "rank>", "broker>", "in", "ends>", "lost, acks=1>", "lost, acks=all>"),
@@ -36,8 +37,10 @@ def print_elect(found: Elections, output: str) -> int:
     ).collect()[0]
     if output == COMMANDS:
         brokers = [row["broker_id"] for row in found.rows.select("broker_id").distinct().collect()]
-        for line in election_script(map(_chosen, stream_rows(best.orderBy(*_LOG))), brokers):
-            sys.stdout.write(f"{line}\n")
+        losses = found.rows.groupBy(*_LOG).agg(F.collect_list(F.struct(*_LOSSES)).alias("losses"))
+        planned = best.join(losses, list(_LOG), how="inner").orderBy(*_LOG)
+        for line in election_script(map(_chosen, stream_rows(planned)), brokers):
+            print_line(line)
     elif output == "table":
         told = found.rows.where(loses | (F.col("way") != Way.BY_ITSELF.value)).select(*_LOG)
         if not told.isEmpty():
@@ -48,12 +51,14 @@ def print_elect(found: Elections, output: str) -> int:
         print_result(ordered, output, names=_NAMES, cells=_cells)
     absent = [f"{row['topic']}-{row['partition']}" for row in found.absent.orderBy(*_LOG).collect()]
     for line in (*_left_out(found), *_absent(absent), _summary(found, counted, len(absent))):
-        sys.stderr.write(f"{line}\n")
+        say(f"{line}")
     return int(counted["findings"]) + len(absent)
 
 
 def _chosen(row: Row) -> Chosen:
-    return Chosen(*(row[name] for name in Chosen._fields))
+    losses = {broker: (all_acks, records) for broker, all_acks, records in row["losses"]}
+    named = {name: row[name] for name in Chosen._fields}
+    return Chosen(**{**named, "losses": losses})
 
 
 def _left_out(found: Elections) -> Iterator[str]:

@@ -1,12 +1,11 @@
 """What ``divergence mirror`` prints."""
 
-import sys
-
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.divergence.decide.mirrors import MirrorKind
+from kafka_segments.divergence.decide.mirror_kinds import MirrorKind
 from kafka_segments.divergence.run_mirror import Mirrored
 
 _NAMES = (
@@ -32,10 +31,10 @@ def print_mirror(found: Mirrored, output: str) -> int:
     elif not differing.isEmpty():
         ordered = differing.orderBy(F.col("is_finding").desc(), *by_log)
         print_result(ordered, output, names=_NAMES, cells=_cells)
-    sys.stderr.write(
+    say(
         f"{found.logs} logs with a mirror, {found.unmirrored} without;"
         f" {counted['mirrored'] or 0} records are in both in the same order,"
-        f" {counted['behind'] or 0} are not mirrored yet; findings: {counted['findings']}\n"
+        f" {counted['behind'] or 0} are not mirrored yet; findings: {counted['findings']}"
     )
     return int(counted["findings"])
 

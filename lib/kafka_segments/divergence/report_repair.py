@@ -1,10 +1,9 @@
 """What ``divergence repair`` prints."""
 
-import sys
-
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.divergence.tasks_repair import State
@@ -23,9 +22,9 @@ def print_repair(rows: DataFrame, output: str) -> int:
     ordered = rows.orderBy("topic", "partition", "from_offset", "row")
     if output != "table" or found["logs"]:
         print_result(ordered, output, names=_NAMES, cells=_cells)
-    sys.stderr.write(
+    say(
         f"{found['logs']} logs to repair, {size_text(found['bytes'])}; refused:"
-        f" {found['refused']}, ranges that no copy has: {found['missing']}\n"
+        f" {found['refused']}, ranges that no copy has: {found['missing']}"
     )
     return int(found["missing"] + found["refused"])
 

@@ -61,8 +61,7 @@ def run_divergence(
     found = read_compared(spark, options, caches, tell)
     own = ("copy", "topic", "partition")
     copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
-    if options.check_keys:
-        copies = copies.join(segments_of_copies(found.segments), list(own), how="left")
+    copies = copies.join(segments_of_copies(found.segments), list(own), how="left")
     compare = compare_logs(found.parts, check_crc=options.check_crc, check_keys=options.check_keys)
     rows = copies.transform(compare)
     if options.match == Match.BOTH:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.divergence.decide.frames import segments_of_copies
 from kafka_segments.divergence.decide.partition_states import partition_states
 from kafka_segments.divergence.decide.usable_copies import LOG, STATE, broker_ids, with_use
 from kafka_segments.divergence.options import CopyOptions
@@ -16,11 +18,16 @@ from kafka_segments.divergence.read_copies import (
     read_copies,
     refuse_doubles,
 )
+from kafka_segments.divergence.read_policies import (
+    MetadataHistory,
+    read_history,
+    with_history,
+)
 from kafka_segments.divergence.tasks_elect import weigh_replicas
+from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.files import Origin, find_files
-from kafka_segments.internals.tasks import read_records
-from kafka_segments.internals.write_history import fold_best_replicas, rows_of
+from kafka_segments.internals.write_history import rows_of
 from kafka_segments.sources import kinds
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
@@ -63,14 +70,20 @@ def run_elect(
             metadata log, or those of two clusters.
     """
     copied = [uri for _, uri in options.copies]
-    states = _partitions(spark, tuple(metadata or copied), caches)
-    there = list_copies(spark, options, caches)
+    rows, history = _history(spark, tuple(metadata or copied), caches)
+    states = rows_of(rows, METADATA_PARTITIONS).transform(
+        partition_states(rows_of(rows, METADATA_CONFIGS))
+    )
+    policies = with_history(options.policies, history)
+    there = list_copies(spark, options, caches, with_policy(policies, *history.clusters))
     judged = held(there.logs.transform(with_use(states, _brokers(spark, there))), caches)
     used = judged.where("reason IS NULL")
     refuse_doubles(used)
     found = read_copies(spark, options, there, used, caches, tell)
     known = used.select("copy", *LOG, "broker_id", *STATE[1:])
-    copies = found.copies.join(known, ["copy", *LOG], how="inner")
+    own = ["copy", *LOG]
+    copies = found.copies.join(known, own, how="inner")
+    copies = copies.join(segments_of_copies(found.segments), own, how="left")
     rows = held(copies.transform(weigh_replicas(found.parts)), caches)
     told = rows.select(*LOG).distinct()
     return Elections(
@@ -81,25 +94,26 @@ def run_elect(
     )
 
 
-def _partitions(spark: SparkSession, sources: tuple[str, ...], caches: ExitStack) -> DataFrame:
-    """Return topic, partition and ``STATE`` as of the end of the metadata log."""
+def _history(
+    spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
+) -> tuple[DataFrame, MetadataHistory]:
+    """Return what the metadata log of one cluster tells, up to its end."""
     files = find_files(spark, Origin(sources, topics=(METADATA_TOPIC,)), caches).files
-    clusters = [row["cluster"] for row in files.select("cluster").distinct().collect()]
-    if len(clusters) > 1:
+    history = read_history(files, caches)
+    if len(history.clusters) > 1:
         raise UsageError(
-            f"the metadata logs are of clusters {', '.join(sorted(clusters))}: give the copies of"
+            f"the metadata logs are of clusters {', '.join(history.clusters)}: give the copies of"
             " one"
         )
-    records = held(read_records(files), caches)
-    history, problems = fold_best_replicas(records, clusters, caches) if clusters else (None, [])
-    if history is None:
+    problems = [one.problem for one in history.problems]
+    if history.rows is None:
         reason = "; ".join(problems) or f"no {METADATA_TOPIC}-0 lies there"
         raise UsageError(
             f"the ISR of partitions is not known, {reason}: give the log directory of a controller"
             " or broker as --metadata"
         )
-    configs = rows_of(history, METADATA_CONFIGS)
-    return rows_of(history, METADATA_PARTITIONS).transform(partition_states(configs))
+    tell_not_known(f"the metadata log: {problem}" for problem in problems)
+    return history.rows, history
 
 
 def _brokers(spark: SparkSession, there: ListedCopies) -> DataFrame:

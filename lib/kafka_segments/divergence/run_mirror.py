@@ -1,10 +1,12 @@
 """Compare a mirror with its source: list both, pair the logs by name, compare their records."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.divergence.cleanup_policies import CleanupPolicies
 from kafka_segments.divergence.decide.frames import chosen_segments, listed_logs, with_copy
 from kafka_segments.divergence.decide.mirror_logs import (
     LOG,
@@ -15,7 +17,9 @@ from kafka_segments.divergence.decide.mirror_logs import (
 )
 from kafka_segments.divergence.mirrored_records import LogSegments
 from kafka_segments.divergence.read_copies import load_of, refuse_missing
+from kafka_segments.divergence.read_policies import policies_at_hand
 from kafka_segments.divergence.tasks_mirror import compare_mirrors
+from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import UsageError
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
@@ -33,11 +37,13 @@ class MirrorOptions:
     Attributes:
         source: where the source's logs lie. mirror: where the mirror's logs lie.
         prefix: what the mirror puts in front of the source's topic names.
+        policies: what is known of topics' cleanup.policy on both sides.
     """
 
     source: tuple[str, ...]
     mirror: tuple[str, ...]
     prefix: str = ""
+    policies: CleanupPolicies = field(default_factory=CleanupPolicies.of_nothing)
 
     def __post_init__(self) -> None:
         for uri in self.source:
@@ -66,10 +72,11 @@ def run_mirror(
         UsageError: no log is in both.
     """
     uris = [*options.source, *options.mirror]
-    listed, _ = list_sources(spark, uris, caches)
+    listed, _ = list_sources(spark, uris, caches, on_empty=tell_not_known)
     refuse_missing(listed)
     named = listed.transform(with_copy({uri: uri for uri in uris}))
-    there = named.transform(listed_logs)
+    policies = policies_at_hand(named, options.policies, caches)
+    there = held(named.transform(listed_logs).transform(with_policy(policies)), caches)
     choose = best_replicas(there, options.source)
     segments = held(named.transform(chosen_segments(there)).transform(choose), caches)
     syncs = _logs(segments.transform(of_offset_syncs))

@@ -12,6 +12,7 @@ from kafka_segments.divergence.tasks_repair import RepairSettings, repair_logs
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
+from kafka_segments.tables.missing import nearest
 from kafka_segments.wire.names import METADATA_TOPIC
 
 
@@ -39,8 +40,10 @@ def run_repair(
 
 def _refuse_unknown(logs: DataFrame, asked: tuple[str, ...]) -> None:
     name = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    there = logs.where("copy_count > 1").select(name.alias("log")).where(F.col("log").isin(*asked))
+    there = logs.where("copy_count > 1").select(name.alias("log"))
     known = {row["log"] for row in there.distinct().collect()} if asked else set()
     for log in asked:
         if log not in known:
-            raise UsageError(f"--log {log}: no two copies hold it")
+            near = nearest(log, known)
+            also = f"; they hold {near}" if near else ""
+            raise UsageError(f"--log {log}: no two copies hold it{also}")

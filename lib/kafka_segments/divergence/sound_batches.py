@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyDamage, CopyDamageKind
+from kafka_segments.divergence.fitting_batches import fitting
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.offset_ranges import find_header
 from kafka_segments.index.splitting import shifted
@@ -53,8 +54,8 @@ class SoundBatches:
 
     1. A batch whose checksum or size is wrong is damage. The walk goes on at the next place that
        may be a header, so that a bad batch hides no other.
-    2. So is a batch whose offsets do not fit its segment or the batches around it: the checksum
-       does not cover its base offset.
+    2. So is a batch whose magic no format has, and one whose offsets do not fit its segment or the
+       batches around it: the checksum covers neither.
     3. At the end of a log's last segment, a batch without all of its bytes is torn, and zeros are
        what preallocation leaves. In any other segment both are damage.
 
@@ -88,6 +89,7 @@ class SoundBatches:
                     batches = np.ascontiguousarray(chunk.batches)
                     batches[wire.BATCH_POSITION] += start
                     yield from found.sound(batches)
+            yield from found.rest()
             if end is None:
                 if (
                     found.end < stretch.end and not stretch.is_last
@@ -107,34 +109,72 @@ class SoundBatches:
     def _resume_at(self, read_into: ReadInto, stretch: Stretch) -> int | None:
         """Return where to go on behind the bad batch that a stretch begins with; None: nowhere.
 
-        It is behind the batch if the batch's size leads to a header or to the end: a compressed
-        message can contain what looks like a batch. Else it is at the first bytes that may begin
-        one.
+        1. A size that is wrong can lead across sound batches: the next one begins with the offset
+           behind the last one that the bad batch says.
+        2. It is behind the batch if the batch's size leads to a header or to the end: a compressed
+           message can contain what looks like a batch.
+        3. Else it is at the first bytes that may begin one.
         """
         if not len(self._window):
             self._window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
         position = stretch.position + _size_at(read_into, stretch)
         if stretch.position + layout.MIN_BATCH_BYTES <= position <= stretch.end:
-            is_short = stretch.end - position < layout.HEADER_BYTES
-            if is_short or self._header_in(read_into, stretch, position, layout.HEADER_BYTES) == 0:
+            follower = self._follower_inside(read_into, stretch, position)
+            if follower is not None:
+                return follower
+            if position == stretch.end or self._is_header(read_into, stretch, position):
                 return position
+        return self._find(read_into, stretch, stretch.end)
+
+    def _follower_inside(self, read_into: ReadInto, stretch: Stretch, end: int) -> int | None:
+        """Return where the batch begins that follows a bad batch v2 by its offsets, before ``end``.
+
+        A message v0 or v1 holds messages itself, and is left out.
+        """
+        if stretch.end - stretch.position < layout.HEADER_BYTES:
+            return None
+        header = np.empty(layout.HEADER_BYTES, dtype=np.uint8)
+        _read_all(read_into, stretch, stretch.position, header)
+        if header[layout.MAGIC] != layout.MAGIC_V2:
+            return None
+        base, delta = (
+            int.from_bytes(header[at : at + width].tobytes(), "big", signed=True)
+            for at, width in ((layout.BASE_OFFSET, 8), (layout.LAST_OFFSET_DELTA, 4))
+        )
+        following = base + delta + 1
+        if not stretch.low < following < stretch.limit:
+            return None
+        one = stretch._replace(low=following, limit=following + 1)
+        return self._find(read_into, one, end)
+
+    def _find(self, read_into: ReadInto, stretch: Stretch, end: int) -> int | None:
+        """Return the first place behind the start of a stretch that may begin a batch."""
         position = stretch.position + 1
-        while stretch.end - position >= layout.HEADER_BYTES:
-            length = min(len(self._window), stretch.end - position)
+        while end - position >= layout.HEADER_BYTES:
+            length = min(len(self._window), end - position)
             at = self._header_in(read_into, stretch, position, length)
             if at >= 0:
                 return position + at
             position += length - layout.HEADER_BYTES + 1
         return None
 
+    def _is_header(self, read_into: ReadInto, stretch: Stretch, position: int) -> bool:
+        if stretch.end - position < layout.HEADER_BYTES:
+            return False
+        return self._header_in(read_into, stretch, position, layout.HEADER_BYTES) == 0
+
     def _header_in(self, read_into: ReadInto, stretch: Stretch, position: int, length: int) -> int:
         """Return the first place among some bytes that may begin a batch; -1: there is none."""
         piece = self._window[:length]
-        read = read_into(position, memoryview(piece))
-        if read < length:
-            raise FileChangedError(position + read, stretch.end)
+        _read_all(read_into, stretch, position, piece)
         left = stretch.end - position
         return int(find_header(piece, length, stretch.low, stretch.limit - 1, left))
+
+
+def _read_all(read_into: ReadInto, stretch: Stretch, position: int, piece: wire.Bytes) -> None:
+    read = read_into(position, memoryview(piece))
+    if read < len(piece):
+        raise FileChangedError(position + read, stretch.end)
 
 
 class _Found:
@@ -143,12 +183,40 @@ class _Found:
     def __init__(self, stretch: Stretch) -> None:
         self._stretch = stretch
         self._broken: tuple[int, str, CopyDamageKind] | None = None
+        self._waiting: wire.Batches | None = None
         self.damages: list[CopyDamage] = []
         self.next_offset = stretch.low
         self.end = stretch.position
 
     def sound(self, batches: wire.Batches) -> Iterator[Sound]:
-        """Yield those of some batches that fit their place."""
+        """Yield those of some batches that fit their place.
+
+        The last one waits for the next if it leaves a gap: that shows which of them is wrong.
+        """
+        if self._waiting is not None:
+            batches = np.concatenate((self._waiting, batches), axis=1)
+            self._waiting = None
+        if self._leaves_gap(batches):
+            self._waiting = batches[:, -1:].copy()
+            batches = batches[:, :-1]
+        yield from self._fitting(batches)
+
+    def rest(self) -> Iterator[Sound]:
+        """Yield the batch that waits, if there is one and it fits: none follows at once."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            yield from self._fitting(waiting)
+
+    def _leaves_gap(self, batches: wire.Batches) -> bool:
+        """Tell whether the last of some batches leaves a gap behind the one in front of it."""
+        if not batches.shape[1]:
+            return False
+        before = (
+            self.next_offset if batches.shape[1] == 1 else batches[wire.BATCH_LAST_OFFSET, -2] + 1
+        )
+        return bool(batches[wire.BATCH_BASE_OFFSET, -1] > before)
+
+    def _fitting(self, batches: wire.Batches) -> Iterator[Sound]:
         if batches.shape[1]:
             self.end = int(batches[wire.BATCH_POSITION, -1] + batches[wire.BATCH_SIZE_BYTES, -1])
         low, limit = self._stretch.low, self._stretch.limit
@@ -158,8 +226,7 @@ class _Found:
             if bad > first:
                 yield self._sound(batches[:, first:bad])
             if bad < batches.shape[1]:
-                position = int(batches[wire.BATCH_POSITION, bad])
-                self.open(position, self._why(batches[:, bad]), CopyDamageKind.MISPLACED)
+                self._open_unfit(batches[:, bad])
             first = bad + 1
 
     def open(self, position: int, reason: str, kind: CopyDamageKind) -> None:
@@ -184,14 +251,21 @@ class _Found:
         self.next_offset = int(batches[wire.BATCH_LAST_OFFSET, -1]) + 1
         return Sound(batches, next_offset)
 
-    def _why(self, batch: npt.NDArray[np.int64]) -> str:
-        base, last, magic = batch[
-            [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET, wire.BATCH_MAGIC]
+    def _open_unfit(self, batch: npt.NDArray[np.int64]) -> None:
+        """Note a batch with a right checksum that does not fit its place."""
+        position, base, last, magic = batch[
+            [
+                *(wire.BATCH_POSITION, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),
+                wire.BATCH_MAGIC,
+            ]
         ].tolist()
-        if not 0 <= magic <= layout.MAGIC_V2:
-            return f"magic is {magic}, 0 to 2 expected"
-        span = f"{self.next_offset} to below {self._stretch.limit}"
-        return f"offsets {base} to {last}, {span} expected"
+        if 0 <= magic <= layout.MAGIC_V2:
+            span = f"{self.next_offset} to below {self._stretch.limit}"
+            reason = f"offsets {base} to {last}, {span} expected"
+            self.open(position, reason, CopyDamageKind.MISPLACED)
+        else:
+            reason = f"magic is {magic}, 0 to {layout.MAGIC_V2} expected"
+            self.open(position, reason, CopyDamageKind.ROT)
 
 
 def _is_cut_off(read_into: ReadInto, stretch: Stretch) -> bool:
@@ -205,32 +279,3 @@ def _size_at(read_into: ReadInto, stretch: Stretch) -> int:
     size = bytearray(4)
     read_into(stretch.position + layout.LENGTH, memoryview(size))
     return layout.LOG_OVERHEAD + int.from_bytes(size, "big", signed=True)
-
-
-def fitting(batches: wire.Batches, low: int, limit: int, next_offset: int) -> npt.NDArray[np.bool_]:
-    """Tell which batches fit between ``low`` and ``limit``, behind ``next_offset``, and in order.
-
-    Of two batches that are out of order, the first is wrong if it leaves a gap behind the one
-    before it and the second does not. Otherwise the second is wrong.
-    """
-    bases, lasts, magics = batches[
-        [wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET, wire.BATCH_MAGIC]
-    ]
-    good: npt.NDArray[np.bool_] = (bases >= low) & (lasts >= bases) & (lasts < limit)
-    good &= (magics >= 0) & (magics <= layout.MAGIC_V2)
-    before = np.concatenate([[next_offset - 1], lasts[good]])
-    if (bases[good] > before[:-1]).all():
-        return good
-    ends = [next_offset - 1]
-    kept: list[int] = []
-    for at in np.flatnonzero(good).tolist():
-        base = int(bases[at])
-        if base <= ends[-1] and kept and int(bases[kept[-1]]) != ends[-2] + 1 and base > ends[-2]:
-            good[kept.pop()] = False
-            ends.pop()
-        if base <= ends[-1]:
-            good[at] = False
-        else:
-            kept.append(at)
-            ends.append(int(lasts[at]))
-    return good

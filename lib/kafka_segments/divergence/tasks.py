@@ -7,7 +7,6 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    BooleanType,
     IntegerType,
     LongType,
     StringType,
@@ -45,7 +44,7 @@ READ = StructType(
         StructField("path", StringType()),
         StructField("segment_base", LongType()),
         StructField("next_base", LongType()),
-        StructField("is_thinned", BooleanType()),
+        StructField("gaps", LongType()),
         StructField("bytes_read", LongType()),
         StructField("ranges", ArrayType(RANGES)),
         StructField("damages", ArrayType(DAMAGE)),
@@ -60,7 +59,7 @@ def read_segments(*, check_crc: bool) -> Transform:
     segment can begin inside an older one: what the older one holds from there on does not count.
 
     Needs: copy, topic, partition, path, segment_base, next_base (null: it is the last), size_bytes.
-    Gives: the first six, is_thinned (its batches tell of compaction), bytes_read, ranges (the
+    Gives: the first six, gaps (places in it where offsets are missing), bytes_read, ranges (the
         columns of ``index.offset_ranges``), damages.
     """
 
@@ -96,7 +95,7 @@ def _read(reader: SegmentRangeReader, segment: dict[str, Any]) -> dict[str, Any]
         damages = [CopyDamage(CopyDamageKind.UNREAD, base, limit, 0, first_line(error), path)]
     return {
         **{name: segment[name] for name in (*LOG_COLUMNS, "path", "segment_base", "next_base")},
-        "is_thinned": any(row["thinned"] for row in rows),
+        "gaps": sum(row["thinned"] for row in rows),
         "bytes_read": total[0],
         "ranges": rows,
         "damages": [damage._asdict() for damage in damages],

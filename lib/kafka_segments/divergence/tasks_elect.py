@@ -17,20 +17,19 @@ from pyspark.sql.types import (
 )
 
 from kafka_segments.divergence.batch_facts import BatchFactsReader
-from kafka_segments.divergence.decide.copies import Copy, CopyPiece
-from kafka_segments.divergence.decide.elections import (
-    Advice,
+from kafka_segments.divergence.decide.candidates import (
     Candidate,
     PartitionCopies,
     Registration,
     Term,
-    advise,
 )
+from kafka_segments.divergence.decide.copies import Copy, CopyPiece
+from kafka_segments.divergence.decide.elections import Advice, advise
 from kafka_segments.divergence.decide.islands import Held
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.log_files import CopyFiles
-from kafka_segments.divergence.tasks_logs import KEYS, copy_of
+from kafka_segments.divergence.tasks_logs import KEYS, copy_of, keyed_logs
 from kafka_segments.tables.keys import Transform
 
 _NUMBERS = ArrayType(IntegerType())
@@ -66,7 +65,8 @@ def weigh_replicas(parts: DataFrame) -> Transform:
 
     Needs: rows of ``decide.frames.described`` with broker_id and what the metadata log has: isr,
         elr, registered (the replicas), terms (array of epoch, leader, members) and elects_any
-        (unclean.leader.election.enable); ``parts``: rows of ``decide.frames.unequal_parts``.
+        (unclean.leader.election.enable), and segments (rows of
+        ``decide.frames.segments_of_copies``); ``parts``: rows of ``decide.frames.unequal_parts``.
     Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
         give them first, empty where it is right.
     """
@@ -103,7 +103,7 @@ def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece
     copies = {row["broker_id"]: copy_of(row) for row in rows}
     described = sorted(copies.values())
     files = CopyFiles(check_crc=False)  # what is damaged is no part of a range
-    compared = compare_log(described, ranges, files)
+    compared = compare_log(described, ranges, files, keyed_logs(rows, check_crc=False))
     replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
     terms = (Term(one["epoch"], one["leader"], tuple(one["members"])) for one in rows[0]["terms"])
     registered = Registration(replicas, isr, elr, tuple(terms), rows[0]["elects_any"])

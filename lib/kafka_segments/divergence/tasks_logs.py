@@ -1,5 +1,6 @@
 """Compare the copies of each log, in the executors."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -60,9 +61,8 @@ def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False)
     If a log has several topic ids, its copies are of several clusters, and leader epochs do not
     count. If a file can no longer be read, the whole log is a row of kind ``UNREAD``.
 
-    Needs: rows of ``decide.frames.described`` with has_many_ids, and with ``check_keys`` segments
-        (rows of ``decide.frames.segments_of_copies``); ``parts``: rows of
-        ``decide.frames.unequal_parts``.
+    Needs: rows of ``decide.frames.described`` with has_many_ids and segments (rows of
+        ``decide.frames.segments_of_copies``); ``parts``: rows of ``decide.frames.unequal_parts``.
     Gives: ``COMPARED``, a row for each range of offsets; bytes_read is that of the log, in its
         first row, 0 in others.
     """
@@ -71,13 +71,8 @@ def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False)
         known = copies.to_pylist()
         described = sorted(map(copy_of, known))
         are_apart = any(row["has_many_ids"] for row in known)
-        files = CopyFiles(check_crc=check_crc, has_epochs=not are_apart)
-        keys = None
-        if check_keys:
-            segments = {
-                row["copy"]: [WholeSegment(**one) for one in row["segments"] or ()] for row in known
-            }
-            keys = KeyedLogs(segments, check_crc=check_crc)
+        files = CopyFiles(check_crc=check_crc, are_apart=are_apart)
+        keys = keyed_logs(known, check_crc=check_crc)
         topic, partition = (value.as_py() for value in key)
         if topic == METADATA_TOPIC:
             described = with_quorum_end(described)
@@ -92,13 +87,13 @@ def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False)
                 {name: piece.without_epochs() for name, piece in one.items()} for one in ranges
             ]
         try:
-            rows = compare_log(described, ranges, files, keys)
+            rows = compare_log(described, ranges, files, keys, check_keys=check_keys)
         except (OSError, FileChangedError) as error:
             start, end = min(c.start for c in described), max(c.end for c in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
             rows = [Divergence(DifferenceKind.UNREAD, True, start, end, held_by, detail=detail)]
         log = {"topic": topic, "partition": partition, "held_by": held_by}
-        bytes_read = files.bytes_read + (0 if keys is None else keys.bytes_read)
+        bytes_read = files.bytes_read + keys.bytes_read
         values = [
             {**log, "row": number, "bytes_read": 0 if number else bytes_read, **_row(row)}
             for number, row in enumerate(rows)
@@ -121,7 +116,7 @@ def copy_of(row: dict[str, Any]) -> Copy:
         row["high_watermark"],
         tuple(sorted((one["epoch"], one["start_offset"]) for one in row["leader_epochs"] or ())),
         row["cleaner_offset"],
-        row["is_thinned"],
+        row["gaps"],
         tuple(
             CopyDamage(**{**damage, "kind": CopyDamageKind(damage["kind"])})
             for damage in sorted(row["damages"], key=lambda one: (one["offset"], one["position"]))
@@ -129,7 +124,15 @@ def copy_of(row: dict[str, Any]) -> Copy:
         row["is_tiered"],
         tuple(HeldEpoch(**one) for one in row["held_epochs"] or ()),
         row["is_start_noted"],
+        row["has_cleaner_checkpoint"],
+        row["is_compact"],
     )
+
+
+def keyed_logs(rows: Iterable[dict[str, Any]], *, check_crc: bool = True) -> KeyedLogs:
+    """Return what reads keys of copies: rows of ``decide.frames.segments_of_copies``."""
+    segments = {row["copy"]: [WholeSegment(**one) for one in row["segments"] or ()] for row in rows}
+    return KeyedLogs(segments, check_crc=check_crc)
 
 
 def _row(found: Divergence) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Compare logs with their mirrors, in the executors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +14,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kafka_segments.divergence.decide.mirror_logs import MIRROR, SOURCE
-from kafka_segments.divergence.decide.mirrors import (
-    MirroredLog,
-    OffsetSync,
-    compare_mirror,
-    wrong_syncs,
-)
+from kafka_segments.divergence.decide.compaction import Compaction
+from kafka_segments.divergence.decide.copies import Copy
+from kafka_segments.divergence.decide.mirror_logs import MIRROR, NOTED, SOURCE
+from kafka_segments.divergence.decide.mirrored_log import MirroredLog
+from kafka_segments.divergence.decide.mirrors import OffsetSync, compare_mirror, wrong_syncs
+from kafka_segments.divergence.log_files import is_of_tier
 from kafka_segments.divergence.mirrored_records import LogSegments, MirrorReader
 from kafka_segments.divergence.tasks_logs import KEYS
 from kafka_segments.errors import FileChangedError
@@ -47,7 +46,7 @@ def compare_mirrors(syncs: Sequence[LogSegments]) -> Transform:
     """Compare each log with its mirror, record by record.
 
     Needs: topic and partition of the source, mirror_topic, side (``SOURCE`` or ``MIRROR``), path,
-        base_offset, size_bytes, start, is_compacted: a row for each segment. ``syncs``: logs of
+        base_offset, size_bytes, start, ``NOTED``: a row for each segment. ``syncs``: logs of
         offset syncs.
     Gives: ``MIRRORED``, a row for each range of records, and for each sync that is wrong.
     """
@@ -76,14 +75,9 @@ def _compared(
     try:
         for side in (SOURCE, MIRROR):
             own = [row for row in segments if row["side"] == side]
-            read = reader.read(
-                LogSegments(
-                    [(row["path"], row["size_bytes"]) for row in own],
-                    own[0]["start"],
-                    own[0]["is_compacted"],
-                )
-            )
-            logs[side] = read.log
+            files = [(row["path"], row["size_bytes"]) for row in own]
+            read = reader.read(LogSegments(files, own[0]["start"]))
+            logs[side] = _with_compaction(read.log, own[0])
             rows += [_problem(side, text) for text in read.problems]
         noted = [sync for one in syncs for sync in reader.syncs(one, *log)]
     except (OSError, FileChangedError) as error:
@@ -91,6 +85,19 @@ def _compared(
     source, mirror = logs[SOURCE], logs[MIRROR]
     rows += [{**one._asdict(), "detail": ""} for one in compare_mirror(source, mirror)]
     return rows + [_wrong(sync) for sync in wrong_syncs(source, mirror, noted)]
+
+
+def _with_compaction(log: MirroredLog, noted: Mapping[str, Any]) -> MirroredLog:
+    """Add up to where a log may have been compacted; ``noted``: its path and ``NOTED``."""
+    copy = Copy(
+        "",
+        log.start,
+        log.end,
+        gaps=log.gaps,
+        is_tiered=is_of_tier(noted["path"]),
+        **{name: noted[name] for name in NOTED},
+    )
+    return log._replace(compacted_until=Compaction([copy], log).end_of(copy.name))
 
 
 def _problem(side: str, text: str) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import UNSOUND, Copy, CopyPiece
 from kafka_segments.divergence.decide.logs import compare_log
 from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
 from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.divergence.repaired_log import NewLog, Proof, write_log
-from kafka_segments.divergence.tasks_logs import KEYS, copy_of
+from kafka_segments.divergence.tasks_logs import KEYS, copy_of, keyed_logs
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.storage.files import first_line
 from kafka_segments.tables.keys import Transform
@@ -100,12 +101,16 @@ def _repaired(
         return []
     copies = sorted(copy_of(row) for row in rows)
     try:
-        compared = compare_log(copies, ranges, CopyFiles())
+        keys = keyed_logs(rows)
+        compared = compare_log(copies, ranges, CopyFiles(), keys)
         if not settings.logs and not any(row.kind in UNSOUND for row in compared):
             return []
+        if Compaction(copies, keys).noted_end is not None:
+            compared = compare_log(copies, ranges, CopyFiles(), keys, check_keys=True)
         segments = {row["copy"]: [WholeSegment(**one) for one in row["segments"]] for row in rows}
         batches = {copy.name: _batches(segments[copy.name]) for copy in copies}
-        plan = plan_repair(copies, batches, compared, settings.history)
+        cleaned = Compaction(copies, keys).end()
+        plan = plan_repair(copies, batches, compared, cleaned, settings.history)
         if plan.refused:
             return [_told(State.REFUSED, copies, plan.refused)]
         if settings.out is None:

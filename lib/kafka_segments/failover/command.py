@@ -61,6 +61,7 @@ def _failover(
     from kafka_segments.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.named_logs import chosen_logs, refuse_absent  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
@@ -75,13 +76,14 @@ def _failover(
         )
     asked = FailoverOptions(
         warehouse=absolute_uri(warehouse),
-        choice=LogChoice(**choice),
+        choice=chosen_logs(absolute_uri(warehouse), **choice),
         to_warehouse=absolute_uri(warehouse if to_warehouse is None else to_warehouse),
         to_choice=LogChoice(**{**choice, "cluster": to_cluster, "broker_id": None}),
         group=group,
         max_latency_ms=parse_span(max_latency),
         now_ms=clock() if now_ms is None else now_ms,
     )
+    refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
     with (
         spark_session("kafka-segments search failover", root=ROOT) as spark,
         few_rows(spark, of=asked.warehouse),
@@ -98,7 +100,7 @@ def _restore(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
-    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
@@ -106,7 +108,7 @@ def _restore(
     del verbose
     asked = RestoreOptions(
         warehouse=absolute_uri(warehouse),
-        choice=LogChoice(**choice),
+        choice=chosen_logs(absolute_uri(warehouse), **choice),
         at_ms=parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms),
     )
     with (

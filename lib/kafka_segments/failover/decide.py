@@ -2,7 +2,9 @@
 
 from pyspark.sql import Column, DataFrame
 
+from kafka_segments.lag.decide.commits import COMMIT_KEY
 from kafka_segments.search.decide.locate import KAFKA
+from kafka_segments.search.decide.unread import with_unread
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.findings import is_finding
@@ -10,6 +12,7 @@ from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC
 
 PARTITION = ("topic", "partition")
+_NO_LOG = "not known: the tables have no log of it; build with the disk of a broker that has it"
 _KRAFTS_OWN = "KRaft's own log: kept whole, a cluster's metadata is not cut by time"
 
 
@@ -37,6 +40,42 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
         )
 
     return transform
+
+
+def with_commits_doubt(commits: DataFrame) -> Transform:
+    """Add to a group's commits why a later one may be in what could not be read.
+
+    Needs: rows of ``decide_commits``; ``commits``: all of them, of all groups.
+    Gives: cluster, group_id, topic, partition, committed_offset, commits_doubt (null: none).
+    """
+    of_partition = ("cluster", "offsets_partition")
+    unread = commits.groupBy(*of_partition).agg(F.max("problem").alias("_unread"))
+    why = F.format_string(
+        "not known: a later commit of the group may be in what cannot be read of"
+        " __consumer_offsets-%d: %s",
+        "offsets_partition",
+        "_unread",
+    )
+    doubt = F.coalesce("commits_doubt", F.when(F.col("_unread").isNotNull(), why))
+
+    def transform(of_group: DataFrame) -> DataFrame:
+        joined = of_group.join(unread, list(of_partition), how="left")
+        return joined.select(*COMMIT_KEY, "committed_offset", doubt.alias("commits_doubt"))
+
+    return transform
+
+
+def in_doubt(commits: DataFrame) -> DataFrame:
+    """Say which commits do not tell where the group goes on.
+
+    Needs: commits_doubt, and of the log that a commit is of: doubt, log_end_offset (null: there is
+        no such log).
+    Gives: the same, doubt (null: none), without commits_doubt.
+    """
+    no_log = F.when(F.col("log_end_offset").isNull(), F.lit(_NO_LOG))
+    return commits.withColumn("doubt", F.coalesce("commits_doubt", "doubt", no_log)).drop(
+        "commits_doubt"
+    )
 
 
 def segments_around(commits: DataFrame) -> Transform:
@@ -109,7 +148,7 @@ def ask_other_cluster(*, max_latency_ms: int) -> Transform:
 def plan_failover(answers: DataFrame) -> Transform:
     """Say where the group goes on, and how many messages it reads again.
 
-    An answer without a record is the end of the log there.
+    An answer without a record is the end of the log there; if there is a problem, it is not known.
 
     Needs: what ``aim_failover`` gives, committed_offset, unread_problem; ``answers``: of the other
         cluster to ``ask_other_cluster``.
@@ -118,7 +157,8 @@ def plan_failover(answers: DataFrame) -> Transform:
         (offsets there up to the last message consumed), most_duplicates (the same, with the
         latency between the clusters on top), problem.
     """
-    found = F.coalesce("true_offset", "log_end_offset")
+    end = F.when(F.col("problem").isNull(), F.col("log_end_offset"))
+    found = F.coalesce("true_offset", end)
     names = ("to_offset", "after_last", "after_margin")
     there = answers.groupBy(*PARTITION).agg(
         *(F.max(F.when(F.col("question") == name, found)).alias(name) for name in names),
@@ -140,6 +180,17 @@ def plan_failover(answers: DataFrame) -> Transform:
         )
 
     return transform
+
+
+RESTORED = (
+    "last_offset_kept",
+    "file",
+    "cut_position",
+    "early_records",
+    "segments_needed",
+    "bytes_needed",
+)
+"""The columns that say how a log is cut."""
 
 
 def ask_restore(*, at_ms: int) -> Transform:
@@ -166,17 +217,29 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
        same batch go too: ``early_records`` counts their offsets.
     2. A log without such a record is kept whole. So is KRaft's own log, and ``problem`` says so.
     3. The segments up to the cut are needed, and their bytes up to it.
+    4. Where records may be missing before the cut, as behind a damage, or what was found could not
+       be read, it is not known: ``problem`` says why, and all else is null.
 
     Needs: rows of ``find_first_records`` for the moment + 1; ``segments``: rows of ``segments``;
-        ``logs``: log_start_offset, log_end_offset.
+        ``logs``: log_start_offset, log_end_offset, high_watermark.
     Gives: the key of a log, last_offset_kept (null: nothing is left), file, cut_position
         (bytes; null: kept whole), early_records, segments_needed, bytes_needed, problem.
     Source: LogSegment.truncateTo.
     """
-    is_krafts = F.col("topic") == METADATA_TOPIC
-    end = F.coalesce("_cut.batch_offset", "log_end_offset")
-    early = F.coalesce(minus("_cut.offset", "_cut.batch_offset"), F.lit(0)).cast("long")
-    krafts_own = F.when(is_krafts, F.lit(_KRAFTS_OWN)).otherwise(F.col("problem"))
+    end = F.coalesce("_later.batch_offset", "log_end_offset")
+    found_later = F.col("_later.offset")
+    early = F.coalesce(minus(found_later, "_later.batch_offset"), F.lit(0)).cast("long")
+    values = (
+        F.when(end > F.col("log_start_offset"), minus(end, 1)),
+        F.col("file"),
+        F.col("_later.position"),
+        early,
+        F.col("segments_needed"),
+        F.col("bytes_needed"),
+    )
+    plan = dict(zip(RESTORED, values, strict=True))
+    is_known = F.col("_why").isNull()
+    krafts_own = F.when(F.col("topic") == METADATA_TOPIC, F.lit(_KRAFTS_OWN))
 
     def transform(found: DataFrame) -> DataFrame:
         bounds = logs.select(*LOG_KEYS, "log_start_offset", "log_end_offset")
@@ -184,15 +247,12 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
         return (
             cuts.agg(*_needed_for_cut())
             .join(bounds, list(LOG_KEYS), how="inner")
+            .transform(with_unread(segments, logs, found=found_later))
+            .withColumn("_why", F.coalesce("problem", "unread"))
             .select(
                 *LOG_KEYS,
-                F.when(end > F.col("log_start_offset"), minus(end, 1)).alias("last_offset_kept"),
-                "file",
-                F.col("_cut.position").alias("cut_position"),
-                early.alias("early_records"),
-                "segments_needed",
-                "bytes_needed",
-                krafts_own.alias("problem"),
+                *(F.when(is_known, value).alias(name) for name, value in plan.items()),
+                F.coalesce("_why", krafts_own).alias("problem"),
             )
         )
 
@@ -200,7 +260,7 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
 
 
 def _cuts(found: DataFrame) -> DataFrame:
-    """Return of each log the first record that goes, as ``_cut``, and a problem."""
+    """Return of each log the first record that goes, as ``_later``, and a problem."""
     is_krafts = F.col("topic") == METADATA_TOPIC
     is_true = (F.col("role") != KAFKA) & F.col("found_offset").isNotNull() & ~is_krafts
     record = F.struct(
@@ -211,19 +271,19 @@ def _cuts(found: DataFrame) -> DataFrame:
         F.col("found_position").alias("position"),
     )
     return found.groupBy(*LOG_KEYS).agg(
-        F.min(F.when(is_true, record)).alias("_cut"), F.max("problem").alias("problem")
+        F.min(F.when(is_true, record)).alias("_later"), F.max("problem").alias("problem")
     )
 
 
 def _needed_for_cut() -> list[Column]:
     """Return the sums over the segments of a log up to its cut."""
-    is_needed = F.col("_cut").isNull() | (F.col("base_offset") <= F.col("_cut.segment"))
-    is_cut = F.coalesce(F.col("base_offset") == F.col("_cut.segment"), F.lit(False))
-    kept = F.when(is_cut, F.col("_cut.position")).otherwise(F.col("valid_bytes"))
+    is_needed = F.col("_later").isNull() | (F.col("base_offset") <= F.col("_later.segment"))
+    is_cut = F.coalesce(F.col("base_offset") == F.col("_later.segment"), F.lit(False))
+    kept = F.when(is_cut, F.col("_later.position")).otherwise(F.col("valid_bytes"))
     needed = is_needed & (kept > 0)
     last_file = F.max_by(F.when(needed, F.col("path")), F.when(needed, F.col("base_offset")))
     return [
-        F.first("_cut").alias("_cut"),
+        F.first("_later").alias("_later"),
         F.first("problem").alias("problem"),
         F.count_if(needed).alias("segments_needed"),
         F.coalesce(F.sum(F.when(needed, kept)), F.lit(0)).alias("bytes_needed"),

@@ -1,12 +1,11 @@
 """What ``search failover`` and ``search restore`` print."""
 
-import csv
-import sys
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
 from kafka_segments.spark.held import held
@@ -21,9 +20,7 @@ def print_failover(plan: DataFrame, output: str) -> int:
         plan = held(plan, caches)
         ordered = plan.orderBy("topic", "partition")
         if output == RESET_OFFSETS:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            for row in stream_rows(ordered.where("to_offset IS NOT NULL")):
-                writer.writerow([row["topic"], row["partition"], row["to_offset"]])
+            _print_reset_offsets(ordered)
         else:
             _print_plan(ordered, output)
         is_short = ~F.col("is_margin_enough")
@@ -31,11 +28,20 @@ def print_failover(plan: DataFrame, output: str) -> int:
         partitions, short, unknown = plan.agg(
             F.count("*"), F.count_if(is_short), F.count_if(is_unknown)
         ).collect()[0]
-        sys.stderr.write(
+        say(
             f"{partitions} partitions; in {short} a message older than the margin is unread, the"
-            f" search goes back to it; {unknown} not known\n"
+            f" search goes back to it; {unknown} not known"
         )
         return int(short + unknown)
+
+
+def _print_reset_offsets(plan: DataFrame) -> None:
+    """Print topic,partition,offset lines; name on stderr what is not known, and left out."""
+    for row in stream_rows(plan):
+        if row["problem"] is not None:
+            say(f"{row['topic']}-{row['partition']} is left out: {row['problem']}")
+        elif row["to_offset"] is not None:
+            print_csv([row["topic"], row["partition"], row["to_offset"]])
 
 
 def print_restore(plan: DataFrame, output: str) -> int:
@@ -46,7 +52,8 @@ def print_restore(plan: DataFrame, output: str) -> int:
         segments, size_bytes, unknown = plan.agg(
             F.sum("segments_needed"), F.sum("bytes_needed"), F.count("problem")
         ).collect()[0]
-        sys.stderr.write(f"{segments or 0} segments needed, {size_bytes or 0} bytes\n")
+        left_out = f"; {unknown} logs with a problem" if unknown else ""
+        say(f"{segments or 0} segments needed, {size_bytes or 0} bytes{left_out}")
         return int(unknown)
 
 

@@ -5,25 +5,29 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.broker_rules.versions import DEFAULT_VERSION
 from kafka_segments.failover.decide import (
     PARTITION,
+    RESTORED,
     aim_failover,
     ask_other_cluster,
     ask_restore,
+    in_doubt,
     plan_failover,
     plan_restore,
     segments_around,
     sum_up_records,
+    with_commits_doubt,
 )
-from kafka_segments.lag.decide.commits import COMMIT_KEY
-from kafka_segments.lag.run import committed_offsets
+from kafka_segments.lag.run import committed_offsets, tell_unread_groups
 from kafka_segments.rows.table_reads import read_segments
+from kafka_segments.search.decide.unread import say_doubts
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.run import search_times
+from kafka_segments.spark.held import held
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
-_LATEST_KAFKA = (4, 3)
 _COLUMNS = ("path", "offset", "timestamp_ms", "is_control", "error")
 
 
@@ -71,27 +75,47 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
     here = LogTables(spark, options.warehouse, options.choice, caches, also=READING)
     there = LogTables(spark, options.to_warehouse, options.to_choice, caches)
     cluster, max_latency_ms = options.choice.cluster, options.max_latency_ms
+    all_commits = held(
+        committed_offsets(
+            spark,
+            options.warehouse,
+            caches,
+            cluster=cluster,
+            at_ms=options.now_ms,
+            groups=(options.group,),
+        ),
+        caches,
+    )
+    known = {row["group_id"] for row in all_commits.select("group_id").distinct().collect()}
+    tell_unread_groups(spark, options.warehouse, (options.group,), known)
     commits = (
-        committed_offsets(spark, options.warehouse, caches, cluster=cluster, at_ms=options.now_ms)
-        .where(F.col("group_id") == options.group)
-        .where(F.col("committed_offset").isNotNull())
-        .select(*COMMIT_KEY, "committed_offset")
-        .join(here.replicas(), ["cluster", *PARTITION], how="inner")
+        all_commits.where(F.col("group_id") == options.group)
+        .where(F.col("committed_offset").isNotNull() & options.choice.partition_condition())
+        .transform(with_commits_doubt(all_commits))
+        .join(here.replicas(), ["cluster", *PARTITION], how="left")
+        .transform(in_doubt)
     )
     aim = aim_failover(max_latency_ms=max_latency_ms)
     aimed = here.keep(_read_around(here, commits).transform(aim))
+    replicas = there.keep(there.replicas())
     questions = aimed.transform(ask_other_cluster(max_latency_ms=max_latency_ms)).join(
-        there.replicas(), list(PARTITION), how="inner"
+        replicas.drop("doubt"), list(PARTITION), how="inner"
     )
-    answers = search_times(there, questions, kafka_version=_LATEST_KAFKA)
+    answers = search_times(there, questions, kafka_version=DEFAULT_VERSION).transform(
+        say_doubts(replicas)
+    )
     return aimed.transform(plan_failover(answers))
 
 
 def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack) -> DataFrame:
-    """Plan where each log is cut for a restore to a moment; return ``plan_restore``'s columns."""
+    """Plan where each log is cut for a restore to a moment; return ``plan_restore``'s columns.
+
+    Of a log that is left over from a topic that was deleted it is not known.
+    """
     tables = LogTables(spark, options.warehouse, options.choice, caches)
     found = tables.find_by_timestamp(tables.logs.transform(ask_restore(at_ms=options.at_ms)))
-    return found.transform(plan_restore(tables.segments_as_built(), tables.logs))
+    planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs))
+    return tables.take_back_left_over(planned, RESTORED)
 
 
 def _read_around(here: LogTables, commits: DataFrame) -> DataFrame:
@@ -108,5 +132,5 @@ def _read_around(here: LogTables, commits: DataFrame) -> DataFrame:
         "committed_offset",
         "last_timestamp_ms",
         "least_unread_timestamp_ms",
-        "unread_problem",
+        F.coalesce("doubt", "unread_problem").alias("unread_problem"),
     )

@@ -16,6 +16,7 @@ def refuse_without_offsets(warehouse: str, *, cluster: str | None) -> None:
     """
     from kafka_segments.storage.delta_rows import read_small_table  # noqa: PLC0415
     from kafka_segments.storage.uris import join_uri  # noqa: PLC0415
+    from kafka_segments.tables.missing import require_names  # noqa: PLC0415
 
     segments = read_small_table(
         join_uri(warehouse, "segments"),
@@ -26,8 +27,10 @@ def refuse_without_offsets(warehouse: str, *, cluster: str | None) -> None:
     if segments is None:
         return
     clusters = {row["cluster"] for row in segments if row["vanished_at"] is None}
-    if not clusters or cluster not in (None, *clusters):
+    if not clusters:
         raise no_offsets(warehouse)
+    if cluster is not None:
+        require_names(warehouse, f"segments of {OFFSETS_TOPIC} of cluster", (cluster,), clusters)
 
 
 def no_offsets(warehouse: str) -> UsageError:

@@ -1,14 +1,14 @@
 """What ``lag`` prints."""
 
-import sys
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import duration, utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.lag.decide.commits import BEHIND, UP_TO_DATE
+from kafka_segments.lag.decide.commits import BEHIND, NOT_KNOWN, UP_TO_DATE
 from kafka_segments.lag.decide.share import NOT_BEGUN
 from kafka_segments.spark.held import held
 
@@ -29,7 +29,7 @@ def print_lag(lags: DataFrame, output: str) -> int:
         order = [F.desc_nulls_last("time_lag_ms")] if output == "table" else []
         print_result(lags.orderBy(*order, *_ORDER), output, names=_NAMES, cells=_cells)
         found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND)).count()
-        sys.stderr.write(f"{lags.count()} commits, {found} that someone must look at\n")
+        say(f"{lags.count()} commits, {found} that someone must look at")
         return found
 
 
@@ -41,7 +41,7 @@ def print_share_lag(lags: DataFrame, output: str) -> int:
         ordered = lags.orderBy(*order, *_ORDER)
         print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)
         found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND, NOT_BEGUN)).count()
-        sys.stderr.write(f"{lags.count()} share partitions, {found} that someone must look at\n")
+        say(f"{lags.count()} share partitions, {found} that someone must look at")
         return found
 
 
@@ -51,7 +51,7 @@ def _share_cells(row: Row) -> tuple[str, ...]:
         f"{row['topic']}-{row['partition']}",
         *(or_dash(row[name]) for name in _SHARE_NUMBERS),
         utc(row["state_ms"]),
-        row["status"],
+        row["problem"] or row["status"],
     )
 
 
@@ -76,5 +76,7 @@ def _time_lag(row: Row) -> str:
 
 def _note(row: Row) -> str:
     gone = f": {row['gone_offsets']} offsets" if row["gone_offsets"] else ""
+    if row["status"] == NOT_KNOWN:
+        return str(row["problem"])
     problem = f": {row['problem']}" if row["problem"] else ""
     return f"{row['status']}{gone}{problem}"

@@ -1,10 +1,13 @@
 """Lag: hold the commits of ``__consumer_offsets`` against the logs that they are of."""
 
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.broker_rules.versions import DEFAULT_VERSION
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.lag.decide.commits import (
     ask_for_end,
     ask_for_unread,
@@ -12,17 +15,25 @@ from kafka_segments.lag.decide.commits import (
     decide_lag,
     ends_found,
     first_unread,
+    made_later,
     of_groups,
 )
 from kafka_segments.lag.offsets_there import no_offsets
 from kafka_segments.lag.tasks import read_commits
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.search.named_logs import refuse_absent
 from kafka_segments.search.run import search_times
+from kafka_segments.spark.held import held
 from kafka_segments.tables import columns as F
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.catalog import METADATA_TOPICS, SEGMENTS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.group_offsets import (
+    groups_not_known,
+    offsets_read,
+    unread_partitions,
+)
+from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import OFFSETS_TOPIC
-
-_LATEST_KAFKA = (4, 3)
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,21 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     moment = options.now_ms if options.at_ms is None else options.at_ms
     tables = LogTables(spark, options.warehouse, choice, caches)
     logs = tables.replicas()
+    if options.at_ms is not None:
+        logs = logs.transform(_made_by(Warehouse(spark, options.warehouse), options.at_ms))
+    all_commits = committed_offsets(
+        spark,
+        options.warehouse,
+        caches,
+        cluster=choice.cluster,
+        at_ms=moment,
+        groups=options.groups,
+    )
+    if options.groups or choice.topics or choice.partitions:
+        all_commits = held(all_commits, caches)
+        _check_names(spark, options, all_commits)
     commits = (
-        committed_offsets(spark, options.warehouse, caches, cluster=choice.cluster, at_ms=moment)
-        .where(choice.partition_condition() | F.col("problem").isNotNull())
+        all_commits.where(choice.partition_condition() | F.col("problem").isNotNull())
         .transform(of_groups(options.groups))
         .join(logs, ["cluster", "topic", "partition"], how="left")
     )
@@ -67,33 +90,79 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     return (
         commits.join(first_unread(found), [*LOG_KEYS, "committed_offset"], how="left")
         .join(log_ends(tables, logs, options.at_ms), list(LOG_KEYS), how="left")
-        .withColumn("problem", F.coalesce("problem", "unread_problem"))
+        .withColumn("problem", F.coalesce("problem", "unread_problem", "end_problem"))
         .transform(decide_lag(at_ms=moment))
     )
 
 
+def _check_names(spark: SparkSession, options: LagOptions, commits: DataFrame) -> None:
+    """Say of which groups the commits were not read.
+
+    Raises:
+        UsageError: there is no such group, or neither segments nor commits of such a log.
+    """
+    read = commits.select("group_id", "topic").distinct().collect()
+    refuse_absent(options.warehouse, options.choice, also={row["topic"] for row in read})
+    tell_unread_groups(spark, options.warehouse, options.groups, {row["group_id"] for row in read})
+
+
+def tell_unread_groups(
+    spark: SparkSession, warehouse: str, groups: Sequence[str], known: Iterable[str]
+) -> None:
+    """Say of which groups the commits were not read; ``known``: the groups of those that were.
+
+    Raises:
+        UsageError: there is no such group.
+    """
+    tables, there = Warehouse(spark, warehouse), set(known)
+    if there.issuperset(groups):
+        return
+    there_still = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    logs = there_still.where(F.col("topic") == OFFSETS_TOPIC)
+    tell_not_known(groups_not_known(warehouse, groups, there, offsets_read(tables, logs)))
+
+
+def _made_by(tables: Warehouse, at_ms: int) -> Transform:
+    if tables.version(METADATA_TOPICS) is None:
+        return lambda logs: logs
+    return made_later(tables.read(METADATA_TOPICS), at_ms=at_ms)
+
+
 def committed_offsets(
-    spark: SparkSession, warehouse: str, caches: ExitStack, *, cluster: str | None, at_ms: int
+    spark: SparkSession,
+    warehouse: str,
+    caches: ExitStack,
+    *,
+    cluster: str | None,
+    at_ms: int,
+    groups: Sequence[str] = (),
 ) -> DataFrame:
     """Read the offsets that counted at ``at_ms``; return the columns of ``decide_commits``.
+
+    Says which partitions were not read, ``groups``: of those of these groups alone.
 
     Raises:
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
     tables = LogTables(spark, warehouse, choice, caches, also=READING)
-    logs = tables.replicas().select(*LOG_KEYS)
-    segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="left_semi")
+    replicas = tables.replicas()
+    logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"))
+    segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
     if segments.isEmpty():
         raise no_offsets(warehouse)
-    clusters = segments.select("path", "cluster")
-    commits = segments.transform(read_commits).join(clusters, "path", how="inner")
+    tell_not_known(
+        unread_partitions(Warehouse(spark, warehouse), replicas, cluster=cluster, groups=groups)
+    )
+    of_logs = segments.select("path", "cluster", "commits_doubt")
+    commits = segments.transform(read_commits).join(of_logs, "path", how="inner")
     return commits.transform(decide_commits(at_ms=at_ms))
 
 
 def log_ends(tables: LogTables, logs: DataFrame, at_ms: int | None) -> DataFrame:
     """Return the end of each log: now, or at a moment its first record with a later timestamp."""
     if at_ms is None:
-        return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"))
+        nothing = F.lit(None).cast("string").alias("end_problem")
+        return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"), nothing)
     asked = logs.transform(ask_for_end(at_ms=at_ms))
-    return search_times(tables, asked, kafka_version=_LATEST_KAFKA).transform(ends_found)
+    return search_times(tables, asked, kafka_version=DEFAULT_VERSION).transform(ends_found)

@@ -29,8 +29,13 @@ class Moment(NamedTuple):
 
     @property
     def past_ms(self) -> int:
-        """What is as old was there at the moment."""
-        return self.ms if self.is_given else self.ms - MARGIN_MS
+        """What is as old by a broker's clock was there at the moment."""
+        return self.ms if self.is_given else self.past_of_producers_ms
+
+    @property
+    def past_of_producers_ms(self) -> int:
+        """What is as old by its producer's clock is not on its way to the broker any more."""
+        return self.ms - MARGIN_MS
 
 
 def log_ends(compared: DataFrame, *, backup: str) -> DataFrame:
@@ -155,12 +160,12 @@ def judged_ends(
     1. It does below the high watermark that the backup itself noted.
     2. It does if what follows is in a segment that was last written before the moment.
     3. It does if the batch that follows is not younger than the moment, and its timestamp tells
-       when it was written: the broker's clock gave it, or the log is one of ``dated``. If the user
-       gave the moment, every timestamp counts.
+       when it was written: the broker's clock gave it, or the log is one of ``dated`` and it is
+       ``MARGIN_MS`` older than the moment. What is younger can have been on its way to the broker.
     4. It is not known for other batches that are not younger, or have no timestamp.
     5. Else what follows was written later.
 
-    From a moment that the user did not give, ``MARGIN_MS`` is subtracted.
+    From a moment that the user did not give, ``MARGIN_MS`` is subtracted in all that.
 
     Needs: rows of ``log_ends``; ``high_watermarks``: topic, partition, high_watermark of the
         backup; ``behind``: rows of ``next_batches`` with timestamp_ms and is_of_broker; ``dated``:
@@ -170,15 +175,17 @@ def judged_ends(
     """
     past = F.lit(moment.past_ms)
     is_there = F.col("timestamp_ms").isNotNull()
-    was_written = is_there & (F.col("written_ms") <= past) & F.lit(not moment.is_given)
+    was_written = is_there & (F.col("written_ms") <= past)
     is_stamped = F.coalesce(F.col("timestamp_ms") >= 0, F.lit(False))
     is_old = is_stamped & (F.col("timestamp_ms") <= past)
-    tells = F.lit(moment.is_given) | F.col("is_of_broker") | F.col("_is_dated").isNotNull()
-    tells |= F.col("topic").isin(*sorted(INTERNAL_TOPICS))
+    is_of_broker = F.col("is_of_broker") | F.col("topic").isin(*sorted(INTERNAL_TOPICS))
+    is_late = F.col("timestamp_ms") > F.lit(moment.past_of_producers_ms)
+    tells = is_of_broker | (F.col("_is_dated").isNotNull() & ~is_late)
     follows = is_old & F.coalesce(tells, F.lit(False))
     is_noted = F.coalesce(F.col("from_offset") < F.col("high_watermark"), F.lit(False))
     is_missed = follows | was_written | is_noted
     begin = "the backup ends there, and "
+    minutes = MARGIN_MS // 60_000
     detail = (
         F.when(follows, _words(f"{begin}a batch of ", at("timestamp_ms"), " follows"))
         .when(
@@ -191,7 +198,10 @@ def judged_ends(
             _words(
                 f"{begin}a batch follows that its producer dated ",
                 at("timestamp_ms"),
-                ", which may not be when it was written: give --moment",
+                F.when(
+                    is_late, f", and it can have been on its way for {minutes} minutes"
+                ).otherwise(", which may not be when it was written"),
+                ": a replication-offset-checkpoint in the backup would tell",
             ),
         )
         .when(~is_there, f"{begin}the batch that follows cannot be read")

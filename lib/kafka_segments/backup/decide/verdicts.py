@@ -21,7 +21,7 @@ class BackupVerdict(StrEnum):
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
     UNKNOWN = "not known"
-    """The cluster goes on behind the backup's end, and nothing tells since when."""
+    """The cluster has more than the backup, and nothing tells since when."""
     MISSING = "missing"
     """The log was there at the moment, and the backup has none of it."""
     MADE_LATER = "made later"
@@ -79,19 +79,34 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Trans
     """Decide for each absent log whether it was there at the moment.
 
     1. It was if the backup's own checkpoint names it, or its first batch is not younger than the
-       moment, or has no timestamp.
-    2. Else nothing says that it was: it was made later, is empty, or its records of that time have
+       moment by a broker's clock, or ``MARGIN_MS`` older by its producer's.
+    2. It is not known if its first batch has no timestamp, or was dated by its producer shortly
+       before the moment: it can have been on its way to the broker.
+    3. Else nothing says that it was: it was made later, is empty, or its records of that time have
        been deleted.
 
-    Needs: rows of ``absent_logs``; ``first``: topic, partition, timestamp_ms of the first batch;
-        ``noted``: rows of ``noted_logs``.
-    Gives: topic, partition, detail (null: it was made later).
+    Needs: rows of ``absent_logs``; ``first``: topic, partition, and timestamp_ms and is_of_broker
+        of the first batch; ``noted``: rows of ``noted_logs``.
+    Gives: topic, partition, detail (why it was there; null: nothing says so), doubt (why it is not
+        known; null: it is). Both are null if it was made later.
     """
-    is_old = F.col("timestamp_ms") <= moment.past_ms
-    detail = (
-        F.when(F.col("_is_noted"), "the backup's own checkpoint names it")
-        .when(F.col("timestamp_ms") < 0, "its records have no timestamps, so it may be older")
-        .when(is_old, F.concat(F.lit("it holds records of "), at("timestamp_ms")))
+    past = F.when(F.col("is_of_broker"), moment.past_ms).otherwise(moment.past_of_producers_ms)
+    is_stamped = F.col("timestamp_ms") >= 0
+    detail = F.when(F.col("_is_noted"), "the backup's own checkpoint names it").when(
+        is_stamped & (F.col("timestamp_ms") <= past),
+        F.concat(F.lit("it holds records of "), at("timestamp_ms")),
+    )
+    doubt = (
+        F.when(detail.isNotNull(), F.lit(None))
+        .when(~is_stamped, "its records have no timestamps, so it may be older")
+        .when(
+            F.col("timestamp_ms") <= moment.past_ms,
+            F.concat(
+                F.lit("its producer dated its first batch "),
+                at("timestamp_ms"),
+                F.lit(", and it can have been on its way"),
+            ),
+        )
     )
 
     def transform(absent: DataFrame) -> DataFrame:
@@ -100,7 +115,7 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Trans
             .distinct()
             .join(first, list(LOG), how="left")
             .join(noted.withColumn("_is_noted", F.lit(True)), list(LOG), how="left")
-            .select(*LOG, detail.alias("detail"))
+            .select(*LOG, detail.alias("detail"), doubt.alias("doubt"))
         )
 
     return transform
@@ -168,7 +183,9 @@ def judged_logs(
     went_on = compared.where(F.col("kind").isin(*_WENT_ON) & F.array_contains("copies", backup))
     note = F.format_string("%s from %d on: %s", "kind", "from_offset", "detail")
     since = went_on.groupBy(*LOG).agg(F.array_sort(F.collect_list(note)).alias("since"))
-    absent = missing.select(*LOG, F.lit(True).alias("_is_absent"), "detail")
+    absent = missing.select(
+        *LOG, F.lit(True).alias("_is_absent"), "detail", F.col("doubt").alias("_doubt")
+    )
     one = F.struct("from_offset", "until_offset", "kind", "detail").cast(_MISS)
     whole = F.struct(F.lit(None), F.lit(None), F.lit("missing log"), F.col("detail")).cast(_MISS)
     nothing = F.array().cast(f"array<{_MISS}>")
@@ -176,11 +193,12 @@ def judged_logs(
     def transform(missed: DataFrame) -> DataFrame:
         ranges = missed.groupBy(*LOG).agg(F.array_sort(F.collect_list(one)).alias("_ranges"))
         found = reduce_left(wanted, absent, own, ranges, doubts, since)
+        doubt = F.coalesce("doubt", "_doubt")
         verdict = (
-            F.when(F.col("_is_absent") & F.col("detail").isNull(), BackupVerdict.MADE_LATER.value)
-            .when(F.col("_is_absent"), BackupVerdict.MISSING.value)
+            F.when(F.col("_is_absent") & F.col("detail").isNotNull(), BackupVerdict.MISSING.value)
             .when(F.size(F.coalesce("_ranges", nothing)) > 0, BackupVerdict.INCOMPLETE.value)
-            .when(F.col("doubt").isNotNull(), BackupVerdict.UNKNOWN.value)
+            .when(doubt.isNotNull(), BackupVerdict.UNKNOWN.value)
+            .when(F.col("_is_absent"), BackupVerdict.MADE_LATER.value)
             .otherwise(BackupVerdict.COMPLETE.value)
         )
         first = F.get(F.col("_ranges.from_offset"), F.lit(0))
@@ -191,7 +209,7 @@ def judged_logs(
             F.when(verdict == BackupVerdict.MISSING, F.array(whole))
             .otherwise(F.coalesce("_ranges", nothing))
             .alias("misses"),
-            "doubt",
+            doubt.alias("doubt"),
             F.coalesce("since", F.array().cast("array<string>")).alias("since"),
         )
 

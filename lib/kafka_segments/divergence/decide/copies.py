@@ -64,13 +64,17 @@ class Copy(NamedTuple):
         end: offset behind its last sound batch, or the base offset of an empty last segment.
         high_watermark: as its checkpoint says; None: not known.
         epochs: leader epochs and their first offsets, as its checkpoint says, ascending.
-        cleaner_offset: up to where its log was compacted, as its checkpoint says; None: it was not.
-        is_thinned: its batches tell of compaction.
+        cleaner_offset: up to where its log was compacted, as its checkpoint says; None: it does not
+            name the log, or is not at hand.
+        gaps: places inside its segments where offsets are missing, or a batch lacks records.
         damages: what cannot be read, in the order of the log.
         is_tiered: its segments lie in tiered storage, which gets a log's last segments later.
         held_epochs: those of its batches, ascending: of the first and the last one in each range.
         is_start_noted: its log start can lie elsewhere than where its first segment begins: a
             checkpoint says so, or is not at hand.
+        has_cleaner_checkpoint: ``cleaner-offset-checkpoint`` is at hand, whether it names the log
+            or not.
+        is_compact: whether the topic's cleanup.policy compacts it; None: it is not known.
     """
 
     name: str
@@ -79,11 +83,13 @@ class Copy(NamedTuple):
     high_watermark: int | None = None
     epochs: tuple[tuple[int, int], ...] = ()
     cleaner_offset: int | None = None
-    is_thinned: bool = False
+    gaps: int = 0
     damages: tuple[CopyDamage, ...] = ()
     is_tiered: bool = False
     held_epochs: tuple[HeldEpoch, ...] = ()
     is_start_noted: bool = True
+    has_cleaner_checkpoint: bool = False
+    is_compact: bool | None = None
 
     @property
     def cut_at(self) -> int:
@@ -128,18 +134,6 @@ def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
     return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
 
 
-def is_compacted(copies: Sequence[Copy], offset: int) -> bool:
-    """Tell whether compaction may have taken what a copy of a log lacks at an offset.
-
-    A follower that was made anew gets a compacted log without a checkpoint of its own, so the
-    checkpoint of any copy counts. If there is none, the batches tell.
-    """
-    cleaned = [copy.cleaner_offset for copy in copies if copy.cleaner_offset is not None]
-    if cleaned:
-        return offset < max(cleaned)
-    return any(copy.is_thinned for copy in copies)
-
-
 class CopyPiece(NamedTuple):
     """Some batches of a copy that follow one another, or one batch.
 
@@ -148,6 +142,7 @@ class CopyPiece(NamedTuple):
         content: equal in copies that hold the same bytes.
         stored: magic, size and checksum of a single batch; None: there are several.
         where: how to read it.
+        ends: of a single batch that ends a transaction, the producer's id; None: it ends none.
     """
 
     base: int
@@ -157,6 +152,7 @@ class CopyPiece(NamedTuple):
     content: Hashable
     stored: tuple[int, int, int] | None = None
     where: Any = None
+    ends: int | None = None
 
     def without_epochs(self) -> "CopyPiece":
         """Return the same without its leader epochs."""
@@ -189,6 +185,8 @@ class DifferenceKind(StrEnum):
     """A checkpoint says other leader epochs than batches or other copies do."""
     CONFLICT = "conflict"
     """Other records under the same epoch, all sound: no broker does that."""
+    FIELDS = "other fields"
+    """The same keys, values and headers with another timestamp, producer, sequence or flag."""
     TOPIC_ID = "topic id"
     """Another topic of the same name."""
     UNREAD = "unread"
@@ -197,7 +195,9 @@ class DifferenceKind(StrEnum):
 
 DAMAGED = (DifferenceKind.ROT, DifferenceKind.MISPLACED, DifferenceKind.UNREAD)
 """The kinds of bytes that are not a sound batch that belongs there."""
-UNSOUND = (*DAMAGED, DifferenceKind.LOST, DifferenceKind.CONFLICT)
+CONTRADICTIONS = (DifferenceKind.CONFLICT, DifferenceKind.FIELDS)
+"""The kinds of sound batches that contradict each other under one epoch."""
+UNSOUND = (*DAMAGED, DifferenceKind.LOST, *CONTRADICTIONS)
 """The kinds at which a copy is wrong in their range: nothing is taken from it there."""
 
 

@@ -4,18 +4,29 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import (
     Copy,
     CopyDamage,
     CopyDamageKind,
-    CopyPiece,
     DifferenceKind,
     Divergence,
-    is_compacted,
 )
 from kafka_segments.divergence.decide.forks import not_truncated
 from kafka_segments.divergence.decide.islands import Held, Island
-from kafka_segments.divergence.decide.lost_keys import Question, Questions
+from kafka_segments.divergence.decide.keyed import Question, Questions
+from kafka_segments.divergence.decide.one_batch import (
+    header_rot,
+    is_moved,
+    is_one_batch,
+    outvoted,
+    wrong_epochs,
+)
+from kafka_segments.divergence.decide.record_fields import (
+    HeldRecords,
+    OtherFields,
+    other_fields,
+)
 
 if TYPE_CHECKING:
     from kafka_segments.divergence.decide.logs import CopyReader
@@ -34,7 +45,7 @@ class Differences:
 
     Args:
         copies: those of one side of a fork, or all.
-        log: all copies of the log.
+        compaction: tells what compaction may have taken.
         load: reads batches and records.
         told: gets the damages that islands have named: copies and numbers.
         questions: gets what copies lack below their ends.
@@ -43,19 +54,20 @@ class Differences:
     def __init__(
         self,
         copies: Sequence[Copy],
-        log: Sequence[Copy],
+        compaction: Compaction,
         load: "CopyReader",
         told: Told,
         questions: Questions,
     ) -> None:
         self._copies = copies
-        self._log = log
+        self._compaction = compaction
         self._load = load
         self._told = told
         self._questions = questions
         marks = [copy.high_watermark for copy in copies if copy.high_watermark is not None]
         self._committed = max(marks, default=None)
         self._untils = {copy.name: [one.until for one in copy.damages] for copy in copies}
+        self._conflict_ends: dict[str, int] = {}
         self.batches: Held = {}
 
     def note_batches(self, batches: Held) -> None:
@@ -64,6 +76,10 @@ class Differences:
 
     def of(self, island: Island) -> Iterator[Divergence]:
         """Yield what differs in an island."""
+        if len(island.held) < len(self._copies) and self._goes_on_wrong(island):
+            right = tuple(copy.name for copy in self._copies if copy.name not in island.held)
+            yield self._conflict(island, tuple(island.held), right)
+            return
         if len(island.variants) > 1:
             yield from self._variants(island)
         for copy in self._copies:
@@ -71,11 +87,15 @@ class Differences:
                 yield from self._lacking(copy, island)
 
     def is_fork(self, island: Island) -> bool:
-        """Tell whether copies hold batches of other leaders in an island."""
-        if len(island.variants) == 1:
+        """Tell whether copies hold batches of other leaders in an island.
+
+        Behind a conflict they do not: its batches are of one leader, at other offsets.
+        """
+        is_conflict = any(self._is_in_conflict(name, island) for name in island.held)
+        if len(island.variants) == 1 or is_conflict:
             return False
-        if _is_one_batch(island):
-            return not _is_moved(island) and not self._wrong_epochs(island)
+        if is_one_batch(island):
+            return not is_moved(island) and not wrong_epochs(island, self._copies, self.batches)
         pieces = [piece for found in island.held.values() for piece in found]
         firsts = {found[0].first_epoch for found in island.held.values()}
         return len(firsts) > 1 and all(piece.first_epoch >= 0 for piece in pieces)
@@ -100,7 +120,7 @@ class Differences:
         holders = tuple(island.held)
         right = holders if len(island.variants) == 1 else ()
         damages = self._damages_of(copy, island)
-        is_cleaned = is_compacted(self._log, base)
+        is_cleaned = self._compaction.may_have_taken(copy.name, base)
         if base < copy.end:
             self._ask(copy.name, island, is_cleaned=is_cleaned and not damages)
         if damages:
@@ -158,88 +178,53 @@ class Differences:
     # Copies hold other things there.
 
     def _variants(self, island: Island) -> Iterator[Divergence]:
-        if not _is_one_batch(island):
+        if not is_one_batch(island):
             yield from self._other_records(island)
-        elif _is_moved(island):
-            wrong = _outvoted(island)
-            yield self._header_rot(island, wrong, "the same batch at another base offset")
+        elif is_moved(island):
+            yield header_rot(island, outvoted(island), "the same batch at another base offset")
         else:
-            wrong = self._wrong_epochs(island)
-            yield self._header_rot(island, wrong, "the same batch with another leader epoch")
-
-    def _wrong_epochs(self, island: Island) -> tuple[str, ...]:
-        """Return the copies in which one batch has a wrong leader epoch; empty: not known which."""
-        by_name = {name: found[0] for name, found in island.held.items()}
-        wrong = (
-            tuple(
-                name
-                for name, piece in by_name.items()
-                if self._contradicts(self._copy(name), piece)
-            )
-            or tuple(name for name, piece in by_name.items() if self._is_out_of_order(name, piece))
-            or tuple(name for name in _outvoted(island) if self._is_unheard_of(by_name[name]))
-        )
-        return wrong if len(wrong) < len(by_name) else ()
-
-    def _header_rot(self, island: Island, wrong: tuple[str, ...], detail: str) -> Divergence:
-        right = tuple(name for name in island.held if name not in wrong)
-        copies = wrong or tuple(island.held)
-        return Divergence(
-            DifferenceKind.ROT,
-            True,
-            island.base,
-            island.last + 1,
-            copies,
-            right if wrong else (),
-            detail=detail,
-        )
-
-    def _copy(self, name: str) -> Copy:
-        return next(copy for copy in self._copies if copy.name == name)
-
-    def _contradicts(self, copy: Copy, piece: CopyPiece) -> bool:
-        epoch = copy.epoch_at(piece.base)
-        return epoch is not None and epoch != piece.first_epoch
-
-    def _is_out_of_order(self, name: str, piece: CopyPiece) -> bool:
-        around = self.batches.get(name, [])
-        known = [one for one in around if one.first_epoch >= 0]  # messages v0 and v1 have none
-        before = [one.first_epoch for one in known if one.last < piece.base][-1:]
-        behind = [one.first_epoch for one in known if one.base > piece.last][:1]
-        is_below = any(epoch > piece.first_epoch for epoch in before)
-        return is_below or any(epoch < piece.first_epoch for epoch in behind)
-
-    def _is_unheard_of(self, piece: CopyPiece) -> bool:
-        """Tell whether no checkpoint knows the epoch of a batch."""
-        known = {epoch for copy in self._copies for epoch, _ in copy.epochs}
-        return piece.first_epoch not in known
+            wrong = wrong_epochs(island, self._copies, self.batches)
+            yield header_rot(island, wrong, "the same batch with another leader epoch")
 
     def _other_records(self, island: Island) -> Iterator[Divergence]:
         variants = list(island.variants.values())
         records = [self._records(island, names[0]) for names in variants]
-        base, until = island.base, island.last + 1
         if all(found is not None for found in records):
             known = [found for found in records if found is not None]
-            everything = {offset: digest for found in known for offset, digest in found.items()}
-            if all(everything[at] == digest for found in known for at, digest in found.items()):
-                yield self._same_records(island, known)
+            contents = [found.contents for found in known]
+            everything = {offset: digest for found in contents for offset, digest in found.items()}
+            if all(everything[at] == digest for found in contents for at, digest in found.items()):
+                others = other_fields(list(zip(variants, known, strict=True)))
+                if others is not None:
+                    yield _with_other_fields(island, others)
+                for row in self._same_records(island, contents):
+                    if others is None or row.kind != DifferenceKind.RECOMPRESSED:
+                        yield row
                 return
-        wrong = _outvoted(island)
+        wrong = outvoted(island)
         right = tuple(name for name in island.held if name not in wrong) if wrong else ()
+        yield self._conflict(island, wrong or tuple(island.held), right)
+
+    def _conflict(
+        self, island: Island, names: tuple[str, ...], right: tuple[str, ...]
+    ) -> Divergence:
+        self._conflict_ends |= dict.fromkeys(names, island.last + 1)
         detail = "other records under the same leader epoch, checksums are right"
-        yield Divergence(
-            DifferenceKind.CONFLICT,
-            True,
-            base,
-            until,
-            wrong or tuple(island.held),
-            right,
-            detail=detail,
+        return Divergence(
+            DifferenceKind.CONFLICT, True, island.base, island.last + 1, names, right, detail=detail
         )
+
+    def _is_in_conflict(self, name: str, island: Island) -> bool:
+        """Tell whether a conflict of a copy reaches an island."""
+        return self._conflict_ends.get(name) == island.base
+
+    def _goes_on_wrong(self, island: Island) -> bool:
+        """Tell whether those that hold an island alone do so because their batches have moved."""
+        return all(self._is_in_conflict(name, island) for name in island.held)
 
     def _same_records(
         self, island: Island, records: Sequence[Mapping[int, Hashable]]
-    ) -> Divergence:
+    ) -> Iterator[Divergence]:
         """Tell of variants, by the records of each: where two have one, it is the same."""
         base, until = island.base, island.last + 1
         everything = {offset for found in records for offset in found}
@@ -250,24 +235,28 @@ class Differences:
             for name in names
         )
         if not fewer:
-            return Divergence(DifferenceKind.RECOMPRESSED, False, base, until, tuple(island.held))
-        is_cleaned = is_compacted(self._log, base)
+            yield Divergence(DifferenceKind.RECOMPRESSED, False, base, until, tuple(island.held))
+            return
+        cleaned = {name for name in fewer if self._compaction.may_have_taken(name, island.last)}
         for name in fewer:
-            self._ask(name, island, is_cleaned=is_cleaned)
-        if is_cleaned:
-            return Divergence(DifferenceKind.COMPACTION, False, base, until, fewer)
-        whole = tuple(name for name in island.held if name not in fewer)
-        missing = len(everything) - min(map(len, records))
-        detail = f"{missing} records of their batches are missing"
-        return Divergence(DifferenceKind.LOST, True, base, until, fewer, whole, detail=detail)
+            self._ask(name, island, is_cleaned=name in cleaned)
+        if cleaned:
+            names = tuple(name for name in fewer if name in cleaned)
+            yield Divergence(DifferenceKind.COMPACTION, False, base, until, names)
+        lost = tuple(name for name in fewer if name not in cleaned)
+        if lost:
+            whole = tuple(name for name in island.held if name not in fewer)
+            missing = len(everything) - min(map(len, records))
+            detail = f"{missing} records of their batches are missing"
+            yield Divergence(DifferenceKind.LOST, True, base, until, lost, whole, detail=detail)
 
-    def _records(self, island: Island, name: str) -> Mapping[int, Hashable] | None:
-        found: dict[int, Hashable] = {}
+    def _records(self, island: Island, name: str) -> HeldRecords | None:
+        found = HeldRecords.none()
         for piece in island.held[name]:
             records = self._load.records(name, piece)
             if records is None:
                 return None
-            found.update(records)
+            found.add(records)
         return found
 
 
@@ -292,20 +281,10 @@ def _damaged(
     )
 
 
-def _is_one_batch(island: Island) -> bool:
-    """Tell whether magic, size and checksum are the same: they cover neither offset nor epoch."""
-    pieces = [piece for found in island.held.values() for piece in found]
-    is_single = len(pieces) == len(island.held)
-    return is_single and len({piece.stored for piece in pieces}) == 1
-
-
-def _is_moved(island: Island) -> bool:
-    return len({(found[0].base, found[0].last) for found in island.held.values()}) > 1
-
-
-def _outvoted(island: Island) -> tuple[str, ...]:
-    """Return the copies that differ from the majority; empty: there is no majority."""
-    most = max(island.variants.values(), key=len)
-    if 2 * len(most) <= len(island.held):
-        return ()
-    return tuple(name for name in island.held if name not in most)
+def _with_other_fields(island: Island, found: OtherFields) -> Divergence:
+    wrong = tuple(name for name in island.held if name in found.wrong)
+    right = tuple(name for name in island.held if name in found.right)
+    detail = f"the same keys, values and headers with another {', '.join(found.words)}"
+    return Divergence(
+        DifferenceKind.FIELDS, True, island.base, island.last + 1, wrong, right, detail=detail
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import (
     DAMAGED,
     UNBOUNDED,
@@ -20,7 +21,6 @@ from kafka_segments.divergence.decide.copies import (
     DifferenceKind,
     Divergence,
     HeldEpoch,
-    is_compacted,
 )
 from kafka_segments.divergence.decide.forks import forked_at
 
@@ -38,7 +38,9 @@ class _Wrong(NamedTuple):
     holder: str
 
 
-def wrong_epochs(copies: Sequence[Copy], rows: Sequence[Divergence]) -> list[Divergence]:
+def wrong_epochs(
+    copies: Sequence[Copy], rows: Sequence[Divergence], compaction: Compaction
+) -> list[Divergence]:
     """Return a row of kind ``EPOCHS`` for each entry that contradicts batches or other copies.
 
     1. Behind its first entry a checkpoint must say of each batch of its copy the epoch that the
@@ -53,20 +55,21 @@ def wrong_epochs(copies: Sequence[Copy], rows: Sequence[Divergence]) -> list[Div
     Args:
         copies: all copies of the log.
         rows: what was found so far: forks, and batches whose epochs are not to be gone by.
+        compaction: tells what compaction may have taken.
     """
-    told = [row for copy in copies for row in _against_batches(copy, copies, rows)]
-    return [*told, *_against_others(copies, rows, told)]
+    told = [row for copy in copies for row in _against_batches(copy, copies, rows, compaction)]
+    return [*told, *_against_others(copies, rows, told, compaction)]
 
 
 def _against_batches(
-    copy: Copy, copies: Sequence[Copy], rows: Sequence[Divergence]
+    copy: Copy, copies: Sequence[Copy], rows: Sequence[Divergence], compaction: Compaction
 ) -> Iterator[Divergence]:
     found: list[_Wrong] = []
     for other in sorted(copies, key=lambda one: one.name != copy.name):
         end = _common_end(copy, other, rows)
         for wrong in _contradictions(copy, other, end):
             is_late = wrong.noted < wrong.held and other is not copy
-            if is_late and is_compacted(copies, wrong.from_offset):
+            if is_late and compaction.may_have_taken(copy.name, wrong.from_offset):
                 continue
             if not _is_doubtful(wrong, {copy.name, other.name}, rows):
                 found.append(wrong)
@@ -136,7 +139,10 @@ def _common_end(copy: Copy, other: Copy, rows: Sequence[Divergence]) -> int:
 
 
 def _against_others(
-    copies: Sequence[Copy], rows: Sequence[Divergence], told: Sequence[Divergence]
+    copies: Sequence[Copy],
+    rows: Sequence[Divergence],
+    told: Sequence[Divergence],
+    compaction: Compaction,
 ) -> Iterator[Divergence]:
     """Yield a row for each epoch of which copies note other first offsets, if no batch tells."""
     by_epoch: dict[int, dict[str, _Noted]] = {}
@@ -150,7 +156,7 @@ def _against_others(
             for pair in combinations(held, 2)
             if _differ(*(noted[copy.name] for copy in pair))
             for copy in pair
-            if _is_common(min(noted[one.name].start for one in pair), pair, copies, rows)
+            if _is_common(min(noted[one.name].start for one in pair), pair, rows, compaction)
         }
         if names:
             row = _other_starts(epoch, noted, names)
@@ -174,10 +180,11 @@ def _differ(one: _Noted, other: _Noted) -> bool:
 
 
 def _is_common(
-    offset: int, pair: Sequence[Copy], copies: Sequence[Copy], rows: Sequence[Divergence]
+    offset: int, pair: Sequence[Copy], rows: Sequence[Divergence], compaction: Compaction
 ) -> bool:
     """Tell whether two logs went the same way at an offset, and were not compacted there."""
-    return offset < _common_end(pair[0], pair[1], rows) and not is_compacted(copies, offset)
+    is_cleaned = any(compaction.may_have_taken(copy.name, offset) for copy in pair)
+    return offset < _common_end(pair[0], pair[1], rows) and not is_cleaned
 
 
 def _other_starts(epoch: int, noted: Mapping[str, _Noted], names: set[str]) -> Divergence:

@@ -36,8 +36,9 @@ def listed_logs(listed: DataFrame) -> DataFrame:
 
     Needs: rows of ``with_copy``.
     Gives: copy, topic, partition, log_dir, topic_id, leader_epochs, log_start_offset,
-        high_watermark, cleaner_offset, copy_count (copies that hold the log), has_many_ids (topics
-        of this name).
+        high_watermark, cleaner_offset, has_cleaner_checkpoint (the checkpoint is there, whether it
+        names the log or not), cluster and node_id (of meta.properties; null: it says nothing),
+        copy_count (copies that hold the log), has_many_ids (topics of this name).
     """
     notes = listed.where(F.col("kind") == kinds.LOG_DIR).select(
         "log_dir", F.explode("offsets").alias("_noted")
@@ -49,12 +50,24 @@ def listed_logs(listed: DataFrame) -> DataFrame:
             for name in (*_LOG, "log_start_offset", "high_watermark", "cleaner_offset")
         ),
     )
+    of_log_dirs = (
+        listed.where(F.col("kind") == kinds.LOG_DIR)
+        .groupBy("log_dir")
+        .agg(
+            F.bool_or("meta.has_cleaner_offsets").alias("_is_noted"),
+            F.max("meta.cluster_id").alias("cluster"),
+            F.max("meta.node_id").alias("node_id"),
+        )
+    )
     is_live = F.col("folder_state") == FolderState.LIVE
     logs = listed.where((F.col("kind") == kinds.LOG) & is_live)
     every = Window.partitionBy(*_LOG)
     return (
         logs.select("copy", *_LOG, "log_dir", "topic_id", "leader_epochs")
         .join(noted, ["log_dir", *_LOG], how="left")
+        .join(of_log_dirs, "log_dir", how="left")
+        .withColumn("has_cleaner_checkpoint", F.coalesce("_is_noted", F.lit(False)))
+        .drop("_is_noted")
         .withColumn("copy_count", F.size(F.collect_set("copy").over(every)))
         .withColumn("has_many_ids", F.size(F.collect_set("topic_id").over(every)) > 1)
     )
@@ -119,9 +132,10 @@ def segments_of_copies(segments: DataFrame) -> DataFrame:
 def described(logs: DataFrame) -> Transform:
     """Describe each copy of the logs that are compared.
 
-    Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``compared_logs``.
+    Needs: rows of ``tasks.read_segments``; ``logs``: rows of ``compared_logs`` with is_compact.
     Gives: copy, topic, partition, start, end, high_watermark, leader_epochs, cleaner_offset,
-        is_thinned, is_tiered, damages, held_epochs, is_start_noted (see ``decide.copies.Copy``).
+        gaps, is_tiered, damages, held_epochs, is_start_noted, has_cleaner_checkpoint, is_compact
+        (see ``decide.copies.Copy``).
     """
     least = F.coalesce(F.col("first_base"), F.lit(0))
 
@@ -130,7 +144,7 @@ def described(logs: DataFrame) -> Transform:
         totals = read.groupBy("copy", *_LOG).agg(
             F.min("segment_base").alias("first_base"),
             F.max(F.greatest("segment_base", behind)).alias("_behind"),
-            F.bool_or("is_thinned").alias("is_thinned"),
+            F.sum("gaps").alias("gaps"),
             F.bool_or(F.col("path").rlike(_OF_TIER)).alias("is_tiered"),
             F.flatten(F.collect_list("damages")).alias("damages"),
         )
@@ -145,11 +159,13 @@ def described(logs: DataFrame) -> Transform:
             "high_watermark",
             "leader_epochs",
             "cleaner_offset",
-            F.coalesce("is_thinned", F.lit(False)).alias("is_thinned"),
+            F.coalesce("gaps", F.lit(0)).alias("gaps"),
             F.coalesce("is_tiered", F.lit(False)).alias("is_tiered"),
             F.coalesce("damages", F.array()).alias("damages"),
             "held_epochs",
             (F.col("log_start_offset").isNotNull() | ~has_checkpoints).alias("is_start_noted"),
+            "has_cleaner_checkpoint",
+            "is_compact",
         )
 
     return transform

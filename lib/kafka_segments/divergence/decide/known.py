@@ -39,7 +39,9 @@ def known_reads(tables: Sequence[DataFrame], *, check_crc: bool) -> Transform:
             .where(fits)
             .select(
                 *("copy", *_LOG, "path", "segment_base", "next_base"),
-                F.exists("ranges", lambda one: one["thinned"] > 0).alias("is_thinned"),
+                F.aggregate(
+                    "ranges", F.lit(0).cast("long"), lambda total, one: total + one["thinned"]
+                ).alias("gaps"),
                 "ranges",
             )
         )

@@ -1,18 +1,19 @@
 """Compare the copies of one log: digests of ranges first, records only where these differ."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
 from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.forks import Behind, fork_at
 from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
-from kafka_segments.divergence.decide.lost_keys import Keys, Questions, lost_keys
+from kafka_segments.divergence.decide.keyed import Keys, Questions
+from kafka_segments.divergence.decide.lost_keys import lost_keys
+from kafka_segments.divergence.decide.lost_markers import lost_markers
 from kafka_segments.divergence.decide.merging import merged, with_equal
-
-Records = Mapping[int, Hashable]
-"""A digest of each record by its offset."""
+from kafka_segments.divergence.decide.record_fields import HeldRecords
 
 
 class CopyReader(Protocol):
@@ -21,7 +22,7 @@ class CopyReader(Protocol):
     def batches(self, copy: str, piece: CopyPiece) -> Sequence[CopyPiece]:
         """Return the sound batches of a piece, each as a piece of its own."""
 
-    def records(self, copy: str, piece: CopyPiece) -> Records | None:
+    def records(self, copy: str, piece: CopyPiece) -> HeldRecords | None:
         """Return the records of a batch; None: they cannot be decoded."""
 
 
@@ -29,7 +30,9 @@ def compare_log(
     copies: Sequence[Copy],
     ranges: Sequence[Mapping[str, CopyPiece]],
     load: CopyReader,
-    keys: Keys | None = None,
+    keys: Keys,
+    *,
+    check_keys: bool = False,
 ) -> list[Divergence]:
     """Return where the copies of a log agree, and how they differ elsewhere.
 
@@ -38,23 +41,30 @@ def compare_log(
        where copies hold different things, and records only where batches of one epoch differ.
     3. Behind a fork the copies of each side are compared with each other; a side can fork again.
     4. Leader-epoch checkpoints are held against batches and against each other.
-    5. With ``keys``, what a copy lacks below the cleaner's offset is looked for by keys.
+    5. Markers of transactions that a copy lacks below the cleaner's offset are lost if it still
+       holds batches of the transaction.
+    6. With ``check_keys``, what else a copy lacks there is looked for by keys. So it is where no
+       checkpoint says up to where the log was compacted.
 
     Args:
         copies: all copies of the log.
         ranges: the ranges that differ, ascending, each as the pieces of the copies that hold some.
         load: reads batches and records.
-        keys: reads keys; None: what is missing below the cleaner's offset counts as compacted.
+        keys: reads keys, and batches of transactions.
+        check_keys: else records that are missing below the cleaner's offset count as compacted.
 
     Returns:
         Ranges of offsets, ascending; those of kind ``EQUAL`` are alike in all copies.
     """
     told: Told = set()
     questions: Questions = {}
-    found = [*_starts(copies), *_compared(copies, ranges, _Log(copies, load, told, questions))]
+    compaction = Compaction(copies, keys)
+    log = _Log(compaction, load, told, questions)
+    found = [*_starts(copies), *_compared(copies, ranges, log)]
     found += untold_damages(copies, told)
-    found += wrong_epochs(copies, found)
-    if keys is not None:
+    found += wrong_epochs(copies, found, compaction)
+    found += lost_markers(copies, questions, load, keys)
+    if check_keys or compaction.is_inferred:
         found += lost_keys(copies, questions, found, keys)
     return with_equal(copies, merged(found))
 
@@ -62,7 +72,7 @@ def compare_log(
 class _Log(NamedTuple):
     """What is the same on all sides of a log's forks."""
 
-    copies: Sequence[Copy]
+    compaction: Compaction
     load: CopyReader
     told: Told
     questions: Questions
@@ -71,7 +81,7 @@ class _Log(NamedTuple):
 def _compared(
     copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], log: _Log
 ) -> Iterator[Divergence]:
-    differences = Differences(copies, log.copies, log.load, log.told, log.questions)
+    differences = Differences(copies, log.compaction, log.load, log.told, log.questions)
     for island in _batch_islands(copies, ranges, log.load, differences):
         if not differences.is_fork(island):
             yield from differences.of(island)

@@ -9,7 +9,7 @@ Source: Cleaner.shouldRetainRecord, Cleaner.buildOffsetMapForSegment (4.3.1).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import (
     Copy,
@@ -19,54 +19,9 @@ from kafka_segments.divergence.decide.copies import (
     Divergence,
 )
 from kafka_segments.divergence.decide.forks import forked_at
+from kafka_segments.divergence.decide.keyed import Keyed, Keys, Question, Questions
 
 _MOST_ROWS = 1000  # of a copy; what is behind counts to the last
-
-
-class Keyed(NamedTuple):
-    """A record as the cleaner sees it, or a marker.
-
-    Attributes:
-        offset: of the record.
-        key: a digest of its key; 0: it has none; None: its batch cannot be decoded.
-        has_value: it is no tombstone.
-        producer_id: of the transaction that it is of, or that it ends.
-        is_commit: of a marker whether it commits; None: it ends no transaction.
-    """
-
-    offset: int
-    key: int | None = 0
-    has_value: bool = False
-    producer_id: int | None = None
-    is_commit: bool | None = None
-
-
-class Question(NamedTuple):
-    """Offsets of which a copy lacks records below its end.
-
-    Attributes:
-        base: the first offset.
-        held: what other copies hold there, by their names.
-        is_cleaned: the cleaner's offset lies behind; else something else is told of these offsets.
-    """
-
-    base: int
-    held: Mapping[str, Sequence[CopyPiece]]
-    is_cleaned: bool
-
-
-Questions = dict[str, list[Question]]
-"""What is in question, by the names of the copies that lack it, ascending."""
-
-
-class Keys(Protocol):
-    """Reads keys of records."""
-
-    def own(self, copy: str, offset: int) -> Iterator[Keyed]:
-        """Yield what a copy holds from the segment of an offset on, ascending."""
-
-    def held(self, piece: CopyPiece) -> Sequence[Keyed]:
-        """Return what the copy of a piece holds in it, ascending."""
 
 
 class Missing(NamedTuple):

@@ -31,6 +31,8 @@ def _belong_together(last: Divergence, row: Divergence) -> bool:
         return True
     if row.kind in DAMAGED:
         return row.detail == last.detail
+    if row.kind == DifferenceKind.FIELDS and row.detail != last.detail:
+        return False
     return row.from_offset <= last.until_offset
 
 

@@ -9,6 +9,8 @@ from kafka_segments.tables.keys import Transform
 
 SOURCE, MIRROR = "source", "mirror"
 LOG = ("topic", "partition")
+NOTED = ("cleaner_offset", "has_cleaner_checkpoint", "is_compact")
+"""What is noted of a log's compaction, see ``decide.copies.Copy``."""
 _SYNCS = r"^mm2-offset-syncs\..*\.internal$"
 _INTERNAL = r"^(__.*|heartbeats|.*\.checkpoints\.internal|mm2-.*\.internal)$"
 
@@ -19,11 +21,11 @@ def best_replicas(logs: DataFrame, source: Collection[str]) -> Transform:
     1. That is the one whose last segment begins at the greatest offset. Where several begin there,
        the larger one counts, and of equal ones that of the copy whose name comes first.
     2. It starts where its first segment does, or at a log start offset behind that.
-    3. It is compacted if the cleaner has been at it.
+    3. What is noted of compaction is that of all replicas of its side.
 
-    Needs: rows of ``frames.chosen_segments``; ``logs``: rows of ``frames.listed_logs``;
-        ``source``: the copies of the source, others are of the mirror.
-    Gives: side, topic, partition, path, base_offset, size_bytes, start, is_compacted.
+    Needs: rows of ``frames.chosen_segments``; ``logs``: rows of ``frames.listed_logs`` with
+        is_compact; ``source``: the copies of the source, others are of the mirror.
+    Gives: side, topic, partition, path, base_offset, size_bytes, start, ``NOTED``.
     """
     side = F.when(F.col("copy").isin(*source), SOURCE).otherwise(MIRROR)
     own = ("side", "copy", *LOG)
@@ -37,15 +39,17 @@ def best_replicas(logs: DataFrame, source: Collection[str]) -> Transform:
             F.max_by("size_bytes", "base_offset").alias("_size"),
         )
         best = ends.withColumn("_rank", F.row_number().over(furthest)).where("_rank = 1")
-        starts = logs.withColumn("side", side).select(*own, "log_start_offset", "cleaner_offset")
-        chosen = best.join(starts, list(own), how="inner").select(
-            *own,
-            F.greatest("_first", F.coalesce("log_start_offset", F.lit(0))).alias("start"),
-            (F.coalesce("cleaner_offset", F.lit(0)) > 0).alias("is_compacted"),
+        of_sides = logs.withColumn("side", side)
+        starts = of_sides.select(*own, "log_start_offset")
+        noted = of_sides.groupBy("side", *LOG).agg(
+            F.max("cleaner_offset").alias("cleaner_offset"),
+            *(F.bool_or(name).alias(name) for name in NOTED[1:]),
         )
-        return of_side.join(chosen, list(own), how="inner").select(
-            "side", *LOG, "path", "base_offset", "size_bytes", "start", "is_compacted"
-        )
+        chosen = best.join(starts, list(own), how="inner").join(noted, ["side", *LOG])
+        start = F.greatest("_first", F.coalesce("log_start_offset", F.lit(0)))
+        return of_side.join(
+            chosen.select(*own, start.alias("start"), *NOTED), list(own), how="inner"
+        ).select("side", *LOG, "path", "base_offset", "size_bytes", "start", *NOTED)
 
     return transform
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import (
+    CONTRADICTIONS,
     UNSOUND,
     Copy,
     CopyDamageKind,
@@ -55,12 +56,14 @@ def plan_repair(
     copies: Sequence[Copy],
     batches: Mapping[str, Sequence[CopyPiece]],
     rows: Sequence[Divergence],
+    cleaned: int,
     history: str | None = None,
 ) -> Repair:
     """Choose for each offset the copy to take its batch from.
 
     1. The leader epochs of one copy are the log's history: of ``history``, or of the copy with the
-       latest epoch and then the greatest end. Only batches are taken whose epoch is that of the
+       latest epoch and then the greatest end, unless most others contradict it to its end. Only
+       batches are taken whose epoch is that of the
        history at their offset. So sides of a fork are not mixed, and damage on another side does
        not matter.
     2. A batch is not taken from a copy that is wrong there (``UNSOUND``).
@@ -73,6 +76,7 @@ def plan_repair(
         copies: all copies of the log.
         batches: the sound batches of each, ascending.
         rows: what ``compare_log`` says of the copies.
+        cleaned: the offset up to which a copy may have been compacted; -1: none was.
         history: the name of a copy; None: the latest.
     """
     start = min(copy.start for copy in copies)
@@ -80,10 +84,12 @@ def plan_repair(
         copy.name: _trusted(copy.name, batches.get(copy.name, ()), start, rows) for copy in copies
     }
     lineages = {copy.name: _lineage(copy, trusted[copy.name]) for copy in copies}
-    named = history or max(copies, key=lambda copy: (*_latest(lineages[copy.name]), copy.end)).name
+    whole_ends = [copy for copy in copies if not _is_outvoted(copy, rows)] or copies
+    latest = max(whole_ends, key=lambda copy: (*_latest(lineages[copy.name]), copy.end))
+    named = history or latest.name
     forks = [row for row in rows if row.kind == DifferenceKind.FORK]
     own = [row for row in rows if not row.right and _is_of(named, row, forks)]
-    unknown = [row for row in own if row.kind == DifferenceKind.CONFLICT]
+    unknown = [row for row in own if row.kind in CONTRADICTIONS]
     if unknown:
         low, high = unknown[0].from_offset, unknown[0].until_offset
         reason = f"which copy is right from {low} to {high} cannot be told: {unknown[0].detail}"
@@ -93,7 +99,6 @@ def plan_repair(
         for name, pieces in trusted.items()
     }
     order = sorted(usable, key=lambda name: (name != named, -len(usable[name]), name))
-    cleaned = _cleaned_end(copies)
     whole = None
     if cleaned > start:
         whole = _whole_copy(copies, order, rows, cleaned)
@@ -127,6 +132,17 @@ def _trusted(
     return [
         piece for piece in pieces if piece.last >= start and not wrong.meets(piece.base, piece.last)
     ]
+
+
+def _is_outvoted(copy: Copy, rows: Iterable[Divergence]) -> bool:
+    """Tell whether most copies contradict one up to its end, as where batches were inserted."""
+    return any(
+        row.kind == DifferenceKind.CONFLICT
+        and row.right
+        and copy.name in row.copies
+        and row.until_offset >= copy.end
+        for row in rows
+    )
 
 
 def _is_of(history: str, row: Divergence, forks: Sequence[Divergence]) -> bool:
@@ -170,14 +186,6 @@ def _fits(piece: CopyPiece, lineage: Epochs) -> bool:
     return piece.first_epoch == held[-1] if held else piece.first_epoch <= lineage[0][0]
 
 
-def _cleaned_end(copies: Sequence[Copy]) -> int:
-    """Return the offset up to which some copy may have been compacted; -1: none was."""
-    known = [copy.cleaner_offset for copy in copies if copy.cleaner_offset is not None]
-    if known:
-        return max(known)
-    return max((copy.end for copy in copies if copy.is_thinned), default=-1)
-
-
 def _whole_copy(
     copies: Sequence[Copy], order: Sequence[str], rows: Sequence[Divergence], cleaned: int
 ) -> str | None:
@@ -190,11 +198,17 @@ def _whole_copy(
             row.kind in (*UNSOUND, DifferenceKind.FORK)
             and name in row.copies
             and row.from_offset < cleaned
+            and not _may_be_tombstones(row)
             for row in rows
         )
         if not is_hurt and copy.end >= cleaned:
             return name
     return None
+
+
+def _may_be_tombstones(row: Divergence) -> bool:
+    """Tell whether what was lost may be what tombstones took, which other copies have missed."""
+    return row.kind == DifferenceKind.LOST and not row.right
 
 
 def _swept(

@@ -4,21 +4,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.generated.records import SHARES_TOPIC
-from kafka_segments.generated.shares import SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY
-from kafka_segments.lag.decide.commits import AHEAD, BEHIND, EXPIRED, NO_LOG, UP_TO_DATE
+from kafka_segments.lag.decide.commits import AHEAD, BEHIND, EXPIRED, NO_LOG, NOT_KNOWN, UP_TO_DATE
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.internal_replicas import of_furthest_replica
+from kafka_segments.tables.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
 from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.replicas import NOTHING_KNOWN, KnownReplicas, with_doubt
 
 NOT_BEGUN, NO_STATE = "nothing read yet", "no state left from that time"
 _KEY = ("cluster", "group_id", "topic_id", "partition")
-_SNAPSHOT, _UPDATE = (
-    key.name.removesuffix("Key") for key in (SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY)
-)
 _NONE = -1
 
 
-def decide_share_states(*, at_ms: int) -> Transform:
+def decide_share_states(*, at_ms: int, known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     """Tell what the share coordinator had of each partition of each share group at a moment.
 
     1. The last snapshot counts, and the updates behind it: the last start offset that one of them
@@ -26,15 +23,15 @@ def decide_share_states(*, at_ms: int) -> Transform:
     2. A tombstone deletes the state.
     3. Where all that is left of a state is later than ``at_ms``, its row says so.
 
-    Needs: rows of ``internal_records``.
+    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
     Gives: cluster, group_id, topic_id, partition, is_known (false: case 3), start_offset (null:
         the group has read nothing), delivery_complete_count (null: not known), state_offset (of
-        the last record), state_ms.
+        the last record), state_ms, state_doubt (why the state is not known; null: it is).
     Source: ShareCoordinatorShard.handleShareSnapshot, handleShareUpdate, merge.
     """
     key = "STRUCT<groupId: STRING, topicId: STRING, partition: INT>"
     value = "STRUCT<startOffset: BIGINT, deliveryCompleteCount: BIGINT>"
-    is_snapshot = F.col("_is_known") & (F.col("kind") == _SNAPSHOT)
+    is_snapshot = F.col("_is_known") & (F.col("kind") == SHARE_SNAPSHOT)
     of_key = Window.partitionBy(*_KEY)
     last_snapshot = F.max(F.when(is_snapshot, F.col("offset"))).over(of_key)
     is_counted = F.col("_is_known") & (
@@ -48,8 +45,8 @@ def decide_share_states(*, at_ms: int) -> Transform:
     def transform(records: DataFrame) -> DataFrame:
         states = (
             records.where(F.col("topic") == SHARES_TOPIC)
-            .transform(of_furthest_replica)
-            .where(F.col("kind").isin(_SNAPSHOT, _UPDATE) & F.col("problem").isNull())
+            .transform(with_doubt(known))
+            .where(F.col("kind").isin(SHARE_SNAPSHOT, SHARE_UPDATE) & F.col("problem").isNull())
             .withColumn("_key", F.from_json("key_json", key))
             .withColumn("_value", F.from_json("value_json", value))
             .select(
@@ -57,7 +54,7 @@ def decide_share_states(*, at_ms: int) -> Transform:
                 F.col("_key.groupId").alias("group_id"),
                 F.col("_key.topicId").alias("topic_id"),
                 F.col("_key.partition").alias("partition"),
-                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value"),
+                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value", "doubt"),
                 (F.col("timestamp_ms") <= at_ms).alias("_is_known"),
             )
             .withColumn("_snapshot", last_snapshot)
@@ -68,6 +65,7 @@ def decide_share_states(*, at_ms: int) -> Transform:
                 F.when(last_count != _NONE, last_count).alias("delivery_complete_count"),
                 F.max(counted).alias("state_offset"),
                 F.max_by("timestamp_ms", counted).alias("state_ms"),
+                F.max("doubt").alias("state_doubt"),
                 F.max_by("is_tombstone", counted).alias("_is_deleted"),
             )
         )
@@ -100,7 +98,7 @@ def with_log_ends(ends: DataFrame) -> Transform:
     the name.
 
     Needs: cluster, topic, topic_id, partition; ``ends``: cluster, topic, partition, log_topic_id
-        (null: not known), log_start_offset, end_offset.
+        (null: not known), log_start_offset, end_offset, doubt.
     Gives: the same, and the columns of ``ends``; end_offset is null where there is no such log.
     """
     is_its_log = F.coalesce(F.col("log_topic_id") == F.col("topic_id"), F.lit(True))
@@ -120,18 +118,21 @@ def decide_share_lag(states: DataFrame) -> DataFrame:
     has read anything.
 
     Needs: rows of ``decide_share_states``, and topic, log_start_offset, end_offset (null: the log
-        is not in the tables).
+        is not in the tables), doubt (why the end is not known; null: it is).
     Gives: cluster, group_id, topic, partition, status, start_offset, delivery_complete_count,
-        log_start_offset, end_offset, offset_lag (null: none is told), state_offset, state_ms.
+        log_start_offset, end_offset, offset_lag (null: none is told), state_offset, state_ms,
+        problem (why nothing is known; null: it is).
     Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse; KIP-1226.
     """
     ahead = minus("end_offset", "start_offset")
+    problem = F.coalesce("state_doubt", "doubt")
     return states.select(
         *("cluster", "group_id", "topic", "partition"),
         _status().alias("status"),
         *("start_offset", "delivery_complete_count", "log_start_offset", "end_offset"),
-        minus(ahead, "delivery_complete_count").alias("offset_lag"),
+        F.when(problem.isNull(), minus(ahead, "delivery_complete_count")).alias("offset_lag"),
         *("state_offset", "state_ms"),
+        problem.alias("problem"),
     )
 
 
@@ -139,7 +140,8 @@ def _status() -> Column:
     start, end = F.col("start_offset"), F.col("end_offset")
     left = minus(minus(end, start), "delivery_complete_count")
     return (
-        F.when(~F.col("is_known"), NO_STATE)
+        F.when(F.coalesce("state_doubt", "doubt").isNotNull(), NOT_KNOWN)
+        .when(~F.col("is_known"), NO_STATE)
         .when(end.isNull(), NO_LOG)
         .when(start.isNull() | F.col("delivery_complete_count").isNull(), NOT_BEGUN)
         .when(start > end, AHEAD)
