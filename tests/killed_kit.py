@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from kafka_segments.recovery.advanced_checkpoint import points_of
-from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_logs
+from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_kit, read_log
 from kafka_segments.recovery.run_apply import AppliedLog, ApplyOptions, run_apply, run_rollback
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.wire.checkpoints import RECOVERY_POINT
@@ -167,10 +167,11 @@ class _Tries:
         self._expected = list(map(state_of, first))
         self._put_first()
         made_kit(self._log_dirs, self._made)
-        self._logs = [
-            [log for log in read_logs(folder_of(self._made, number)) if log.files]
-            for number in range(len(first))
+        found = [
+            [read_log(folder_of(self._made, number), name) for name in names]
+            for number, names in enumerate(read_kit(self._made).logs)
         ]
+        self._logs = [[log for log in logs if log.files] for logs in found]
         self.partly = 0
 
     def _put_first(self) -> None:

@@ -10,11 +10,13 @@ from kafka_segments.recovery.kit_fold import FoldSettings
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.run_kit import KitOptions, read_in_threads, run_kit
-from kafka_segments.wire.checkpoints import LOCK, RECOVERY_POINT
+from kafka_segments.wire.checkpoints import LOCK, PARTITION_METADATA, RECOVERY_POINT
+from kafka_segments.wire.topic_ids import encode_partition_metadata
 
 NOW_MS = 1_700_003_600_000
 EXPIRATION_MS = 86_400_000
-
+METADATA = encode_partition_metadata("AAAAAAAAAAAAAAAAAAAAAQ")
+"""Of a log; without it a broker takes a log for a stray one, and a kit refuses it."""
 
 DEFAULTS = RecoveryOptions(is_load=True)
 
@@ -57,6 +59,7 @@ def crashed_log(
         (folder / log.name).with_suffix(".timeindex").write_bytes(bytes(12))
     with max(folder.glob("*.log")).open("ab") as stream:
         stream.write(torn)
+    (folder / PARTITION_METADATA).write_bytes(METADATA)
     (log_dir / LOCK).touch()
     topic, _, partition = segments.name.rpartition("-")
     lines = ["0", "2", "other 1 7", f"{topic} {partition} {recovery_point}", ""]

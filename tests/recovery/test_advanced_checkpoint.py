@@ -19,6 +19,17 @@ def test_only_the_lines_of_the_logs_given_change_and_missing_ones_are_added() ->
     )
 
 
+def test_all_lines_of_a_log_change_of_which_a_broker_takes_the_last() -> None:
+    text = "0\n3\na 0 5\nb 1 5\na 0 2\n"
+
+    assert points_of(text) == {("a", 0): 2, ("b", 1): 5}
+    assert advanced(text, {("a", 0): 7}) == "0\n3\na 0 7\nb 1 5\na 0 7\n"
+
+
+def test_a_line_that_says_what_it_is_to_say_stays_as_it_is_written() -> None:
+    assert advanced("0\n1\na  0 +7\n", {("a", 0): 7}) == "0\n1\na  0 +7\n"
+
+
 @pytest.mark.parametrize("text", [None, "", "0\n0\n", "0\n2\na 0 7\n", "1\n1\na 0 7\n", "0\n1\nx"])
 def test_a_checkpoint_that_a_broker_does_not_read_counts_as_empty(text: str | None) -> None:
     assert points_of(text) == {}

@@ -110,16 +110,20 @@ def test_a_torn_tail_is_told_with_its_bytes_and_records(disk: Path, check: str) 
     assert finding["lost_bytes"] == 900 or finding["position"] < len(whole)
 
 
-def test_a_tail_of_zeros_tells_of_no_records(disk: Path) -> None:
+@pytest.mark.parametrize("written", [False, True], ids=["preallocated", "written"])
+def test_zeros_behind_the_last_batch_are_no_loss_and_cost_nothing(
+    disk: Path, written: bool
+) -> None:
+    before = _rows("--source", disk)[LOG]
     last = _logs(disk / LOG)[-1]
     size = last.stat().st_size
-    os.truncate(last, size + 4096)
+    if written:
+        last.write_bytes(last.read_bytes() + bytes(1 << 20))
+    else:
+        os.truncate(last, size + (1 << 28))
 
-    finding = _rows("--source", disk, rows="findings", status=1)[LOG]
-
-    assert (finding["position"], finding["lost_bytes"]) == (size, 4096)
-    assert finding["lost_records"] is None
-    assert _rows("--source", disk, rows="options", status=1)["False"]["lost_records"] is None
+    assert _rows("--source", disk, rows="findings") == {}
+    assert _rows("--source", disk)[LOG] == before
 
 
 def test_a_full_check_finds_a_flipped_bit_and_what_goes_with_it(disk: Path) -> None:
@@ -138,6 +142,61 @@ def test_a_full_check_finds_a_flipped_bit_and_what_goes_with_it(disk: Path) -> N
     assert found["lost_bytes"] == cut + sum(log.stat().st_size for log in later)
     assert found["lost_records"] == records - _records(first, found["position"])
     assert left["recovered_segments"] == 1
+
+
+def test_what_a_partial_look_leaves_out_is_told_with_what_it_hides(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_segments.recovery.survey._SMALL_BYTES", 0)
+    first, *_, last = _logs(disk / LOG)
+    data = bytearray(first.read_bytes())
+    data[-1] ^= 1
+    first.write_bytes(data)
+    size = sum(log.stat().st_size for log in disk.glob("*/*.log"))
+
+    silent = _run("--source", disk, rows="options")
+    row = json.loads(silent.stdout.splitlines()[0])
+    words = ["recovery", "forecast", "--source", str(disk)]
+    shown = CliRunner().invoke(cli, words)
+    last.write_bytes(last.read_bytes() + last.read_bytes()[:900])
+    torn = CliRunner().invoke(cli, words)
+    whole = CliRunner().invoke(cli, [*words, "--check", "full"])
+
+    told = f"not looked at: {size:,} bytes of segments that the start recovers or, for the"
+    assert silent.exit_code == shown.exit_code == torn.exit_code == 1
+    assert (row["lost_bytes"], row["unread_bytes"]) == (0, size)
+    assert row["not_known"][-1].startswith(told)
+    for done in (silent, shown, torn):
+        (line,) = (line for line in done.stderr.splitlines() if "only the ends were read" in line)
+        assert "--check full reads them, about " in line
+    assert "not known" in shown.stdout
+    assert "at least " in torn.stdout
+    assert "at least " not in whole.stdout
+    assert "only the ends were read" not in whole.stderr
+
+
+def test_what_is_read_for_the_producers_state_alone_is_looked_at_or_told(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_, last = _logs(disk / LOG)
+    _checkpoint(disk, f"{LOG[:-2]} 0 {int(last.stem)}")
+    for snapshot in (disk / LOG).glob("*.snapshot"):
+        snapshot.unlink()
+    monkeypatch.setattr("kafka_segments.recovery.survey._SMALL_BYTES", 0)
+    sizes = [log.stat().st_size for log in _logs(disk / LOG)]
+
+    def unread(*words: str) -> tuple[int, int]:
+        done = _run("--source", disk / LOG, *words, rows="options")
+        return done.exit_code, json.loads(done.stdout.splitlines()[0])["unread_bytes"]
+
+    assert unread() == (1, sum(sizes))
+    assert unread("--check", "full") == (0, 0)
+    data = bytearray(first.read_bytes())
+    data[8:12] = bytes(4)  # a size that no batch has
+    first.write_bytes(data)
+    spoilt = _run("--source", disk / LOG, "--check", "full")
+    assert spoilt.exit_code == 1
+    assert f"not known whether the log loads: the start reads {LOG}/{first.name}" in spoilt.stderr
 
 
 def test_a_sample_tells_the_batches_that_a_full_check_counts(disk: Path) -> None:
@@ -161,8 +220,11 @@ def test_missing_indexes_leftovers_and_folders_of_no_partition_are_told(disk: Pa
     row = json.loads(done.stdout.splitlines()[0])
     assert done.exit_code == 1
     assert (row["missing_indexes"], row["left_over_files"], row["delete_logs"]) == (2, 2, 1)
-    assert row["problem"] == "lost+found: no <topic>-<partition>; a broker would not start"
-    assert row["problem"] in done.stderr
+    assert (row["starts"], row["problem"]) == (False, None)
+    assert row["start_problem"] == (
+        f"{disk}/lost+found: its name is no partition's: KafkaException, the broker ends"
+    )
+    assert row["start_problem"] in done.stderr
 
 
 def test_one_partitions_folder_goes_by_the_checkpoints_above_it(disk: Path) -> None:
@@ -196,6 +258,27 @@ def test_the_table_shows_directories_options_and_findings(disk: Path) -> None:
     assert "unclean" in done.stdout
     assert "with kit" in done.stdout
     assert f"{LOG}  " in done.stdout
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["emptied", "new"])
+def test_a_log_directory_whose_logs_are_gone_is_not_known_a_new_one_is_fine(
+    tmp_path: Path, named: bool
+) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    (folder / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\n")
+    _checkpoint(folder, *(["orders 0 5", "orders 1 9"] if named else []))
+
+    forecast = _run("--source", folder, rows="options")
+    out = str(tmp_path / "kit")
+    kit = CliRunner().invoke(cli, ["recovery", "kit", "--source", str(folder), "--out", out])
+
+    assert (forecast.exit_code, kit.exit_code) == (named, named)
+    told = (
+        f"{folder}: not known: no log lies there, and its checkpoints name 2: is its disk mounted"
+    )
+    for done in (forecast, kit):
+        assert any(line.startswith(told) for line in done.stderr.splitlines()) == named
 
 
 def test_a_source_without_logs_is_refused(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_tables_tell_of_a_damaged_disk_what_the_disk_tells(
         shutil.copytree(broker / "rebuilt" / name, disk / name, dirs_exist_ok=True)
     flip(min((disk / "ct-two-partitions-0").glob("*.log")), 300)
     with max((disk / "txn-0").glob("*.log")).open("ab") as torn:
-        torn.write(bytes(50))
+        torn.write(b"\1" * 50)
     build_few(spark, str(disk), warehouse)
 
     words = ("--broker-threads", "2", "--output", "json", "--rows")

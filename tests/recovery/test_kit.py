@@ -1,9 +1,12 @@
 """What a kit holds of logs as crashes leave them; made in threads."""
 
+import errno
 import json
+import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,8 +18,8 @@ from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
 from kafka_segments.recovery.kit_listing import plan_kit
 from kafka_segments.recovery.kit_manifest import KitState
 from kafka_segments.recovery.run_kit import is_quicker_in_threads, read_in_threads, run_kit
-from kafka_segments.wire.checkpoints import RECOVERY_POINT
-from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
+from kafka_segments.wire.checkpoints import PARTITION_METADATA, RECOVERY_POINT
+from recovery_kits import METADATA, NOW_MS, crashed_log, flip, kit_options, made_kit
 
 CASE = "v2-txn-interleaved-multi-segment"
 
@@ -115,11 +118,49 @@ def test_a_segment_that_cannot_be_read_stops_its_log_alone(
     assert "No such file" in logs["u-0"].message
 
 
+def test_index_files_below_the_recovery_point_are_left_as_a_broker_leaves_them(
+    synthetic: Path, tmp_path: Path
+) -> None:
+    folder = crashed_log(tmp_path / "logs", synthetic / CASE / "t-0")
+    last = int(_segments(folder)[-1].stem)
+    (tmp_path / "logs" / RECOVERY_POINT).write_text(f"0\n1\nt 0 {last}\n")
+
+    log = made_kit(tmp_path / "logs", tmp_path / "kit")["t-0"]
+
+    assert len(log.segments) == len(_segments(folder))
+    indexes = [file.name for file in log.files if file.name.endswith("index")]
+    assert indexes
+    assert all(int(name.partition(".")[0]) >= last for name in indexes)
+
+
+def test_a_log_whose_folder_cannot_be_listed_is_refused_and_the_others_are_made(
+    synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("t-0", "u-0"):
+        segments = tmp_path / "segments" / name
+        shutil.copytree(synthetic / "v2-one-record" / "t-0", segments)
+        crashed_log(tmp_path / "logs", segments)
+    plain = os.scandir
+
+    def scandir(path: str) -> Any:
+        if str(path).endswith("/t-0"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    logs = made_kit(tmp_path / "logs", tmp_path / "kit")
+
+    assert {name: log.state for name, log in logs.items()} == {"t-0": "refused", "u-0": "ready"}
+    assert "its folder cannot be listed: [Errno 13] Permission denied" in logs["t-0"].message
+
+
 def test_ctrl_c_begins_no_other_segment(
     synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(40):
-        shutil.copytree(synthetic / CASE / "t-0", tmp_path / "logs" / f"t-{number}")
+        folder = tmp_path / "logs" / f"t-{number}"
+        shutil.copytree(synthetic / CASE / "t-0", folder)
+        (folder / PARTITION_METADATA).write_bytes(METADATA)
     work = plan_kit([str(tmp_path / "logs")], str(tmp_path / "kit"))
     begun: list[int] = []
 

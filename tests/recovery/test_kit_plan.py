@@ -26,12 +26,13 @@ def _plan(
     refused: Iterable[int] = (),
     others: Iterable[Listed] = (),
     is_clean: bool = False,
+    topic_id: str | None = "AAAAAAAAAAAAAAAAAAAAAQ",
 ) -> LogPlan | LogKit:
     segments = [
         Listed(kinds.SEGMENT, "/logs", folder, base_offset=base, size_bytes=100, mtime_ns=base)
         for base in bases
     ]
-    log = Listed(kinds.LOG, "/logs", folder, leader_epochs=[EpochStart(1, 0)])
+    log = Listed(kinds.LOG, "/logs", folder, topic_id=topic_id, leader_epochs=[EpochStart(1, 0)])
     topic, _, partition = folder.rpartition("-")
     offsets: dict[str, Any] = {
         "topic": topic,
@@ -116,6 +117,7 @@ def test_a_segment_whose_transaction_index_a_broker_refuses_is_read_wherever_it_
             "recovers it like any other log",
         ),
         ({"bases": (10, 20), "log_start": 5}, KitState.REFUSED, "tiered storage, or lost"),
+        ({"topic_id": None}, KitState.REFUSED, "it has no partition.metadata"),
     ],
 )
 def test_what_is_left_to_the_broker_says_why(
@@ -134,6 +136,7 @@ def test_what_is_left_to_the_broker_says_why(
         (Listed(kinds.LEFT_OVER, "/logs", "t-0", name="1.log.swap"), "unfinished compaction"),
         (Listed(kinds.UNRECOGNIZED, "/logs", "t-0", name="1.log", reason="20 digits"), "20 digits"),
         (Listed(kinds.LOG, "/logs", "t-0", reason="topic_id expected"), "topic_id expected"),
+        (Listed(kinds.UNLISTED, "/logs", "t-0", reason="not permitted"), "cannot be listed: not"),
     ],
 )
 def test_a_folder_with_odd_files_is_refused(row: Listed, message: str) -> None:
@@ -151,3 +154,13 @@ def test_what_a_broker_deletes_at_start_is_no_reason_to_refuse() -> None:
     ]
 
     assert _read(_plan(point=30, others=others)) == ([30], 30)
+
+
+def test_index_files_are_made_of_the_segments_that_a_broker_recovers_alone() -> None:
+    deep = _plan(point=30, without=[f"{30:020d}.snapshot", f"{20:020d}.snapshot"])
+    lacking = _plan(point=30, without=[f"{10:020d}.index"])
+
+    assert isinstance(deep, LogPlan)
+    assert isinstance(lacking, LogPlan)
+    assert (_read(deep), deep.recovered) == (([10, 20, 30], 10), {30})
+    assert (_read(lacking), lacking.recovered) == (([10, 20, 30], 10), {10, 30})

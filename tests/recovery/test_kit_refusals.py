@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.errors import UsageError
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.recovery.kit_manifest import KitState
 from kafka_segments.wire.checkpoints import LOG_START_OFFSET
@@ -62,3 +63,30 @@ def test_zeros_behind_old_messages_are_a_torn_tail(synthetic: Path, tmp_path: Pa
     assert log.state == KitState.READY
     assert log.cut is not None
     assert (log.cut.size_bytes, log.cut.records) == (4096, 0)
+
+
+def test_a_link_in_the_place_of_a_log_is_named_and_left_to_its_broker(
+    synthetic: Path, tmp_path: Path
+) -> None:
+    crashed_log(tmp_path / "logs", synthetic / "v2-one-record" / "t-0")
+    moved = crashed_log(tmp_path / "disk", synthetic / "v2-one-record" / "t-0")
+    (tmp_path / "logs" / "linked-0").symlink_to(moved)
+
+    log = made_kit(tmp_path / "logs", tmp_path / "kit")["linked-0"]
+
+    assert log.state == KitState.REFUSED
+    assert log.message == (
+        f"a link out of the source, to {moved}: not followed: its broker recovers it, without the"
+        " kit"
+    )
+
+
+def test_a_link_that_may_be_a_log_directory_is_refused_with_where_it_leads(
+    synthetic: Path, tmp_path: Path
+) -> None:
+    crashed_log(tmp_path / "kafka" / "1", synthetic / "v2-one-record" / "t-0")
+    crashed_log(tmp_path / "disk", synthetic / "v2-one-record" / "t-0")
+    (tmp_path / "kafka" / "2").symlink_to(tmp_path / "disk")
+
+    with pytest.raises(UsageError, match=f"kafka/2: a link out of the source, to {tmp_path}/disk"):
+        made_kit(tmp_path / "kafka", tmp_path / "kit")

@@ -12,32 +12,37 @@ Points = Mapping[tuple[str, int], int]
 def advanced(text: str | None, points: Points) -> str:
     """Return a checkpoint with other recovery points; all other lines stay as they are, in order.
 
-    A log without a line gets one. ``text`` is None where there is no file. A file that a broker
-    cannot read counts as empty: the broker takes 0 for each log then, so added lines are enough.
+    A log without a line gets one; of a log with several, of which a broker takes the last, all are
+    changed. ``text`` is None where there is no file. A file that a broker cannot read counts as
+    empty: the broker takes 0 for each log then, so added lines are enough.
 
     Source: OffsetCheckpointFile, LogManager.loadLogs.
     """
-    lines: list[str] = []
-    left = dict(points)
-    for line, key in _lines(text):
-        point = left.pop(key, None)
-        lines.append(line if point is None else _line(key, point))
-    lines += [_line(key, point) for key, point in left.items()]
+    lines = [
+        _line(key, points[key]) if points.get(key, point) != point else line
+        for line, key, point in _lines(text)
+    ]
+    known = points_of(text)
+    lines += [_line(key, point) for key, point in points.items() if key not in known]
     return "".join(f"{line}\n" for line in ("0", str(len(lines)), *lines))
 
 
 def points_of(text: str | None) -> dict[tuple[str, int], int]:
     """Return the recovery points as a broker reads them; none where it cannot read the file."""
+    return {key: point for _, key, point in _lines(text)}
+
+
+def _lines(text: str | None) -> list[tuple[str, tuple[str, int], int]]:
+    """Return each line with its log and recovery point; none where a broker cannot read them."""
     try:
         found = parse_offset_checkpoint(RECOVERY_POINT, text or "")
     except CorruptTextError:
-        return {}
-    return {(topic, partition): offset for topic, partition, offset in found}
-
-
-def _lines(text: str | None) -> list[tuple[str, tuple[str, int]]]:
-    keys = points_of(text)
-    return list(zip((text or "").splitlines()[2:], keys, strict=True)) if keys else []
+        return []
+    lines = (text or "").splitlines()[2:]
+    return [
+        (line, (topic, partition), point)
+        for line, (topic, partition, point) in zip(lines, found, strict=True)
+    ]
 
 
 def _line(key: tuple[str, int], point: int) -> str:

@@ -77,7 +77,7 @@ def forecast(**options: Any) -> None:
     Which logs and segments are read again after a hard stop, what is cut off and lost, and the
     time by threads, with and without index files, snapshots and recovery points made by a kit.
     Nothing is written below the sources. Exit status 1: something is lost, split or refused, or
-    could not be read.
+    was not or could not be read.
     """
     run(lambda: _forecast(**options), verbose=options["verbose"])
 

@@ -3,31 +3,40 @@
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from kafka_segments.errors import CorruptTextError, SourceError
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.errors import (
+    CorruptTextError,
+    FileChangedError,
+    SourceError,
+    UnreadableObjectError,
+)
 from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.decide.starts import FoundLog
+from kafka_segments.segments.segment_ends import read_segment_end
 from kafka_segments.sources.listed import MOST_LEVELS, Listed
 from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir
+from kafka_segments.sources.missing import logs_gone
 from kafka_segments.sources.source_folder import entries_of
-from kafka_segments.storage.files import Place, first_line, open_segment, place, read_whole
+from kafka_segments.sources.strangers import what_lies_there
+from kafka_segments.storage.files import Place, first_line, place, read_whole
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE
 from kafka_segments.storage.uris import join_uri
+from kafka_segments.wire.checkpoints import BOOTSTRAP
 from kafka_segments.wire.names import (
     LOG_SUFFIX,
     SWAP_SUFFIX,
     TXN_INDEX_SUFFIX,
     PartitionFolder,
+    file_name,
+    is_beside_segments,
     parse_partition_folder,
     parse_segment_name,
 )
 
 _SWAPPED_LOG = LOG_SUFFIX + SWAP_SUFFIX
-_INDEX_CACHE = "remote-log-index-cache"
 _MOST_INDEX_BYTES = 64 * 1024 * 1024
 _Offsets = dict[tuple[str, int], dict[str, int]]
 
@@ -46,6 +55,7 @@ class FoundLogDir:
     logs: tuple[FoundLog, ...]
     problems: tuple[str, ...] = ()
     offsets: _Offsets = field(default_factory=dict, repr=False)
+    entries: tuple[FileEntry, ...] = field(default=(), repr=False)
 
 
 def find_log_dirs(
@@ -64,41 +74,91 @@ def find_log_dirs(
         SourceError: a source has no log directory below, or cannot be listed.
     """
     found: dict[str, FoundLogDir] = {}
+    links: list[tuple[str, FileEntry]] = []
     for source in sources:
-        here = list(_below(source, follow_links=follow_links))
+        here = list(_below(source, links, follow_links=follow_links))
         if not here:
-            raise SourceError(source, "no log directory: no <topic>-<partition> folder lies there")
+            told = [f"{path} is {entry.oddity}" for path, entry in links]
+            nothing = "no log directory: no <topic>-<partition> folder lies there"
+            told += filter(None, [what_lies_there(source)])
+            raise SourceError(source, "; ".join((nothing, *told)))
         for log_dir in here:
             found[log_dir.uri] = log_dir
-    return [_named(log_dir, cluster, broker_id) for log_dir in found.values()]
+    dirs = _without_disks_of_links(list(found.values()))
+    unread = _unread_links(links, dirs)
+    return [_named(log_dir, cluster, broker_id) for log_dir in (*dirs, *unread)]
+
+
+def _without_disks_of_links(dirs: list[FoundLogDir]) -> list[FoundLogDir]:
+    """Leave out folders that only hold logs to which links in log directories lead."""
+    targets = {entry.link for one in dirs for entry in one.entries if entry.link is not None}
+    if not targets:
+        return dirs
+    return [one for one in dirs if not _holds_only(one, targets)]
+
+
+def _holds_only(one: FoundLogDir, targets: set[str]) -> bool:
+    files = [entry for entry in one.entries if not entry.is_folder]
+    folders = [os.path.realpath(f"{one.uri}/{log.folder}") for log in one.logs]
+    return not is_log_dir(files) and bool(folders) and targets.issuperset(folders)
+
+
+def _unread_links(
+    links: list[tuple[str, FileEntry]], dirs: list[FoundLogDir]
+) -> Iterator[FoundLogDir]:
+    """Yield log directories that lie behind links that were not followed, and were not read."""
+    read = {os.path.realpath(one.uri) for one in dirs}
+    for path, entry in links:
+        target = entry.link or ""
+        if target in read or not Path(target).is_dir():
+            continue
+        try:
+            if not _is_log_dir(target, entries_of(target, "")):
+                continue
+        except SourceError:
+            pass  # it may be one
+        yield FoundLogDir(path, "", -1, False, (), (f"{entry.oddity}: not read",))
 
 
 def _named(log_dir: FoundLogDir, cluster: str | None, broker_id: int | None) -> FoundLogDir:
-    return FoundLogDir(
-        log_dir.uri,
-        log_dir.cluster if cluster is None else cluster,
-        log_dir.broker_id if broker_id is None else broker_id,
-        log_dir.is_clean,
-        log_dir.logs,
-        log_dir.problems,
+    return replace(
+        log_dir,
+        cluster=log_dir.cluster if cluster is None else cluster,
+        broker_id=log_dir.broker_id if broker_id is None else broker_id,
     )
 
 
-def _below(source: str, *, follow_links: bool, level: int = 0) -> Iterator[FoundLogDir]:
+def _below(
+    source: str, links: list[tuple[str, FileEntry]], *, follow_links: bool, level: int = 0
+) -> Iterator[FoundLogDir]:
+    """Yield the log directories below a folder; ``links`` gets the links that are not followed."""
     entries = entries_of(source, "", follow_links=follow_links)
     above, _, name = source.rpartition("/")
     here = parse_partition_folder(name)
     if here is not None and any(entry.name.endswith(LOG_SUFFIX) for entry in entries):
-        beside = [entry for entry in entries_of(above, "") if not entry.is_folder]
+        beside = [  # of its node no more is asked for
+            entry
+            for entry in entries_of(above, "")
+            if not entry.is_folder and entry.name != BOOTSTRAP
+        ]
         only = FileEntry(name, True, 0, 0)
         yield _log_dir(above, [*beside, only], follow_links=follow_links)
     elif _is_log_dir(source, entries):
         yield _log_dir(source, entries, follow_links=follow_links)
     elif level < MOST_LEVELS:
+        links += [
+            (join_uri(source, entry.name), entry)
+            for entry in entries
+            if entry.link is not None and entry.oddity is not None
+        ]
         for entry in entries:
             if entry.is_folder and entry.oddity is None:
                 child = join_uri(source, entry.name)
-                yield from _below(child, follow_links=follow_links, level=level + 1)
+                try:
+                    yield from _below(child, links, follow_links=follow_links, level=level + 1)
+                except SourceError as error:  # gone by now, or not to be read
+                    reason = f"cannot be listed: {error.reason}"
+                    yield FoundLogDir(child, "", -1, False, (), (reason,))
 
 
 def _is_log_dir(source: str, entries: list[FileEntry]) -> bool:
@@ -106,10 +166,14 @@ def _is_log_dir(source: str, entries: list[FileEntry]) -> bool:
     if is_log_dir([entry for entry in entries if not entry.is_folder]):
         return True
     named = [entry.name for entry in entries if entry.is_folder and is_log_dir([entry])]
-    return any(_is_log(entries_of(source, name)) for name in named)
+    return any(_is_log(source, name) for name in named)
 
 
-def _is_log(entries: list[FileEntry]) -> bool:
+def _is_log(source: str, name: str) -> bool:
+    try:
+        entries = entries_of(source, name)
+    except SourceError:  # a running broker has removed it since, or it may not be read
+        return False
     has_logs = any(entry.name.endswith(LOG_SUFFIX) for entry in entries if not entry.is_folder)
     return has_logs or not any(entry.is_folder for entry in entries)
 
@@ -118,27 +182,26 @@ def _log_dir(uri: str, entries: list[FileEntry], *, follow_links: bool) -> Found
     row = list_log_dir(place(uri), uri, "", uri, entries)
     meta = row.meta or {}
     offsets = _offsets(row)
-    problems = [row.reason] if row.reason else []
-    named: list[tuple[str, PartitionFolder]] = []
-    for entry in _in_brokers_order(uri, entries):
-        folder = parse_partition_folder(entry.name)
-        if folder is not None:
-            named.append((entry.name, folder))
-        elif entry.name != _INDEX_CACHE:
-            problems.append(f"{entry.name}: no <topic>-<partition>; a broker would not start")
+    named = [
+        (entry.name, folder)
+        for entry in _in_brokers_order(uri, entries)
+        if (folder := parse_partition_folder(entry.name)) is not None
+    ]
 
     def read(folder: tuple[str, PartitionFolder]) -> FoundLog | str:
         return _log(uri, *folder, offsets, follow_links=follow_links)
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         read_logs = list(pool.map(read, named))
+    gone = () if named or not offsets else (logs_gone(len(offsets)),)
     return FoundLogDir(
         uri,
         meta.get("cluster_id") or "",
         -1 if meta.get("node_id") is None else meta["node_id"],
         bool(meta.get("was_clean_shutdown")),
         tuple(log for log in read_logs if isinstance(log, FoundLog)),
-        (*problems, *(log for log in read_logs if isinstance(log, str))),
+        (*gone, *(log for log in read_logs if isinstance(log, str))),
+        entries=tuple(entries),
     )
 
 
@@ -167,19 +230,21 @@ def _log(
     files = [entry for entry in entries if not entry.is_folder and entry.oddity is None]
     here = place(uri).child(name)
     noted = offsets.get((folder.topic, folder.partition), {})
+    sizes = {file.name: file.size_bytes for file in files}
     try:
         swaps = {
-            _base_offset(file.name): _end_offset(here.child(file.name), file)
-            for file in files
-            if file.name.endswith(_SWAPPED_LOG)
+            base: read_segment_end(here, base, sizes, suffix=SWAP_SUFFIX)
+            for name in sizes
+            if name.endswith(_SWAPPED_LOG) and (base := _base_offset(name)) >= 0
         }
         refused = frozenset(
             base
             for file in files
             if file.name.endswith(TXN_INDEX_SUFFIX)
-            and is_txn_index_refused(here.child(file.name), base := _base_offset(file.name))
+            and (base := _base_offset(file.name)) >= 0
+            and is_txn_index_refused(here.child(file.name), base)
         )
-    except (OSError, CorruptTextError) as error:
+    except (OSError, CorruptTextError, FileChangedError, UnreadableObjectError) as error:
         return f"{name}: {first_line(error)}"
     return FoundLog(
         log_dir=uri,
@@ -187,28 +252,36 @@ def _log(
         topic=folder.topic,
         partition=folder.partition,
         state=folder.state,
-        files={file.name: file.size_bytes for file in files},
+        files=sizes,
         recovery_point=noted.get("recovery_point"),
         log_start_offset=noted.get("log_start_offset"),
-        swap_end_offsets=swaps,
+        swap_end_offsets={
+            base: base if end.next_offset is None else end.next_offset
+            for base, end in swaps.items()
+        },
         refused_txn_indexes=refused,
+        swap_starts={base: end.first_offset or base for base, end in swaps.items()},
+        bad_swaps={
+            file_name(base, _SWAPPED_LOG): f"{end.problem} (at byte {end.position})"
+            for base, end in swaps.items()
+            if end.problem is not None
+        },
+        folders=tuple(entry.name for entry in entries if entry.is_folder),
+        link=next(_links(entries), None),
     )
+
+
+def _links(entries: list[FileEntry]) -> Iterator[tuple[str, str]]:
+    """Yield links to files of segments that were not followed; dangling ones are no files."""
+    for entry in entries:
+        is_of_segment = parse_segment_name(entry.name) is not None or is_beside_segments(entry.name)
+        if entry.oddity and entry.link and is_of_segment and Path(entry.link).exists():
+            yield entry.name, entry.oddity
 
 
 def _base_offset(name: str) -> int:
     found = parse_segment_name(name.partition(".")[0] + LOG_SUFFIX)
     return -1 if found is None else found
-
-
-def _end_offset(file: Place, entry: FileEntry) -> int:
-    """Return the next offset of a segment, by its headers."""
-    recoverer = SegmentRecoverer(RecoveryOptions(check_crc=False))
-    with open_segment(file) as segment:
-        return recoverer.recover(
-            segment.read_into,
-            size_bytes=segment.size_bytes,
-            base_offset=max(_base_offset(entry.name), 0),
-        ).next_offset
 
 
 def is_txn_index_refused(file: Place, base_offset: int) -> bool:

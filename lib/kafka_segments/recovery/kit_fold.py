@@ -122,12 +122,15 @@ class _FoldedLog:
         if end < plan.log_start:
             reason = f"it ends at {end}, below its log start offset {plan.log_start}"
             return plan.kit(KitState.REFUSED, f"{reason}: a broker removes all of its segments")
+        if end < plan.recovery_point:
+            reason = f"it ends at {end}, its recovery point is {plan.recovery_point}"
+            return plan.kit(KitState.REFUSED, f"{reason}: what its broker had synced is lost")
         self._put_files_of_log(found, end, is_empty=not last.summary.valid_bytes)
         return LogKit(
-            plan.log,
-            plan.topic,
-            plan.partition,
-            KitState.READY,
+            log=plan.log,
+            topic=plan.topic,
+            partition=plan.partition,
+            state=KitState.READY,
             segments=tuple(segment.seen for segment in self._segments),
             files=tuple(self._files),
             cut=_cut(last),
@@ -151,7 +154,8 @@ class _FoldedLog:
         self._files += segment.files
         name = file_name(base, TXN_INDEX_SUFFIX)
         aborted = encode_transaction_index(verdict.aborted)
-        if aborted is not None or name in self._plan.txn_indexes:
+        is_made = aborted is not None or name in self._plan.txn_indexes
+        if is_made and base in self._plan.recovered:
             self._put(name, aborted or b"")  # as recovery, which empties a file but removes none
         if verdict.snapshot is not None and base != self._plan.snapshot:
             self._put(file_name(base, SNAPSHOT_SUFFIX), verdict.snapshot)
@@ -187,7 +191,7 @@ class _FoldedLog:
                 end_offset=end_offset,
             )
 
-    def _reaches(self, segment: SegmentSummary, offset: int) -> bool:
+    def _reaches(self, segment: SegmentSummary, offset: int | None) -> bool:
         with self._opened(segment) as read_into:
             return reaches(
                 self._recoverer,
@@ -203,9 +207,9 @@ def _cut(last: ScannedSegment) -> Cut | None:
         return None
     records = 0 if last.tail is None else last.tail.records
     return Cut(
-        last.seen.base_offset,
-        last.summary.valid_bytes,
-        last.summary.truncated_bytes,
-        records,
-        last.damage.message,
+        base_offset=last.seen.base_offset,
+        position=last.summary.valid_bytes,
+        size_bytes=last.summary.truncated_bytes,
+        records=records,
+        reason=last.damage.message,
     )

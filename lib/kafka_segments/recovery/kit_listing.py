@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_segments.errors import CorruptIndexError, UsageError
+from kafka_segments.errors import CorruptIndexError, SourceError, UsageError
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.recovery.folders import is_txn_index_refused
 from kafka_segments.recovery.kit_manifest import LogKit
@@ -15,6 +15,7 @@ from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import refuse_locked
+from kafka_segments.storage.links import without_option
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import (
@@ -25,15 +26,36 @@ from kafka_segments.wire.names import (
     parse_partition_folder,
 )
 
-_LOG_KINDS = (kinds.SEGMENT, kinds.LOG, kinds.UNRECOGNIZED, kinds.LEFT_OVER, kinds.NOT_FOLLOWED)
+_LOG_KINDS = (
+    kinds.SEGMENT,
+    kinds.LOG,
+    kinds.UNRECOGNIZED,
+    kinds.LEFT_OVER,
+    kinds.NOT_FOLLOWED,
+    kinds.UNLISTED,
+)
 
 
 class KitWork(NamedTuple):
-    """What a kit has to do: the logs to read, and those that are not read, by log directory."""
+    """What a kit has to do: the logs to read, and those that are not read, by log directory.
+
+    ``gone``: how many logs the checkpoints name of each log directory in which none lies.
+    """
 
     log_dirs: tuple[str, ...]
     plans: list[LogPlan]
     unread: list[tuple[int, LogKit]]
+    gone: dict[str, int]
+
+    @property
+    def logs(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the logs of each log directory."""
+        named = [(plan.number, plan.log) for plan in self.plans]
+        named += [(number, log.log) for number, log in self.unread]
+        return tuple(
+            tuple(sorted(log for of, log in named if of == number))
+            for number in range(len(self.log_dirs))
+        )
 
     @property
     def read_bytes(self) -> int:
@@ -51,10 +73,12 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
 
     ``sources`` and ``out`` are as of ``absolute_uri``.
 
+    A log whose folder cannot be listed is one that is not read.
+
     Raises:
-        SourceError: a source cannot be listed.
+        SourceError: a source cannot be listed, or a folder that is no log's.
         UsageError: a source is no log directory on a disk of this machine, a running broker holds
-            one, or the kit would lie in one.
+            one, the kit would lie in one, or a link leads to a folder that may be one.
     """
     for uri in (*sources, out):
         if not store_of(uri).is_local:
@@ -64,7 +88,12 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
             raise UsageError(f"--out {out} lies in {source}: a broker does not start with it there")
     log_dirs, logs = _listed(sources)
     refuse_locked(log_dirs)
-    work = KitWork(tuple(log_dirs), [], [])
+    gone = {
+        path: len(row.offsets)
+        for path, row in log_dirs.items()
+        if row.offsets and not logs.get(path)
+    }
+    work = KitWork(tuple(log_dirs), [], [], gone)
     for number, (path, row) in enumerate(log_dirs.items()):
         for folder, rows in sorted(logs.get(path, {}).items()):
             planned = plan_log(
@@ -72,7 +101,7 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
                 row,
                 number=number,
                 folder=folder,
-                names=[path.name for path in Path(folder).iterdir()],
+                names=_names_in(folder),
                 has_state=partial(_has_state, folder),
                 is_refused=partial(_is_refused, folder),
             )
@@ -92,13 +121,18 @@ def _listed(sources: Sequence[str]) -> tuple[dict[str, Listed], _Logs]:
     logs: _Logs = {}
     for row in _rows(sources):
         folder = join_uri(row.source, row.relative_path)
-        if row.kind == kinds.UNLISTED:
-            raise UsageError(f"cannot list {folder}: {row.reason}")
         if row.kind == kinds.LOG_DIR:
             log_dirs[folder] = row
             logs.setdefault(folder, {}).update((path, []) for path in _not_served(folder))
         elif row.kind in _LOG_KINDS and parse_partition_folder(folder.rpartition("/")[2]):
             logs.setdefault(folder.rpartition("/")[0], {}).setdefault(folder, []).append(row)
+        elif row.kind == kinds.NOT_FOLLOWED and parse_partition_folder(row.name):
+            logs.setdefault(folder, {})[join_uri(folder, row.name)] = [row]
+        elif row.kind == kinds.NOT_FOLLOWED and Path(folder, row.name).is_dir():
+            where = f"{join_uri(folder, row.name)}: {without_option(row.reason or '')}"
+            raise UsageError(f"{where}; give the folder that it leads to as --source, instead")
+        elif row.kind == kinds.UNLISTED:
+            raise SourceError(folder, row.reason or "it cannot be listed")
     for source in sources:
         if not any(f"{path}/".startswith(f"{source.rstrip('/')}/") for path in log_dirs):
             raise UsageError(f"--source {source} is no log directory: give the one in log.dirs")
@@ -114,6 +148,13 @@ def _not_served(log_dir: str) -> list[str]:
         if parsed is not None and parsed.state in (FolderState.DELETE, FolderState.STRAY)
         if entry.is_dir() and not entry.is_symlink()
     ]
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return [path.name for path in Path(folder).iterdir()]
+    except OSError:
+        return []  # its row says why, or its segments cannot be read either
 
 
 def _rows(sources: Sequence[str]) -> Iterator[Listed]:

@@ -5,7 +5,8 @@
    lies.
 2. For the first of them it needs the producer state: the newest snapshot at or below its base
    offset. What lies between the two is read as well; without a snapshot that is all of the log.
-3. Each later segment is read anyway, so from there on a kit has the files of all.
+3. Each later segment is read anyway, so a kit has a snapshot at each. Index files it has of the
+   segments of rule 1 alone: those of the others a broker leaves as they are.
 
 Source: LogLoader.recoverLog, recoverSegment; UnifiedLog.rebuildProducerState;
 ProducerStateManager.truncateAndReload.
@@ -19,7 +20,8 @@ from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
 from kafka_segments.storage.durable_files import TEMPORARY
-from kafka_segments.wire.checkpoints import EpochStart
+from kafka_segments.storage.links import without_option
+from kafka_segments.wire.checkpoints import PARTITION_METADATA, EpochStart
 from kafka_segments.wire.names import (
     DELETED_SUFFIX,
     METADATA_TOPIC,
@@ -49,7 +51,8 @@ class LogPlan(NamedTuple):
     ``number`` is that of the log directory in the kit, ``folder`` the path of the log's folder.
     ``snapshot`` is the offset of the snapshot that the reading starts from, None: there is none.
     ``first_base`` is the base offset of the log's first segment, whether it is read or not.
-    ``txn_indexes`` are the names of the ``.txnindex`` files that are there.
+    ``txn_indexes`` are the names of the ``.txnindex`` files that are there. ``recovered`` are the
+    base offsets of the segments that a broker recovers; of the others it reads the producers.
     """
 
     number: int
@@ -64,6 +67,7 @@ class LogPlan(NamedTuple):
     log_start: int
     epochs: tuple[EpochStart, ...]
     txn_indexes: frozenset[str]
+    recovered: frozenset[int] = frozenset()
 
     @property
     def read_bytes(self) -> int:
@@ -73,11 +77,11 @@ class LogPlan(NamedTuple):
     def kit(self, state: KitState, message: str) -> LogKit:
         """Return what the kit says of a log that is not ready."""
         return LogKit(
-            self.log,
-            self.topic,
-            self.partition,
-            state,
-            message,
+            log=self.log,
+            topic=self.topic,
+            partition=self.partition,
+            state=state,
+            message=message,
             recovery_point=self.recovery_point,
             next_recovery_point=self.recovery_point,
         )
@@ -106,7 +110,7 @@ def plan_log(
     """
     log = folder.rpartition("/")[2]
     parsed = parse_partition_folder(log)
-    topic, partition = (parsed.topic, parsed.partition) if parsed else (log, -1)
+    topic, partition = (parsed.topic, parsed.partition) if parsed else (log, 0)
     offsets = _offsets_of(log_dir, topic, partition)
     segments = tuple(
         KitSegment(row.base_offset or 0, row.size_bytes or 0, row.mtime_ns or 0)
@@ -127,7 +131,7 @@ def plan_log(
         epochs=next((tuple(row.leader_epochs or ()) for row in rows if row.kind == kinds.LOG), ()),
         txn_indexes=frozenset(name for name in names if name.endswith(TXN_INDEX_SUFFIX)),
     )
-    left = _why_left(plan, parsed.state if parsed else None, log_dir)
+    left = _why_left(plan, parsed.state if parsed else None, log_dir, rows)
     if left is not None:
         return plan.kit(KitState.LEFT, left)
     refused = _why_refused(plan, parsed.state if parsed else None, rows)
@@ -142,14 +146,18 @@ def _offsets_of(log_dir: Listed, topic: str, partition: int) -> Mapping[str, int
     return next(found, {})
 
 
-def _why_left(plan: LogPlan, state: FolderState | None, log_dir: Listed) -> str | None:
+def _why_left(
+    plan: LogPlan, state: FolderState | None, log_dir: Listed, rows: Sequence[Listed]
+) -> str | None:
     if (log_dir.meta or {}).get("was_clean_shutdown"):
         return "its broker was stopped cleanly and recovers nothing"
     if plan.topic == METADATA_TOPIC:
         return "the metadata log: KRaft loads it by rules of its own"
     if state == FolderState.DELETE:
         return "marked -delete: a broker opens it and removes it, and recovers nothing of it"
-    if not plan.segments and state != FolderState.STRAY:  # its segments are not listed
+    is_seen = not any(row.kind == kinds.UNLISTED or row.name == plan.log for row in rows)
+    is_listed = state != FolderState.STRAY and is_seen
+    if is_listed and not plan.segments:
         return "no segments"
     return None
 
@@ -165,13 +173,24 @@ def _why_refused(plan: LogPlan, state: FolderState | None, rows: Sequence[Listed
             " of the log directory before the start"
         )
     for row in rows:
+        if row.kind == kinds.UNLISTED:
+            return f"its folder cannot be listed: {row.reason}"
         if row.kind == kinds.LOG and row.reason is not None:
             return row.reason
+        if row.kind == kinds.LOG and row.topic_id is None:
+            return (
+                f"it has no {PARTITION_METADATA}: a broker takes it for a stray log, renames it to"
+                " -stray and serves it to nobody"
+            )
         if row.kind == kinds.LEFT_OVER and not row.name.endswith(DELETED_SUFFIX):
             return f"{row.name}: an unfinished compaction or split, which a broker resolves first"
         is_ours = row.name.endswith(TEMPORARY)
+        if row.name == plan.log:
+            return f"{without_option(row.reason or '')}: its broker recovers it, without the kit"
         if row.kind in (kinds.UNRECOGNIZED, kinds.NOT_FOLLOWED) and not is_ours:
             return f"{row.name}: {row.reason}"
+    if plan.recovery_point < 0:
+        return f"its recovery point is {plan.recovery_point}: no broker writes that"
     if 0 < plan.log_start < plan.first_base:
         return (
             f"its first segment is {plan.first_base}, its log start offset {plan.log_start}: older"
@@ -184,14 +203,15 @@ def _from_where_it_is_read(
     plan: LogPlan, names: Collection[str], has_state: AskFile, is_refused: AskFile
 ) -> LogPlan:
     bases, names = [segment.base_offset for segment in plan.segments], frozenset(names)
-    first = max(bisect_right(bases, plan.recovery_point) - 1, 0)
-    lacking = (
-        at
-        for at, base in enumerate(bases[:first])
+    point = max(bisect_right(bases, plan.recovery_point) - 1, 0)
+    lacking = [
+        base
+        for base in bases[:point]
         if file_name(base, OFFSET_INDEX_SUFFIX) not in names
         or (file_name(base, TXN_INDEX_SUFFIX) in plan.txn_indexes and is_refused(base))
-    )
-    first = next(lacking, first)
+    ]
+    plan = plan._replace(recovered=frozenset((*lacking, *bases[point:])))
+    first = bases.index(min(plan.recovered))
     for at in range(first, -1, -1):
         is_there = file_name(bases[at], SNAPSHOT_SUFFIX) in names
         if is_there and bases[at] > plan.log_start and has_state(bases[at]):

@@ -41,10 +41,10 @@ class KitScanner:
         self._formats = FormatFiles()
         self._has_digests = has_digests
 
-    def scan(self, folder: Path, base_offset: int, into: Path) -> ScannedSegment | str:
+    def scan(self, folder: Path, base_offset: int, into: Path | None) -> ScannedSegment | str:
         """Read a segment and write its ``.index`` and ``.timeindex`` into the kit.
 
-        Return a text that says why if it cannot be read.
+        Return a text that says why if it cannot be read. ``into`` None: its files stay as they are.
 
         Raises:
             OSError: the files cannot be written.
@@ -57,7 +57,7 @@ class KitScanner:
         files = (
             put_into(into, file_name(base_offset, suffix), data)
             for suffix, data in made.items()
-            if data is not None
+            if into is not None and data is not None
         )
         return scanned._replace(files=tuple(files))
 
@@ -65,7 +65,10 @@ class KitScanner:
         status = log.stat()
         with open_segment(place(str(log))) as segment:
             found = self._recoverer.recover(
-                segment.read_into, size_bytes=status.st_size, base_offset=base_offset
+                segment.read_into,
+                size_bytes=status.st_size,
+                base_offset=base_offset,
+                written_bytes=segment.written_bytes,
             )
             made = self._formats.make(
                 found, segment.read_into, base_offset=base_offset, around=Around()
@@ -73,10 +76,10 @@ class KitScanner:
             tail = _tail(segment, found)
         scanned = ScannedSegment(
             seen=SeenSegment(
-                base_offset,
-                status.st_size,
-                mtime_ns_of(status),
-                sha256_of(log) if self._has_digests else None,
+                base_offset=base_offset,
+                size_bytes=status.st_size,
+                mtime_ns=mtime_ns_of(status),
+                sha256=sha256_of(log) if self._has_digests else None,
             ),
             summary=found.summary(base_offset),
             files=(),
@@ -107,4 +110,4 @@ def put_into(folder: Path, name: str, data: bytes) -> NewFile:
     """
     path = folder / name
     write_durably(path, data, is_synced=False)
-    return NewFile(name, len(data), sha256_of(path))
+    return NewFile(name=name, size_bytes=len(data), sha256=sha256_of(path))

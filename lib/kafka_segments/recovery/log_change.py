@@ -16,19 +16,19 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.recovery.kit_manifest import Cut, LogKit, NewFile
 from kafka_segments.recovery.log_check import (
+    CUT_OFF,
     ChangeNote,
     LogFolders,
-    check_files,
-    check_segments,
+    check_back,
+    check_unchanged,
     is_as_said,
-    read_note,
     write_note,
 )
 from kafka_segments.storage.backups import is_there
@@ -40,24 +40,28 @@ from kafka_segments.storage.durable_files import (
     move_durably,
     own_like,
     remove_temporaries,
+    sha256_of,
     sync_file,
     sync_folder,
     write_together,
 )
+from kafka_segments.storage.plain_files import open_plain, plain_status
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
 
-_CUT = "cut-off-bytes"
 _COPY_BYTES = 4 * 1024 * 1024
 
 
 def change_log(folders: LogFolders, log: LogKit) -> None:
     """Put a kit's files into a log's folder, cut off its torn tail, and sync both to the disk.
 
+    ``check_log`` has found the log to be as its kit says.
+
     Raises:
-        SetAsideError: a file is a link, or its owner cannot be set.
+        SetAsideError: a file has become a link or has changed meanwhile, or its owner cannot be
+            set.
         OSError: the file system refused a step; run it again, or go back.
     """
-    if not folders.note.exists():
+    if not is_there(folders.note):
         _keep(folders, log)
     segments = [file for file in log.files if file.name.endswith(LOG_SUFFIX)]
     like = folders.log / file_name(log.segments[0].base_offset, LOG_SUFFIX)
@@ -75,33 +79,40 @@ def _keep(folders: LogFolders, log: LogKit) -> None:
     folders.kept.mkdir(parents=True, exist_ok=True)
     remove_temporaries(folders.kept)
     found = [file.name for file in log.files if is_there(folders.log / file.name)]
-    for file in log.files:
-        if file.name in found and not is_as_said(folders.log / file.name, file):
-            _keep_file(folders.log / file.name, folders.kept / file.name)
+    kept = [
+        _keep_file(folders.log / file.name, folders.kept / file.name)
+        for file in log.files
+        if file.name in found and not is_as_said(folders.log / file.name, file)
+    ]
     if log.cut is not None:
         segment = folders.log / file_name(log.cut.base_offset, LOG_SUFFIX)
-        _copy_bytes(segment, folders.kept / _CUT, log.cut)
+        kept.append(_keep_bytes(segment, folders.kept / CUT_OFF, log.cut))
     sync_folder(folders.kept)
     sync_folder(folders.kept.parent)
-    write_note(folders, ChangeNote(tuple(found)))
+    write_note(folders, ChangeNote(folder=str(folders.log), found=tuple(found), kept=tuple(kept)))
 
 
-def _keep_file(path: Path, kept: Path) -> None:
+def _keep_file(path: Path, kept: Path) -> NewFile:
     kept.unlink(missing_ok=True)
-    if path.is_symlink():
-        raise SetAsideError(path, "a symbolic link, not followed: make it a file first")
+    plain_status(path)
     try:
-        os.link(path, kept)
+        os.link(path, kept, follow_symlinks=False)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         copy_durably(path, kept, finish=lambda copy: own_like(copy, path))
+    return _kept(kept)
 
 
-def _copy_bytes(segment: Path, kept: Path, cut: Cut) -> None:
+def _kept(path: Path) -> NewFile:
+    size_bytes = plain_status(path).st_size
+    return NewFile(name=path.name, size_bytes=size_bytes, sha256=sha256_of(path))
+
+
+def _keep_bytes(segment: Path, kept: Path, cut: Cut) -> NewFile:
     """Copy the bytes that will be cut off; chunks of zeros become holes, which take no room."""
     kept.unlink(missing_ok=True)
-    with segment.open("rb") as read, durable_file(kept, size_bytes=cut.size_bytes) as stream:
+    with open_plain(segment, "rb") as read, durable_file(kept, size_bytes=cut.size_bytes) as stream:
         read.seek(cut.position)
         while chunk := read.read(_COPY_BYTES):
             if any(chunk):
@@ -109,17 +120,22 @@ def _copy_bytes(segment: Path, kept: Path, cut: Cut) -> None:
             else:
                 stream.seek(len(chunk), os.SEEK_CUR)
         stream.truncate()
+    return _kept(kept)
 
 
 def _cut_off(folder: Path, log: LogKit) -> None:
     """Cut off a torn tail; keep the mtime, which retention may go by."""
     with _last_segment(folder, log) as (stream, cut):
+        size_bytes = os.fstat(stream.fileno()).st_size
+        if size_bytes not in (cut.position, cut.position + cut.size_bytes):
+            raise SetAsideError(folder, f"its last segment has {size_bytes} bytes by now: not cut")
         stream.truncate(cut.position)
 
 
 def _give_back(folders: LogFolders, log: LogKit) -> None:
     """Append the bytes that were cut off."""
-    with _last_segment(folders.log, log) as (stream, cut), (folders.kept / _CUT).open("rb") as kept:
+    kept_bytes = folders.kept / CUT_OFF
+    with _last_segment(folders.log, log) as (stream, cut), open_plain(kept_bytes, "rb") as kept:
         stream.seek(cut.position)
         shutil.copyfileobj(kept, stream)
 
@@ -131,7 +147,7 @@ def _last_segment(folder: Path, log: LogKit) -> Iterator[tuple[BinaryIO, Cut]]:
     if cut is None:
         return
     path = folder / file_name(segment.base_offset, LOG_SUFFIX)
-    with path.open("r+b") as stream:
+    with open_plain(path, "r+b") as stream:
         yield stream, cut
         stream.flush()
         os.utime(path, ns=(segment.mtime_ns, segment.mtime_ns))
@@ -145,7 +161,7 @@ def _put(folders: LogFolders, files: Sequence[NewFile], like: Path) -> None:
     try:
         write_together(
             folders.log,
-            ((name, (folders.kit / name).read_bytes()) for name in lacking),
+            ((name, _read(folders.kit / name)) for name in lacking),
             finish=lambda whole: own_like(whole, like),
             present=present,
         )
@@ -156,20 +172,20 @@ def _put(folders: LogFolders, files: Sequence[NewFile], like: Path) -> None:
         raise OSError(error.errno, f"{reason} `recovery apply` again", str(folders.log)) from None
 
 
-def change_log_back(folders: LogFolders, log: LogKit) -> bool:
-    """Put the files of a log back as they were; return whether there was anything to do.
+def _read(path: Path) -> bytes:
+    with open_plain(path, "rb") as stream:
+        return stream.read()
+
+
+def change_log_back(folders: LogFolders, log: LogKit, note: ChangeNote) -> None:
+    """Put the files of a log back as they were, as ``note`` says.
 
     Raises:
         SetAsideError: a segment or a file has changed since: nothing of the log is put back.
         OSError: the file system refused a step; run it again.
     """
-    note = read_note(folders)
-    if note is None:
-        _forget(folders)
-        return False
-    check_segments(folders, log, is_begun=True)
-    check_files(folders, log, note)
-    write_note(folders, note._replace(goes_back=True))
+    check_back(folders, log, note)
+    write_note(folders, note.model_copy(update={"goes_back": True}))
     for file in reversed(log.files):
         if file.name not in note.found:
             (folders.log / file.name).unlink(missing_ok=True)
@@ -181,13 +197,25 @@ def change_log_back(folders: LogFolders, log: LogKit) -> bool:
     remove_temporaries(folders.log)
     sync_folder(folders.log)
     folders.note.unlink()
-    _forget(folders)
-    return True
+    _forget(folders, [file.name for file in note.kept])
 
 
-def _forget(folders: LogFolders) -> None:
-    """Remove what was kept of a log that was put back."""
-    if folders.kept.is_dir():
-        for entry in folders.kept.iterdir():
-            entry.unlink()
+def forget_kept(folders: LogFolders, log: LogKit) -> None:
+    """Remove what was kept of a log that was not changed after all: there is no note.
+
+    Raises:
+        SetAsideError: it was changed, so the note has been lost.
+    """
+    check_unchanged(folders, log)
+    _forget(folders, [file.name for file in log.files])
+
+
+def _forget(folders: LogFolders, names: Sequence[str]) -> None:
+    """Remove what was kept of a log; the folder, too, if nothing else lies in it."""
+    if not folders.kept.is_dir():
+        return
+    remove_temporaries(folders.kept)
+    for name in filter(lambda name: is_there(folders.kept / name), {*names, CUT_OFF}):
+        (folders.kept / name).unlink()
+    with suppress(OSError):  # something else does
         folders.kept.rmdir()

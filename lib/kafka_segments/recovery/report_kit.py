@@ -1,15 +1,16 @@
 """What ``recovery kit``, ``apply`` and ``rollback`` print."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.console.output import print_records, size_text
 from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.recovery.run_apply import AppliedLog
+from kafka_segments.sources.missing import logs_gone
 from kafka_segments.tables.outcomes import Outcome
 
 if TYPE_CHECKING:  # to apply a kit nothing is read by compiled code
@@ -39,15 +40,18 @@ def print_kit(kits: Iterable[LogKit], work: "KitWork", output: str, *, by: str) 
     ``by``: what reads the segments.
     """
     size = size_text(work.read_bytes)
-    sys.stderr.write(f"{size} in {work.segments} segments are read by {by}\n")
+    say(f"{size} in {work.segments} segments are read by {by}")
     states: Counter[str] = Counter()
     cuts = 0
     for row in print_records(_rows(kits), _KitRow, output, _kit_line):
         states[row.state] += 1
         cuts += row.cut_segment is not None
+    for path, named in work.gone.items():
+        say(f"{path}: {logs_gone(named)}")
     counts = ", ".join(f"{states[state]} {state}" for state in KitState if states[state])
-    sys.stderr.write(f"logs: {counts or 'none'}; with a torn tail to cut off: {cuts}\n")
-    return ExitStatus.FINDINGS if states[KitState.REFUSED] or cuts else ExitStatus.DONE
+    say(f"logs: {counts or 'none'}; with a torn tail to cut off: {cuts}")
+    is_found = states[KitState.REFUSED] or cuts or work.gone
+    return ExitStatus.FINDINGS if is_found else ExitStatus.DONE
 
 
 def _rows(kits: Iterable[LogKit]) -> Iterator[_KitRow]:
@@ -87,7 +91,7 @@ def print_steps(steps: Iterable[AppliedLog], output: str) -> int:
     for step in print_records(steps, AppliedLog, output, _step_line):
         statuses[step.status] += 1
     counts = ", ".join(f"{statuses[status]} {status}" for status in sorted(statuses))
-    sys.stderr.write(f"logs: {counts or 'none'}\n")
+    say(f"logs: {counts or 'none'}")
     if statuses[Outcome.FAILED]:
         return ExitStatus.FAILED
     return ExitStatus.FINDINGS if statuses[Outcome.REFUSED] else ExitStatus.DONE

@@ -14,17 +14,33 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.recovery import checkpoint_change as checkpoint
+from kafka_segments.recovery.checkpoint_change import (
+    CheckpointState,
+    advance,
+    forget,
+    refuse_started,
+    set_back,
+    state_of,
+)
 from kafka_segments.recovery.kit_manifest import (
+    KitManifest,
     KitState,
     LogKit,
+    NamedLog,
     folder_of,
     kept_folder,
+    read_kit,
     read_logs,
-    read_manifest,
 )
-from kafka_segments.recovery.log_change import change_log, change_log_back
-from kafka_segments.recovery.log_check import LogFolders, check_log
+from kafka_segments.recovery.log_change import change_log, change_log_back, forget_kept
+from kafka_segments.recovery.log_check import (
+    LogFolders,
+    check_back,
+    check_log,
+    check_segments,
+    check_unchanged,
+    read_note,
+)
 from kafka_segments.storage.durable_files import sync_folder
 from kafka_segments.storage.folder_lock import lock_or_reason
 from kafka_segments.tables.outcomes import Outcome
@@ -65,6 +81,7 @@ class _LogDir(NamedTuple):
     number: int
     path: Path
     kit: Path
+    logs: tuple[NamedLog, ...]
 
     @property
     def kept(self) -> Path:
@@ -74,45 +91,44 @@ class _LogDir(NamedTuple):
         return LogFolders(self.path / log, folder_of(self.kit, self.number) / log, self.kept / log)
 
 
-_Act = Callable[[_LogDir, LogKit], str]
+_Act = Callable[[LogFolders, LogKit, CheckpointState], str]
 """Acts on a log and returns its status."""
 
 
 def run_apply(options: ApplyOptions) -> Iterator[AppliedLog]:
     """Change the logs of a kit that are ready, advance their recovery points; yield each log.
 
-    A log that has changed since the kit was made is refused, and so are all logs of a log directory
-    whose broker runs or has run since. Where a file cannot be written, the log directory's
-    checkpoint stays as it is.
+    A log that has changed since the kit was made is refused, and one whose manifest cannot be used.
+    So are all logs of a log directory whose broker runs or has run since. Where a file cannot be
+    written, the log directory's checkpoint stays as it is.
 
     Raises:
         UsageError: the folder is no kit; the kit has no digests, and ``by_digest`` needs them; or
             ``log_dirs`` are not as many as its own.
     """
-    manifest = read_manifest(options.kit)
+    manifest = read_kit(options.kit)
     if options.by_digest and not manifest.has_digests:
         raise UsageError(f"{options.kit} has no digests: it was made without --digests")
 
-    def act(log_dir: _LogDir, log: LogKit) -> str:
-        folders = log_dir.folders(log.log)
-        _check_recovery_point(log_dir, log)
+    def act(folders: LogFolders, log: LogKit, checkpoint: CheckpointState) -> str:
+        _check_recovery_point(folders, log, checkpoint)
         check_log(folders, log, by_digest=options.by_digest)
         if not options.execute:
             return "would be done"
         change_log(folders, log)
         return Outcome.DONE
 
-    for log_dir in _log_dirs(options, manifest.log_dirs):
+    for log_dir in _log_dirs(options, manifest):
         with _held(log_dir, creates=options.execute) as refusal:
             steps = list(_tried(log_dir, act, refusal, options.at_once))
             points = {
                 (log.topic, log.partition): log.next_recovery_point
                 for log, step in steps
-                if step.status == Outcome.DONE
+                if step.status == Outcome.DONE and isinstance(log, LogKit)
             }
             if points and not any(step.status == Outcome.FAILED for _, step in steps):
                 sync_folder(log_dir.path)
-                checkpoint.advance(log_dir.path, log_dir.kept, points)
+                advance(log_dir.path, log_dir.kept, points)
         yield from (step for _, step in steps)
 
 
@@ -125,32 +141,43 @@ def run_rollback(options: ApplyOptions) -> Iterator[AppliedLog]:
     Raises:
         UsageError: as of ``run_apply``.
     """
-    manifest = read_manifest(options.kit)
+    manifest = read_kit(options.kit)
 
-    def act(log_dir: _LogDir, log: LogKit) -> str:
+    def act(folders: LogFolders, log: LogKit, checkpoint: CheckpointState) -> str:
+        note = read_note(folders)
+        if note is None:
+            (forget_kept if options.execute else check_unchanged)(folders, log)
+            if (log.topic, log.partition) in checkpoint.advanced:
+                check_segments(folders, log, None)
+            return "not applied"
+        _check_first_point(folders, log, checkpoint)
         if not options.execute:
-            return "would be put back" if log_dir.folders(log.log).note.exists() else "not applied"
-        return Outcome.DONE if change_log_back(log_dir.folders(log.log), log) else "not applied"
+            check_back(folders, log, note)
+            return "would be put back"
+        change_log_back(folders, log, note)
+        return Outcome.DONE
 
-    for log_dir in _log_dirs(options, manifest.log_dirs):
+    for log_dir in _log_dirs(options, manifest):
         with _held(log_dir, creates=options.execute) as refusal:
             if options.execute and refusal is None:
-                checkpoint.set_back(log_dir.path, log_dir.kept)
+                set_back(log_dir.path, log_dir.kept)
             steps = list(_tried(log_dir, act, refusal, options.at_once, is_back=True))
             wrong = (Outcome.FAILED, Outcome.REFUSED)
             if options.execute and not any(step.status in wrong for _, step in steps):
-                checkpoint.forget(log_dir.kept)
+                forget(log_dir.kept)
         yield from (step for _, step in steps)
 
 
-def _log_dirs(options: ApplyOptions, own: Sequence[str]) -> Iterator[_LogDir]:
+def _log_dirs(options: ApplyOptions, manifest: KitManifest) -> Iterator[_LogDir]:
+    own = manifest.log_dirs
     paths = own if options.log_dirs is None else options.log_dirs
     if len(paths) != len(own):
         raise UsageError(
             f"{len(paths)} --log-dir given, the kit was made of {len(own)}: {', '.join(own)}"
         )
-    for number, path in enumerate(paths):
-        yield _LogDir(number, Path(path), options.kit)
+    for number, (path, names) in enumerate(zip(paths, manifest.logs, strict=True)):
+        folder = folder_of(options.kit, number)
+        yield _LogDir(number, Path(path), options.kit, tuple(read_logs(folder, names)))
 
 
 def _held(log_dir: _LogDir, *, creates: bool) -> AbstractContextManager[str | None]:
@@ -159,41 +186,56 @@ def _held(log_dir: _LogDir, *, creates: bool) -> AbstractContextManager[str | No
     Yield why it is left alone; None: it is not. ``creates``: make the lock file where a copy has
     none.
     """
-    check = partial(checkpoint.refuse_started, log_dir.path, log_dir.kept)
+    check = partial(refuse_started, log_dir.path, log_dir.kept, log_dir.logs)
     return lock_or_reason(log_dir.path, creates=creates, check=check)
 
 
-def _check_recovery_point(log_dir: _LogDir, log: LogKit) -> None:
-    points = checkpoint.recovery_points(log_dir.path)
-    found = points.get((log.topic, log.partition), 0)
+def _check_recovery_point(folders: LogFolders, log: LogKit, checkpoint: CheckpointState) -> None:
+    found = checkpoint.points.get((log.topic, log.partition), 0)
     if found not in (log.recovery_point, log.next_recovery_point):
         raise SetAsideError(
-            log_dir.path / log.log,
+            folders.log,
             f"its recovery point is {found}, {log.recovery_point} when the kit was made: make"
             " another kit",
         )
 
 
+def _check_first_point(folders: LogFolders, log: LogKit, checkpoint: CheckpointState) -> None:
+    """Check that the recovery point goes back too: ahead of its log it would hide a torn tail."""
+    found = checkpoint.first.get((log.topic, log.partition), 0)
+    if found != log.recovery_point:
+        raise SetAsideError(
+            folders.log,
+            f"its recovery point would stay {found}, {log.recovery_point} before the kit: the note"
+            " of the checkpoint is gone, set the point back by hand",
+        )
+
+
 def _tried(
     log_dir: _LogDir, act: _Act, refusal: str | None, at_once: int, *, is_back: bool = False
-) -> Iterator[tuple[LogKit, AppliedLog]]:
+) -> Iterator[tuple[LogKit | SetAsideError, AppliedLog]]:
     """Act on each log of a kit, on several at once; an error becomes the log's status."""
+    if refusal is None:
+        checkpoint = state_of(log_dir.path, log_dir.kept)
 
-    def tried(log: LogKit) -> tuple[LogKit, AppliedLog]:
+    def tried(named: NamedLog) -> tuple[LogKit | SetAsideError, AppliedLog]:
+        log = named.kit
+        if isinstance(log, SetAsideError):
+            return log, AppliedLog(str(log_dir.path), named.name, Outcome.REFUSED, message=str(log))
         if log.state != KitState.READY:
-            status = str(log.state)
-            return log, _step(log_dir, log, status, log.message)
+            return log, _step(log_dir, log, str(log.state), log.message)
         if refusal is not None:
             return log, _step(log_dir, log, Outcome.REFUSED, refusal)
         try:
-            return log, _step(log_dir, log, act(log_dir, log), is_back=is_back)
+            status = act(log_dir.folders(log.log), log, checkpoint)
+            return log, _step(log_dir, log, status, is_back=is_back)
         except SetAsideError as error:
             return log, _step(log_dir, log, Outcome.REFUSED, str(error))
         except OSError as error:
             return log, _step(log_dir, log, Outcome.FAILED, str(error))
 
     with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(tried, read_logs(folder_of(log_dir.kit, log_dir.number)))
+        yield from pool.map(tried, log_dir.logs)
 
 
 def _step(

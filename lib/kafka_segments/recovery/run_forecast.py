@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_segments.broker_rules.start_node import NodeStart
 from kafka_segments.recovery.calibration import calibrate, read_bytes_per_s
 from kafka_segments.recovery.decide.forecasts import (
     DirFacts,
@@ -19,6 +20,7 @@ from kafka_segments.recovery.decide.forecasts import (
 from kafka_segments.recovery.decide.starts import LogStart, decide_start
 from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.recovery.folders import FoundLogDir, find_log_dirs
+from kafka_segments.recovery.run_start import NodeOfDirs, decide_starts
 from kafka_segments.recovery.survey import Surveyed, Surveyor
 from kafka_segments.storage.stores import store_of
 from kafka_segments.wire.names import LOG_SUFFIX, file_name
@@ -63,6 +65,7 @@ class Forecast:
     dirs: Sequence[DirFacts]
     rows: Sequence[DirForecast]
     costs: Costs
+    nodes: Sequence[NodeOfDirs] = ()
 
     @property
     def logs(self) -> list[tuple[DirFacts, LogForecast]]:
@@ -90,9 +93,17 @@ def run_forecast(options: ForecastOptions, *, work: "ReadProgress | None" = None
     starts = [[decide_start(log, is_clean=one.is_clean) for log in one.logs] for one in found]
     tell = _tells(work, starts, is_full=options.is_full)
     surveyed = [_survey(of_dir, tell, is_full=options.is_full) for of_dir in starts]
-    dirs = [_facts(one, logs) for one, logs in zip(found, surveyed, strict=True)]
+    nodes = decide_starts(found, surveyed, options.sources)
+    dirs = [
+        _facts(one, logs, _start_of(one.uri, nodes))
+        for one, logs in zip(found, surveyed, strict=True)
+    ]
     costs = costs_of(options, [log.start for logs in surveyed for log in logs])
-    return Forecast(dirs, forecast_dirs(dirs, costs, threads=options.threads), costs)
+    return Forecast(dirs, forecast_dirs(dirs, costs, threads=options.threads), costs, nodes)
+
+
+def _start_of(uri: str, nodes: Sequence[NodeOfDirs]) -> NodeStart | None:
+    return next((node.start for node in nodes if uri in node.uris), None)
 
 
 def _tells(
@@ -104,8 +115,8 @@ def _tells(
     if not is_full:
         work.looks_here(sum(map(len, starts)), "logs")
         return lambda log: work.has_read(1)
-    work.reads_here(sum(log.bytes_of(log.recovered) for of_dir in starts for log in of_dir))
-    return lambda log: work.has_read(log.bytes_of(log.recovered))
+    work.reads_here(sum(log.bytes_of(log.read) for of_dir in starts for log in of_dir))
+    return lambda log: work.has_read(log.bytes_of(log.read))
 
 
 def _survey(
@@ -128,7 +139,7 @@ def _survey(
     return surveyed
 
 
-def _facts(one: FoundLogDir, logs: Sequence[Surveyed]) -> DirFacts:
+def _facts(one: FoundLogDir, logs: Sequence[Surveyed], start: NodeStart | None) -> DirFacts:
     return DirFacts(
         one.cluster,
         one.broker_id,
@@ -136,6 +147,8 @@ def _facts(one: FoundLogDir, logs: Sequence[Surveyed]) -> DirFacts:
         one.is_clean,
         [log_forecast(log.start, log.work, log.kit_work, log.findings) for log in logs],
         (*one.problems, *(log.problem for log in logs if log.problem)),
+        start,
+        sum(log.unread_bytes for log in logs),
     )
 
 

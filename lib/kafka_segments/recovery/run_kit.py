@@ -14,8 +14,8 @@ from kafka_segments.recovery.kit_manifest import (
     KitState,
     LogKit,
     folder_of,
+    write_kit,
     write_log,
-    write_manifest,
 )
 from kafka_segments.recovery.kit_plan import KitSegment, LogPlan
 from kafka_segments.recovery.kit_scan import KitScanner, ScannedSegment
@@ -58,14 +58,21 @@ def finish_kit(work: KitWork, options: KitOptions, *, made_ms: int) -> None:
     out = Path(options.out)
     for number, log in work.unread:
         write_log(folder_of(out, number), log)
-    write_manifest(out, KitManifest(work.log_dirs, made_ms, options.has_digests))
+    manifest = KitManifest(
+        log_dirs=work.log_dirs,
+        logs=work.logs,
+        made_ms=made_ms,
+        has_digests=options.has_digests,
+    )
+    write_kit(out, manifest)
 
 
 def scan_segment(scanner: KitScanner, plan: LogPlan, at: int, out: str) -> ScannedSegment | str:
     """Read a segment of a plan; return a text that says why if it cannot be read."""
     planned = plan.segments[at]
     into = folder_of(Path(out), plan.number) / plan.log
-    scanned = scanner.scan(Path(plan.folder), planned.base_offset, into)
+    is_recovered = planned.base_offset in plan.recovered
+    scanned = scanner.scan(Path(plan.folder), planned.base_offset, into if is_recovered else None)
     if isinstance(scanned, str):
         return scanned
     if (scanned.seen.size_bytes, scanned.seen.mtime_ns) != planned[1:]:

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from kafka_segments.recovery.kit_listing import KitWork
-from kafka_segments.recovery.kit_manifest import LogKit, folder_of, log_path, read_log
+from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_log
 from kafka_segments.recovery.kit_plan import LogPlan
 from kafka_segments.recovery.run_kit import KitOptions, fold_planned, new_scanner, scan_segment
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
@@ -63,7 +63,7 @@ class SparkReader:
         )
         for row in stream_rows(folded):
             plan = work.plans[row["log"]]
-            yield read_log(log_path(folder_of(Path(options.out), plan.number), plan.log))
+            yield read_log(folder_of(Path(options.out), plan.number), plan.log)
 
 
 def _segments(plans: Sequence[LogPlan]) -> pa.Table:

@@ -7,11 +7,13 @@ second.
 """
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
 from kafka_segments.errors import FileChangedError
+from kafka_segments.recovery.decide.cuts import total
 from kafka_segments.wire import header_layout as layout
 from kafka_segments.wire.batches import Bytes
 from kafka_segments.wire.crc import crc32c
@@ -53,7 +55,8 @@ def records_told(
     """Return how many records the headers from ``start`` on tell of; None: there are none.
 
     Headers are followed from one to the next as long as they are of batches v2 of a possible size,
-    and no further than a million. Of the last batch, a part may be missing.
+    and no further than a million. Of the last batch, a part may be missing. None stands, too, for a
+    header that cannot be true, as in damage.
 
     Args:
         read_into: reads the file.
@@ -66,7 +69,8 @@ def records_told(
         FileChangedError: the file ended before ``end``.
         OSError: whatever ``read_into`` raises.
     """
-    records, told, position = 0, False, start
+    claims: list[_Claim] = []
+    position = start
     for _ in range(_MOST_HEADERS):
         if end - position < layout.HEADER_BYTES:
             break
@@ -77,9 +81,31 @@ def records_told(
         offset = _int(header, layout.BASE_OFFSET, 8)
         if next_offset is not None and not 0 <= offset - next_offset < _OFFSETS_AHEAD:
             break
-        records, told = records + count, True
+        claims.append(_Claim(offset, _int(header, layout.LAST_OFFSET_DELTA, 4) + 1, count))
         position += layout.LOG_OVERHEAD + length
-    return records if told else None
+    if not claims:
+        return None
+    return total(_believed(*pair) for pair in zip_longest(claims, claims[1:]))
+
+
+class _Claim(NamedTuple):
+    """What a header says: its first offset, how many offsets and how many records it has."""
+
+    offset: int
+    offsets: int
+    records: int
+
+
+def _believed(claim: _Claim, after: _Claim | None) -> int | None:
+    """Return how many records a batch has, by a header that may be the damage; None: not known.
+
+    A batch has no more records than offsets. Where it claims more, its offsets count if the next
+    batch goes on from them.
+    """
+    if claim.records <= claim.offsets:
+        return claim.records
+    goes_on = after is not None and after.offset == claim.offset + claim.offsets
+    return claim.offsets if goes_on else None
 
 
 def _sound_batches(read_into: ReadInto, start: int, end: int, next_offset: int) -> Iterator[int]:

@@ -3,12 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kafka_segments.broker_rules.start_effects import Effect
+from kafka_segments.broker_rules.start_node import NodeStart
+from kafka_segments.broker_rules.start_rules import StartFinding
 from kafka_segments.recovery.decide.cuts import Finding, total
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import Costs, DirWork, LogWork, seconds_of_start
 from kafka_segments.wire.names import FolderState
+
+_NO_DROPS = (Effect.ENDS, Effect.WITHOUT, Effect.NOT_KNOWN)
 
 
 class LogForecast(NamedTuple):
@@ -42,7 +47,12 @@ class LogForecast(NamedTuple):
 
 
 class DirFacts(NamedTuple):
-    """A log directory, and what a start does with its logs, in the broker's order."""
+    """A log directory, and what a start does with its logs, in the broker's order.
+
+    ``start``: what it does with the whole node; None: not known, as of tables. ``unread_bytes``: of
+    segments that a start recovers, or reads for the producers' state, and that were looked at in
+    part or not at all.
+    """
 
     cluster: str
     broker_id: int
@@ -50,6 +60,8 @@ class DirFacts(NamedTuple):
     is_clean: bool
     logs: Sequence[LogForecast]
     problems: tuple[str, ...] = ()
+    start: NodeStart | None = None
+    unread_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,13 @@ class DirForecast:
     metadata_seconds: float
     is_calibrated: bool
     problem: str | None
+    starts: bool | None
+    is_served: bool | None
+    start_problem: str | None
+    without: list[str]
+    drops: list[str]
+    not_known: list[str]
+    unread_bytes: int
 
 
 def log_forecast(
@@ -211,4 +230,58 @@ def _row(
         metadata_seconds=round(metadata_seconds, 3),
         is_calibrated=costs.is_calibrated,
         problem="; ".join(one.problems) or None,
+        **_of_start(one),
+        unread_bytes=one.unread_bytes,
     )
+
+
+def unread_told(unread_bytes: int) -> str:
+    """Return in words what was not read of segments that a start reads."""
+    return (
+        f"not looked at: {unread_bytes:,} bytes of segments that the start recovers or, for the"
+        " producers' state, reads, of which only the ends were read; a bad batch in them cuts more"
+        " than is told here, or ends the start. --check full reads them"
+    )
+
+
+def _of_start(one: DirFacts) -> dict[str, Any]:
+    """Return the columns that say whether the node starts, and what goes."""
+    start = one.start
+    unread_here = [unread_told(one.unread_bytes)] if one.unread_bytes else []
+    if start is None:
+        unknown = [f"{one.log_dir}: {problem}" for problem in one.problems] or [
+            "tables do not have a log directory's small files: give --source"
+        ]
+        return {
+            "starts": None,
+            "is_served": None,
+            "start_problem": None,
+            "without": [],
+            "drops": [],
+            "not_known": [*unknown, *unread_here],
+        }
+    here = [finding for finding in start.findings if finding.log_dir == one.log_dir]
+    drops = [finding for finding in here if finding.effect not in _NO_DROPS]
+    unread = [finding for finding in start.findings if finding.effect == Effect.NOT_KNOWN]
+    is_served = False if one.log_dir in start.without else start.starts
+    lost = [finding for finding in here if finding.effect == Effect.WITHOUT]
+    problem = start.problem or next(iter(lost), None)
+    return {
+        "starts": start.starts,
+        "is_served": is_served,
+        "start_problem": None if problem is None else told(problem),
+        "without": list(start.without),
+        "drops": [told(finding) for finding in drops],
+        "not_known": [*map(told, unread), *start.notes, *unread_here],
+    }
+
+
+def told(finding: StartFinding) -> str:
+    """Return a finding in one line: where, what was found, what follows."""
+    line = "" if finding.line is None else f" (line {finding.line})"
+    place = "/".join(filter(None, (finding.log_dir, finding.place)))
+    found = finding.found.removesuffix(line)
+    text = f"{place}{line}: {found}" if found else f"{place}{line}"
+    follows = f"{finding.exception}, {finding.effect}" if finding.exception else finding.effect
+    files = f" [{', '.join(finding.files)}]" if finding.files else ""
+    return f"{text}: {follows}{files}"

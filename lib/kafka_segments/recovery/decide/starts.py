@@ -38,6 +38,7 @@ from kafka_segments.wire.names import (
 
 OFFSET_INDEX_BYTES = 10_485_760
 TIME_INDEX_BYTES = 10_485_756
+_MAX_INT64 = 2**63 - 1
 _LEFT_BEHIND = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
 
 
@@ -55,6 +56,10 @@ class FoundLog:
         recovery_point: Of the log directory's checkpoint; None: it has none for the partition.
         log_start_offset: Of its checkpoint; None: none.
         swap_end_offsets: Next offset of each ``.log.swap``, by its base offset.
+        swap_starts: The first offset in each, in the same way.
+        bad_swaps: Why the end of a ``.log.swap`` cannot be read, by its name.
+        folders: Names of folders in it.
+        link: A link in a file's place that was not followed: its name, and where it leads.
         refused_txn_indexes: Base offsets of segments whose ``.txnindex`` fails Kafka's check.
     """
 
@@ -68,6 +73,10 @@ class FoundLog:
     log_start_offset: int | None = None
     swap_end_offsets: Mapping[int, int] = field(default_factory=dict)
     refused_txn_indexes: frozenset[int] = frozenset()
+    swap_starts: Mapping[int, int] = field(default_factory=dict)
+    bad_swaps: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+    link: tuple[str, str] | None = None
 
     @property
     def is_metadata(self) -> bool:
@@ -98,6 +107,11 @@ class LogStart(NamedTuple):
     def recovered(self) -> tuple[int, ...]:
         """Return the segments of both passes, each once."""
         return tuple(sorted({*self.lacking, *self.unflushed}))
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """Return the segments that are recovered, or read for the producers' state, each once."""
+        return tuple(sorted({*self.replayed, *self.recovered}))
 
     def bytes_of(self, bases: Sequence[int]) -> int:
         """Return the bytes of some of its segments."""
@@ -144,7 +158,7 @@ def _sizes(log: FoundLog, plan: StartupPlan) -> dict[int, int]:
     gone = {*plan.deleted, *(old for old, _ in plan.renamed)}
     there = {**{name: size for name, size in log.files.items() if name not in gone}, **renamed}
     found = {_offset(name): size for name, size in there.items() if name.endswith(LOG_SUFFIX)}
-    return dict(sorted(found.items()))
+    return {base: size for base, size in sorted(found.items()) if base >= 0}
 
 
 def _replayed(log: FoundLog, bases: tuple[int, ...], first: int) -> tuple[int, ...]:
@@ -171,4 +185,5 @@ def _full_indexes(log: FoundLog, bases: tuple[int, ...]) -> tuple[str, ...]:
 def _offset(name: str) -> int:
     """Return the offset in a file's name, -1 where there is none."""
     digits = name.partition(".")[0]
-    return int(digits) if digits.isdecimal() and digits.isascii() else -1
+    offset = int(digits) if digits.isdecimal() and digits.isascii() else -1
+    return offset if offset <= _MAX_INT64 else -1

@@ -16,7 +16,10 @@ _OF_SEGMENTS = (
     *("valid_bytes", "truncated_bytes", "damage"),
 )
 _CHANGING = (DamageKind.CHANGED, DamageKind.VANISHED)
-UNREAD = (*_CHANGING, DamageKind.TOO_LARGE, DamageKind.UNREADABLE)
+UNREAD = (
+    *_CHANGING,
+    *(DamageKind.TOO_LARGE, DamageKind.UNREADABLE, DamageKind.NOT_PERMITTED),
+)
 """The kinds of damage of a segment that a build could not read: a start may find anything there."""
 _OF_OTHERS = (DamageKind.REMOVED, DamageKind.UNDECODABLE, DamageKind.NOT_INDEXABLE)
 """The kinds that another segment's cut tells of already, or that a start does not look for."""
@@ -137,7 +140,9 @@ def _found() -> Column:
 def _is_found() -> Column:
     """Tell whether a start finds a segment damaged."""
     is_own = F.col("damage").isNotNull() & ~F.col("damage.kind").isin(*_OF_OTHERS)
-    return F.col("_read") & is_own
+    is_zeros = F.col("damage.kind") == DamageKind.PREALLOCATED_TAIL.value
+    is_no_loss = is_zeros & (F.col("base_offset") == F.col("_last"))
+    return F.col("_read") & is_own & ~is_no_loss
 
 
 def _lost() -> tuple[Column, ...]:
