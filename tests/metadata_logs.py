@@ -94,11 +94,13 @@ def snapshot_bytes(records: Sequence[bytes], *, end_offset: int, epoch: int = 1)
     )
 
 
-def log_dir(folder: Path, files: dict[str, bytes], *, node: int = 1) -> Path:
+def log_dir(
+    folder: Path, files: dict[str, bytes], *, node: int = 1, cluster: str = CLUSTER
+) -> Path:
     """Make a log directory with these files of the metadata log."""
     log = folder / "__cluster_metadata-0"
     log.mkdir(parents=True)
-    properties = f"version=1\ncluster.id={CLUSTER}\nnode.id={node}\n"
+    properties = f"version=1\ncluster.id={cluster}\nnode.id={node}\n"
     (folder / "meta.properties").write_text(properties)
     for name, data in files.items():
         (log / name).write_bytes(data)

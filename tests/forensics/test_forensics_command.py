@@ -109,3 +109,14 @@ def test_messages_of_old_formats_are_counted_though_they_name_no_producer(tmp_pa
         (None, 1, "ms"),
         (-1, 1, "ms"),
     ]
+
+
+def test_a_source_without_segments_is_named_beside_one_that_has_some(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "not-mounted").mkdir()
+
+    status, rows, told = _run("--source", log_dir, "--source", tmp_path / "not-mounted")
+
+    assert (status, bool(rows)) == (1, True)
+    assert f"no segments under {tmp_path / 'not-mounted'}" in told

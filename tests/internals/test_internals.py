@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import metadata_logs as made
 from filled_tables import fill
 from kafka_segments.cli import cli
+from kafka_segments.internals.decide.changes import later_begins
 from kafka_segments.internals.decide.rows import begins_and_ends
 from kafka_segments.retention.command_options import load_configs
 from kafka_segments.settings import Settings
@@ -20,6 +21,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.metadata_configs import read_metadata_configs
 from kafka_segments.tables.metadata_held import NoMetadataError, clusters_with_metadata
 from kafka_segments.topic_configs import TopicConfigs
+from rows_of import rows_of
 from strategies import v2_batch
 
 pytestmark = pytest.mark.spark
@@ -275,6 +277,16 @@ def test_a_brokers_secrets_are_not_told_but_that_and_when_they_were_set(
     assert tables_with == {"internal_records"}
 
 
+def test_a_history_that_begins_with_a_snapshot_tells_where(spark: SparkSession) -> None:
+    rows = [("whole", 0, 1, False), ("whole", 5, 6, False), ("later", 7, 8, True)]
+    rows += [("later", 9, 10, False), ("first", 0, 1, True)]
+    columns = "cluster string, from_offset long, from_ms long, is_from_snapshot boolean"
+
+    found = rows_of(spark, rows, columns).transform(later_begins).collect()
+
+    assert [tuple(row) for row in found] == [("later", 7, 8)]
+
+
 def test_changes_since_a_moment_are_printed_as_a_table(spark: SparkSession, read: Path) -> None:
     done = _run("changed", "--since", made.START_MS + 11_000, "--warehouse", read)
 
@@ -467,9 +479,21 @@ def test_a_log_that_changed_is_read_anew_one_without_its_begin_goes_by_a_snapsho
     }
     refused = _run("--warehouse", warehouse, "--at", 3)
     assert "begins at offset 4, 2023-11-14 22:13:24.000 UTC" in refused.stderr
+    begin = "not known what changed before offset 4, 2023-11-14 22:13:24.000 UTC"
+    early = _run("changed", "--warehouse", warehouse, "--since", made.START_MS)
+    late = _run("changed", "--warehouse", warehouse, "--since", made.START_MS + 4_000)
+    assert begin in _run("changed", "--warehouse", warehouse).stderr
+    assert begin in early.stderr
+    assert early.exit_code == 1
+    assert begin not in late.stderr
     for name in (SEGMENT_5, SNAPSHOT_5):
         (log / name).unlink()
-    gone = _run("--source", disk, "--warehouse", warehouse)
+    unmounted = _run("--source", disk, "--warehouse", warehouse)
+    assert unmounted.exit_code == 2
+    assert "1 of 1 logs of internal topics that the tables know there have vanished" in (
+        unmounted.stderr
+    )
+    gone = _run("--source", disk, "--warehouse", warehouse, "--most-vanished", 100)
     assert "0 logs, 1 of them read, 0 records" in gone.stderr
     assert f"cluster {made.CLUSTER}: its metadata cannot be told: the log has no records" in (
         gone.stderr

@@ -84,11 +84,11 @@ class Lived(NamedTuple):
         return offset
 
 
-@pytest.fixture(scope="module", params=["golden", pytest.param("fresh", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["golden", pytest.param("fresh", marks=pytest.mark.long)])
 def lived(
     request: pytest.FixtureRequest, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Lived:
-    """The disks that are kept, or (slow) those of a cluster that lives another life now."""
+    """The disks that are kept, or (long) those of a cluster that lives another life now."""
     if request.param == "golden":
         return Lived(request.getfixturevalue("cluster"))
     folder = tmp_path_factory.mktemp("lived")

@@ -196,6 +196,32 @@ def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
     assert OTHER_ID not in rows
 
 
+def test_of_a_tier_that_is_not_mounted_nothing_is_missing(warehouse: Path, tmp_path: Path) -> None:
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--dry-run", "--output", "json")
+
+    done = _run("tier", "--source", tmp_path, *options)
+
+    findings = {name: row["findings"] for name, row in _found(done).items()}
+    assert findings[made.segment_id(1)] == ["not_found"]
+    assert findings[_ids(0)] == ["not_found"]
+    assert f"not known: {tmp_path} holds no object" in done.stderr
+
+
+def test_an_empty_source_is_told_beside_a_tier_whose_name_begins_alike(
+    warehouse: Path, tier: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "tier"
+    empty.mkdir()
+    shutil.copytree(tier, tmp_path / "tier-2")
+    options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--dry-run")
+
+    done = _run("tier", "--source", empty, "--source", tmp_path / "tier-2", *options)
+
+    assert f"not known: {empty} holds no object" in done.stderr
+    assert "tier-2 holds no object" not in done.stderr
+    assert done.exit_code == 1
+
+
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_local_offsets_that_no_copy_has(warehouse: Path, tier: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
@@ -208,6 +234,7 @@ def test_local_offsets_that_no_copy_has(warehouse: Path, tier: Path) -> None:
     assert gap == {"cluster": "c", "topic": TOPIC, "partition": 0, **told}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_notebook_gets_the_rows_of_the_command(
     spark: SparkSession, warehouse: Path, tier: Path, tmp_path: Path
@@ -233,6 +260,7 @@ def test_a_notebook_gets_the_rows_of_the_command(
     assert (gap["copies"], gap["from_offset"], gap["to_offset"]) == (1, ENDS[0] + 1, ENDS[2])
 
 
+@pytest.mark.slow
 def test_a_tiered_topic_of_which_nothing_was_announced_is_not_copied(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.spark
 LOG = ("c", 1, "/d", REMOTE_LOG_TOPIC, 0)
 RECORDS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, offset long,"
-    " kind string, value_json string, is_tombstone boolean, key binary"
+    " leader_epoch int, kind string, value_json string, is_tombstone boolean, key binary"
 )
 SEGMENTS, LINEAGES = 300, 2_000
 Record = tuple[bytes | None, bytes | None]
@@ -55,12 +55,12 @@ def _rows(records: Sequence[Record], log: tuple[Any, ...] = LOG) -> list[tuple[A
     rows = []
     for offset, (key, value) in enumerate(records):
         found = decode_internal(REMOTE_LOG_TOPIC, key, value)
-        rows.append((*log, offset, found.kind, found.value_json(), value is None, key))
+        rows.append((*log, offset, 0, found.kind, found.value_json(), value is None, key))
     return rows
 
 
 def _states(spark: SparkSession, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
-    records = rows_of(spark, rows, RECORDS).transform(records_that_count)
+    records = rows_of(spark, rows, RECORDS).transform(records_that_count())
     found = records.transform(fold_states).collect()
     return {row["segment_id"]: row.asDict(recursive=True) for row in found}
 
@@ -157,7 +157,7 @@ def test_of_an_update_that_compaction_left_alone_nothing_is_known(spark: SparkSe
         " stored_bytes long, last_modified_ms long, path string, missing array<string>,"
         f" found {found}, problem string"
     )
-    states = rows_of(spark, _rows(left), RECORDS).transform(records_that_count)
+    states = rows_of(spark, _rows(left), RECORDS).transform(records_that_count())
     held = states.transform(fold_states).transform(
         hold_against_objects(rows_of(spark, objects, columns), cluster="c")
     )
@@ -176,26 +176,40 @@ def test_of_an_update_that_compaction_left_alone_nothing_is_known(spark: SparkSe
     ]
 
 
-def test_objects_that_were_not_looked_at_are_not_counted(spark: SparkSession) -> None:
-    nothing = rows_of(
+def test_objects_and_records_that_were_not_looked_at_are_not_known(spark: SparkSession) -> None:
+    objects = rows_of(
         spark,
-        [],
+        [("orders", TOPIC_ID, 0, segment_id(9), 1, 100, 5, "/tier/9", [], None, None)],
         "topic string, topic_id string, partition int, segment_id string, objects int,"
         " stored_bytes long, last_modified_ms long, path string, missing array<string>,"
         f" found struct<{SAID}, source: string>, problem string",
     )
     records = rows_of(spark, _rows([(None, added(1, 0, 9)), (None, updated(1, COPIED))]), RECORDS)
-    held = records.transform(records_that_count).transform(fold_states)
-    held = held.transform(hold_against_objects(nothing, cluster="c"))
+    held = records.transform(records_that_count()).transform(fold_states)
+    held = held.transform(hold_against_objects(objects, cluster="c"))
     held = held.withColumn("is_in_lineage", F.lit(None).cast("boolean"))
 
     told = {}
-    for is_listed in (True, False):
-        decide = decide_findings(now_ms=10, grace_ms=0, is_listed=is_listed)
-        (row,) = held.transform(decide).collect()
-        told[is_listed] = (row["findings"], row["objects"], row["stored_bytes"])
+    for seen, read in ((True, True), (False, True), (True, False), (None, True)):
+        decide = decide_findings(
+            now_ms=10,
+            grace_ms=0,
+            is_listed=seen is not None,
+            has_seen_all=bool(seen),
+            has_all_records=read,
+        )
+        rows = held.transform(decide).orderBy("segment_id").collect()
+        told[seen, read] = [(row["findings"], row["stored_bytes"], row["detail"]) for row in rows]
 
-    assert told == {True: (["missing"], 0, 0), False: ([], None, None)}
+    is_missing, is_orphan = (["missing"], 0, None), (["orphan"], 100, None)
+    assert told[True, True] == [is_missing, is_orphan]
+    assert told[False, True][0][0] == ["not_found"]
+    assert "not known: its log was not found" in told[False, True][0][2]
+    assert told[False, True][1] == is_orphan
+    assert told[True, False][0] == is_missing
+    assert told[True, False][1][0] == ["no_record"]
+    assert "not known: no record claims it" in told[True, False][1][2]
+    assert told[None, True] == [([], None, None), ([], None, None)]
 
 
 def _lineage(choice: random.Random, first: int, start: int) -> list[list[int]]:
@@ -338,7 +352,9 @@ def test_what_a_cluster_that_lived_announced_are_the_objects_of_its_tier(
         for record in plain_records(file.read_bytes()):
             found = decode_internal(topic, record.key, record.value)
             value = (found.kind, found.value_json(), record.value is None, record.key)
-            rows.append(("c", node, str(file.parents[1]), topic, partition, record.offset, *value))
+            rows.append(
+                ("c", node, str(file.parents[1]), topic, partition, record.offset, 0, *value)
+            )
 
     states = _states(spark, rows)
 

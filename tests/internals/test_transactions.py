@@ -1,6 +1,7 @@
 """Which open transactions hang: logs held against the coordinator's records, made by hand."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -9,11 +10,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
+from kafka_segments.internals.decide.state_logs import unread_lines
 from kafka_segments.internals.decide.transactions import (
     ask_for_first,
     coordinators_say,
     decide_transactions,
+    shell_word,
     with_cleanup_policy,
     with_first_times,
     with_held_bytes,
@@ -50,12 +54,12 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
         " producers array<struct<producer_id: long, epoch: long, timestamp_ms: long>>",
     )
     opened = [
-        (*LOG, topic, partition, producer, first, FIRST_MS, 1, 50)
+        (*LOG, topic, partition, producer, first, FIRST_MS, 1, 50, None)
         for topic, partition, producer, _, first in rows
     ]
     columns = (
         f"{KEYS}, producer_id long, first_offset long, first_ms long, base_offset long,"
-        " first_position long"
+        " first_position long, log_doubt string"
     )
     files = [
         (*LOG, "orders", partition, base, valid, size, base == 2)
@@ -91,7 +95,7 @@ def _records(
     """Make the coordinator's log on each broker: offset, transactional id, what its value has."""
     values = [
         (
-            *("c", broker, "/d", "__transaction_state", 0, offset, "TransactionLog"),
+            *("c", broker, "/d", "__transaction_state", 0, offset, 0, "TransactionLog"),
             json.dumps({"transactionalId": name}),
             None if value is None else json.dumps(_value(**value)),
             value is None,
@@ -99,8 +103,8 @@ def _records(
         for broker, rows in brokers.items()
         for offset, name, value in rows
     ]
-    columns = ", offset long, kind string, key_json string, value_json string, is_tombstone boolean"
-    return rows_of(spark, values, KEYS + columns)
+    columns = "offset long, leader_epoch int, kind string, key_json string, value_json string,"
+    return rows_of(spark, values, f"{KEYS}, {columns} is_tombstone boolean")
 
 
 def _value(
@@ -114,6 +118,51 @@ def _value(
         "transactionPartitions": [{"topic": "orders", "partitionIds": list(partitions)}],
         "transactionStartTimestampMs": START_MS,
     }
+
+
+def _judged(spark: SparkSession, *partitions: tuple[int, str | None, int]) -> DataFrame:
+    """Give what was read of partitions of the coordinator's log: number, unread, how new."""
+    columns = "cluster string, state_partition int, unread string, seen_ms long"
+    return rows_of(spark, [("c", *partition) for partition in partitions], columns)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "known"),
+    [
+        ([(0, None, FIRST_MS), (1, None, 0)], {"named": "hanging", "on": "ongoing"}),
+        ([(0, None, FIRST_MS), (1, None, FIRST_MS)], None),
+        ([(0, None, FIRST_MS - 1), (1, None, FIRST_MS)], {"on": "ongoing"}),
+        ([(0, None, FIRST_MS), (1, "why", FIRST_MS)], {"on": "ongoing"}),
+        ([(0, "why", FIRST_MS), (1, None, FIRST_MS)], {}),
+        ([], {}),
+    ],
+)
+def test_what_was_not_read_of_the_coordinators_log_is_not_known(
+    spark: SparkSession, partitions: list[Any], known: dict[str, str] | None
+) -> None:
+    opened = _opened(
+        spark, [("orders", n, producer, 4, 1) for n, producer in enumerate((10, 11, 12))]
+    )
+    says = [("on", ONGOING, 10, [0]), ("named", COMPLETE_ABORT, 11, [])]
+    log = [
+        (offset, name, {"producer": producer, "state": state, "partitions": of})
+        for offset, (name, state, producer, of) in enumerate(says)
+    ]
+    says_all = _records(spark, {1: log}).transform(coordinators_say())
+
+    rows = opened.transform(
+        decide_transactions(says_all, _judged(spark, *partitions), now_ms=NOW_MS)
+    ).collect()
+
+    names = {10: "on", 11: "named", 12: "not named"}
+    all_known = {"on": "ongoing", "named": "hanging", "not named": "hanging"}
+    expected = all_known if known is None else known
+    for row in rows:
+        status = expected.get(names[row["producer_id"]], "not known")
+        assert row["status"] == status
+        assert (row["command"] is not None) == (status == "hanging")
+        assert (row["problem"] is not None) == (status == "not known")
+    assert len(rows) == len(names)
 
 
 def test_the_first_record_of_a_transaction_is_asked_of_its_segment(spark: SparkSession) -> None:
@@ -179,7 +228,11 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
     records = _records(spark, {1: behind, 2: log, 3: behind[:3]})
 
     found = opened.transform(
-        decide_transactions(records.transform(coordinators_say), now_ms=NOW_MS)
+        decide_transactions(
+            records.transform(coordinators_say()),
+            _judged(spark, (0, None, FIRST_MS)),
+            now_ms=NOW_MS,
+        )
     ).orderBy("producer_id")
 
     rows = found.collect()
@@ -209,6 +262,37 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
         "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 4"
         " --start-offset 24"
     )
+
+
+def test_a_name_that_no_topic_has_is_one_word_for_a_shell(spark: SparkSession) -> None:
+    names = ["orders.v2-x_1", "x;reboot", "it's $(y)", "ends\n"]
+
+    rows = rows_of(spark, [(name,) for name in names], "name string")
+
+    told = [row[0] for row in rows.select(shell_word(F.col("name"))).collect()]
+    assert told[0] == names[0]
+    assert [shlex.split(word) for word in told] == [[name] for name in names]
+
+
+def test_partitions_of_the_coordinators_log_that_were_not_read_are_told_by_their_reason() -> None:
+    gone, cut = "no log of it was read: add it", "its first segments are missing: add them"
+    rows = [
+        {"cluster": "c", "state_partition": number, "unread": reason}
+        for number, reason in [(n, gone) for n in range(20, 10, -1)] + [(0, None), (1, cut)]
+    ]
+    for row in rows:
+        if row["unread"] is not None:
+            row["unread"] = (
+                f"not known: __transaction_state-{row['state_partition']}: {row['unread']}"
+            )
+
+    told = unread_lines(rows)
+
+    first = ", ".join(f"__transaction_state-{number}" for number in range(11, 19))
+    assert told == [
+        f"not known: __transaction_state-1: {cut}",
+        f"not known: {first} and 2 more: {gone}",
+    ]
 
 
 @pytest.mark.parametrize(

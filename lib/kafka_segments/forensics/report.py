@@ -1,11 +1,11 @@
 """What ``forensics`` prints."""
 
-import sys
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.forensics.decide import sum_by_producer
@@ -54,11 +54,11 @@ def _print_unread(unread: DataFrame) -> int:
         unread = held(unread, caches)
         counts = unread.agg(F.count("*"), F.count_if("is_finding")).collect()[0]
         for row in unread.orderBy("path").take(MOST_ROWS_SHOWN):
-            sys.stderr.write(f"{row['path']}: {row['error']}\n")
+            say(f"{row['path']}: {row['error']}")
         if counts[0]:
-            sys.stderr.write(
+            say(
                 f"{counts[0]} segments or folders not read to their end, {counts[1]} of them"
-                " findings: the timestamps in the rest of them are not judged\n"
+                " findings: the timestamps in the rest of them are not judged"
             )
         return int(counts[1])
 

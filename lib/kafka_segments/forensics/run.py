@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.forensics.decide import (
     Admission,
     find_unread,
@@ -13,6 +14,8 @@ from kafka_segments.forensics.decide import (
     only_of_producers,
 )
 from kafka_segments.rows.datasource import load_of, register
+from kafka_segments.sources.list import bare_sources
+from kafka_segments.sources.missing import no_segments
 from kafka_segments.spark.packing import TellLoad
 
 _COLUMNS = (
@@ -47,11 +50,14 @@ class Forensics(NamedTuple):
 def run_forensics(
     spark: SparkSession, options: ForensicsOptions, tell: TellLoad | None = None
 ) -> Forensics:
-    """Judge the batches of all producers under the sources.
+    """Judge the batches of all producers under the sources; those without a segment are told.
 
     ``tell``: is told how much is read, for which the sources are listed once more.
     """
     register(spark)
+    tell_not_known(
+        map(no_segments, bare_sources(options.sources, follow_links=options.follow_links))
+    )
     reading = {
         "columns": _COLUMNS,
         "check": "headers",

@@ -11,6 +11,7 @@ from kafka_segments.console.options import (
     ExitStatus,
     clock,
     follow_links_option,
+    most_vanished_option,
     now_ms_option,
     optional_source_option,
     output_option,
@@ -71,6 +72,7 @@ internals.add_command(tier)
     " with zone, -2h or now.",
 )
 @follow_links_option
+@most_vanished_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -97,6 +99,7 @@ def _read(
     cluster: str | None,
     broker_id: int | None,
     follow_links: bool,
+    most_vanished: int,
     dry_run: bool,
     now_ms: int | None,
     output: str,
@@ -132,6 +135,7 @@ def _read(
         cluster=cluster,
         broker_id=broker_id,
         follow_links=follow_links,
+        most_vanished=most_vanished,
     )
     with (
         spark_session("kafka-segments internals", root=ROOT) as spark,
@@ -196,7 +200,7 @@ def transactions(**options: Any) -> None:
     It compares what `build` found open in the logs with the transaction coordinator's own log. An
     open transaction holds back the last stable offset: consumers that read committed records wait
     there, and so does compaction. Exit status 1: the coordinator does not know of a transaction, so
-    that it hangs, or the timeout of one has passed.
+    that it hangs, the timeout of one has passed, or not all of the coordinator's log was read.
     """
     run(lambda: _transactions(**options), verbose=options["verbose"])
 
@@ -210,14 +214,16 @@ def _transactions(
         TransactionsOptions,
         run_transactions,
     )
-    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
     now = clock() if now_ms is None else now_ms
-    asked = TransactionsOptions(absolute_uri(warehouse), LogChoice(**choice), now)
+    asked = TransactionsOptions(
+        absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now
+    )
     with (
         spark_session("kafka-segments internals transactions", root=ROOT) as spark,
         few_rows(spark, of=asked.warehouse),

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from kafka_segments.broker_rules.group_records import OLDEST
-from kafka_segments.broker_rules.versions import LATEST
 from kafka_segments.console.options import (
     ROOT,
     ExitStatus,
+    kafka_version_option,
     output_option,
     run,
     verbose_option,
@@ -26,13 +26,7 @@ from kafka_segments.console.strict_options import INT, Command, complete_folder
         shell_complete=complete_folder,
         help="Root of the tables of `internals`.",
     ),
-    click.option(
-        "--kafka-version",
-        default=LATEST,
-        show_default=True,
-        metavar="X.Y",
-        help=f"The release whose group coordinator is to read it, {OLDEST} and later.",
-    ),
+    kafka_version_option(f"The release whose group coordinator is to read it, {OLDEST} or later"),
     click.option(
         "--new-coordinator",
         is_flag=True,

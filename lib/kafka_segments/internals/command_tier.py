@@ -154,7 +154,7 @@ def _tier(
                 write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
             findings = print_rebuilt(found.objects, segments, output) + print_unseen(found)
         elif not_copied:
-            findings = print_gaps(known_gaps(found), output)
+            findings = print_gaps(known_gaps(found), output) + print_unseen(found)
         else:
             findings = print_tier(found, output) + print_unseen(found)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE

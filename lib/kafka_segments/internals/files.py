@@ -16,10 +16,10 @@ from kafka_segments.errors import SourceError
 from kafka_segments.generated import records
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
-from kafka_segments.sources.list import list_sources
+from kafka_segments.sources.list import list_here, list_rest, sources_without_segments
+from kafka_segments.sources.missing import MOST_VANISHED
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows, map_few
 from kafka_segments.spark.held import held
-from kafka_segments.spark.packing import Load
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
@@ -43,6 +43,7 @@ class Origin:
         cluster: name of the cluster; None: as meta.properties says.
         broker_id: id of the broker; None: as meta.properties says.
         follow_links: symbolic links below the sources are followed.
+        most_vanished: percent of the logs known below a source that may be gone.
     """
 
     sources: tuple[str, ...]
@@ -50,22 +51,44 @@ class Origin:
     cluster: str | None = None
     broker_id: int | None = None
     follow_links: bool = False
+    most_vanished: int = MOST_VANISHED
 
 
 class InternalFiles(NamedTuple):
-    """Rows of ``FILE_COLUMNS``, and how many folders or links were not looked into."""
+    """What was found below the sources.
+
+    Attributes:
+        files: rows of ``FILE_COLUMNS``.
+        unseen: the folders and links that were not looked into.
+        empty_sources: those below which there is no segment, of whichever topic.
+    """
 
     files: DataFrame
-    unseen: int
+    unseen: tuple[str, ...]
+    empty_sources: tuple[str, ...]
 
 
 def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> InternalFiles:
-    """List the sources for the files of internal topics.
+    """List the sources for the files of internal topics, see ``internal_files``."""
+    here = list_here(origin.sources, follow_links=origin.follow_links)
+    listed, loads = list_rest(spark, here, caches, follow_links=origin.follow_links)
+    files = internal_files(listed, origin, caches)
+    unseen: tuple[str, ...] = ()
+    if loads.keys() & set(kinds.UNSEEN):
+        rows = listed.where(F.col("kind").isin(*kinds.UNSEEN)).select(file_path()).collect()
+        unseen = tuple(row[0] for row in rows)
+    return InternalFiles(files, unseen, sources_without_segments(origin.sources, here, listed))
+
+
+def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> DataFrame:
+    """Keep the files of internal topics, cached until ``caches`` closes.
 
     Folders marked -delete, -stray and -future are left out: a broker does not serve them. Large
     files have many records: if there are any, the session works on many rows from here on.
+
+    Needs: rows of a listing; ``origin``: which topics, and whose they are.
+    Gives: ``FILE_COLUMNS``.
     """
-    listed, loads = list_sources(spark, origin.sources, caches, follow_links=origin.follow_links)
     logs = (
         listed.where(F.col("topic").isin(*origin.topics))
         .where(F.col("folder_state") == FolderState.LIVE.value)
@@ -88,10 +111,10 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
         .transform(_list_snapshots(segments.schema))
     )
     files = held(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
+    spark = listed.sparkSession
     if has_few_rows(spark) and _size_of(files) > _MOST_BYTES_OF_FEW_ROWS:
         expect_many_rows(spark)
-    unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
-    return InternalFiles(files, unseen)
+    return files
 
 
 def _size_of(files: DataFrame) -> int:

@@ -1,15 +1,15 @@
 """What ``internals`` prints."""
 
 import json
-import sys
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import print_line, say
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.internals.decide.transactions import HANGING, OVERDUE
+from kafka_segments.internals.decide.transactions import HANGING, NOT_KNOWN, OVERDUE
 from kafka_segments.internals.run import Reading
 from kafka_segments.tables.keys import LOG_KEYS
 
@@ -62,15 +62,15 @@ def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> 
     finally:
         sums.unpersist()
     for problem in reading.problems:
-        sys.stderr.write(f"{problem}\n")
+        say(f"{problem}")
     if reading.unseen:
-        sys.stderr.write(
+        say(
             f"{reading.unseen} folders or links not looked into: `kafka-segments build` names them"
-            " in table unrecognized_files\n"
+            " in table unrecognized_files"
         )
-    sys.stderr.write(
+    say(
         f"{total[0]} logs, {reading.changed} of them read, {total[1]} records; {total[2]} places"
-        f" unreadable, {total[3]} of them findings: see column problem of table internal_records\n"
+        f" unreadable, {total[3]} of them findings: see column problem of table internal_records"
     )
     return int(total[3]) + len(reading.problems) + reading.unseen
 
@@ -138,14 +138,14 @@ def print_transactions(opened: DataFrame, output: str) -> int:
     try:
         ordered = opened.orderBy("since_ms", "topic", "partition", "producer_id")
         shown = print_result(ordered, output, names=_OPEN, cells=_open)
-        found = opened.where(F.col("status").isin(HANGING, OVERDUE)).count()
+        found = opened.where(F.col("status").isin(HANGING, OVERDUE, NOT_KNOWN)).count()
         total = opened.count()
     finally:
         opened.unpersist()
     for row in shown:
         if row["command"] is not None:
-            sys.stdout.write(f"{row['command']}\n")
-    sys.stderr.write(f"{total} open transactions, {found} that someone must look at\n")
+            print_line(f"{row['command']}")
+    say(f"{total} open transactions, {found} that someone must look at")
     return found
 
 
@@ -161,7 +161,7 @@ def _open(row: Row) -> tuple[str, ...]:
         str(row["held_offsets"]),
         size_text(row["held_bytes"]),
         _uncleaned(row),
-        f"{row['status']}{first}",
+        row["problem"] or f"{row['status']}{first}",
     )
 
 

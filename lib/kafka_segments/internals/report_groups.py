@@ -1,10 +1,9 @@
 """What ``internals groups`` prints."""
 
-import sys
-
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.internals.decide.groups import LOADS
 from kafka_segments.tables.keys import LOG_KEYS
@@ -30,9 +29,9 @@ def print_groups(groups: DataFrame, output: str) -> int:
         ).collect()[0]
     finally:
         groups.unpersist()
-    sys.stderr.write(
+    say(
         f"{total[0]} partitions on brokers, {total[1]} of them do not load whole; {total[2]} bytes,"
-        f" of which compaction could take {total[3]}\n"
+        f" of which compaction could take {total[3]}"
     )
     return int(total[1])
 

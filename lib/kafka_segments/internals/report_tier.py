@@ -1,10 +1,9 @@
 """What ``internals tier`` prints."""
 
-import sys
-
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.internals.decide.tier import sum_findings
@@ -26,20 +25,18 @@ def print_tier(tier: Tier, output: str) -> int:
     print_result(ordered, output, names=_FINDINGS, cells=_segment)
     states = segments.groupBy("state").count().orderBy("state").collect()
     told = ", ".join(f"{row['count']} {row['state'] or 'never announced'}" for row in states)
-    sys.stderr.write(f"remote segments: {told or 'none'}\n")
+    say(f"remote segments: {told or 'none'}")
     found = segments.transform(sum_findings).orderBy("finding").collect()
     for row in found:
         size = "" if row["bytes"] == 0 else f", {size_text(row['bytes'])} in the tier"
-        sys.stderr.write(f"{row['finding']}: {row['segments']} segments{size}\n")
+        say(f"{row['finding']}: {row['segments']} segments{size}")
     return sum(row["segments"] for row in found)
 
 
 def print_unseen(tier: Tier) -> int:
     """Say on stderr how many folders or links were not looked into; return how many."""
     if tier.unseen:
-        sys.stderr.write(
-            f"{tier.unseen} folders or links not looked into: segments there count as missing\n"
-        )
+        say(f"{tier.unseen} folders or links not looked into: what is there is not known")
     return tier.unseen
 
 
@@ -77,9 +74,9 @@ def print_rebuilt(unclaimed: DataFrame, segments: DataFrame, output: str) -> int
     print_result(announced, output, names=_REBUILT, cells=_rebuilt)
     count = segments.count()
     lacking = unclaimed.count() - count
-    sys.stderr.write(
+    say(
         f"{count} segments that no record claims, {2 * count} records announce them; {lacking}"
-        " whose objects do not say enough, or are not all there: `internals tier` shows them\n"
+        " whose objects do not say enough, or are not all there: `internals tier` shows them"
     )
     return lacking
 

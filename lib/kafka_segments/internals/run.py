@@ -5,21 +5,23 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from kafka_segments.internals.decide.rows import (
     changed_files,
+    count_lost_logs,
     of_changed,
     of_unchanged,
     partition_name,
     sum_by_log,
 )
-from kafka_segments.internals.files import Origin, find_files
+from kafka_segments.internals.files import InternalFiles, Origin, find_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
 from kafka_segments.sources.broker_identity import lies_below
+from kafka_segments.sources.missing import Lost, no_segments, refuse_lost
 from kafka_segments.spark.held import held
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load, TellLoad, tell_nobody
@@ -27,6 +29,7 @@ from kafka_segments.storage.folder_lock import internals_lock
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.metadata_held import MetadataProblem, metadata_problems
 from kafka_segments.tables.statements import sql_text
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -57,7 +60,7 @@ class Reading(NamedTuple):
         sums: the columns of ``sum_by_log``, of all logs below the sources.
         changed: of how many logs files were read or are gone; the tables have the others already.
         unseen: how many folders or links were not looked into.
-        problems: what the history of the metadata lacks.
+        problems: what the history of the metadata lacks, and the sources without any segment.
     """
 
     sums: DataFrame
@@ -92,11 +95,27 @@ def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> 
     else:
         known = _below(tables, origin)
     found = find_files(spark, origin, caches)
-    changed = found.files.transform(changed_files(known)).collect()
+    changed = _changed(known, found, origin)
     of_logs = local_rows(spark, changed, _CHANGED)
     files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
     rows = known.transform(of_unchanged(of_logs)).unionByName(read_records(files))
-    return Reading(rows.transform(sum_by_log), len(changed), found.unseen, ())
+    problems = tuple(map(no_segments, found.empty_sources))
+    return Reading(rows.transform(sum_by_log), len(changed), len(found.unseen), problems)
+
+
+def _changed(known: DataFrame, found: InternalFiles, origin: Origin) -> list[Row]:
+    """Return the rows of ``changed_files``.
+
+    Raises:
+        VanishedError: below a source more logs are gone than the origin allows.
+    """
+    seen = known.where(~lies_below(_folder(), found.unseen)) if found.unseen else known
+    changed = found.files.transform(changed_files(seen)).collect()
+    if any(log["files"] is None for log in changed):
+        counted = seen.transform(count_lost_logs(found.files, _folder(), origin.sources)).collect()
+        lost = (Lost(**row.asDict()) for row in counted)
+        refuse_lost(lost, most_percent=origin.most_vanished, what="logs of internal topics")
+    return changed
 
 
 def _read_changed(
@@ -105,8 +124,8 @@ def _read_changed(
     tables, origin = Warehouse(spark, options.warehouse), options.origin
     tables.create(INTERNAL_RECORDS)
     found = find_files(spark, origin, caches)
-    changed = found.files.transform(changed_files(_below(tables, origin))).collect()
-    problems: Sequence[str] = ()
+    changed = _changed(_below(tables, origin), found, origin)
+    problems = list(map(no_segments, found.empty_sources))
     if changed:
         of_logs = local_rows(spark, changed, _CHANGED)
         files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
@@ -116,15 +135,29 @@ def _read_changed(
         if clusters:
             kept = tables.read(INTERNAL_RECORDS).where(F.col("topic") == METADATA_TOPIC)
             unchanged = kept.transform(of_unchanged(of_logs))
-            problems = write_history(tables, metadata.unionByName(unchanged), clusters, caches)
+            write_history(tables, metadata.unionByName(unchanged), clusters, caches)
         others = read_records(
             files.where(F.col("topic") != METADATA_TOPIC),
             tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
         )
         rows = metadata.unionByName(others)
         tables.fill(INTERNAL_RECORDS, rows, where=condition_of(changed))
+    problems += map(str, _problems_below(tables, found, changed))
     sums = _below(tables, origin).transform(sum_by_log)
-    return Reading(sums, len(changed), found.unseen, tuple(problems))
+    return Reading(sums, len(changed), len(found.unseen), tuple(problems))
+
+
+def _problems_below(
+    tables: Warehouse, found: InternalFiles, changed: Sequence[Row]
+) -> list[MetadataProblem]:
+    """Return what the histories lack of clusters with a metadata log that is, or was, there."""
+    problems = metadata_problems(tables.root)
+    if not problems:
+        return []
+    of_metadata = found.files.where(F.col("topic") == METADATA_TOPIC)
+    clusters = {row["cluster"] for row in of_metadata.select("cluster").distinct().collect()}
+    clusters |= {row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC}
+    return [problem for problem in problems if problem.cluster in clusters]
 
 
 def _metadata_records(files: DataFrame, caches: ExitStack, tell: TellLoad) -> tuple[DataFrame, int]:
@@ -162,6 +195,10 @@ def _and_in(files: tuple[str, ...] | None) -> str:
 
 def _below(tables: Warehouse, origin: Origin) -> DataFrame:
     """Return the rows that the tables have now of the logs below the sources."""
-    folder = F.concat_ws("/", "log_dir", partition_name())
     of_topics = F.col("topic").isin(*origin.topics)
-    return tables.read(INTERNAL_RECORDS).where(of_topics & lies_below(folder, origin.sources))
+    return tables.read(INTERNAL_RECORDS).where(of_topics & lies_below(_folder(), origin.sources))
+
+
+def _folder() -> Column:
+    """Return where a log lies."""
+    return F.concat_ws("/", "log_dir", partition_name())

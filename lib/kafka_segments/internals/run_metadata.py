@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
-from kafka_segments.internals.decide.changes import decide_changes, steps_of
+from kafka_segments.internals.decide.changes import decide_changes, later_begins, steps_of
 from kafka_segments.internals.decide.rows import HELD, begins_and_ends, described, state_at
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import (
@@ -21,6 +24,7 @@ from kafka_segments.tables.catalog import (
 )
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.metadata_held import cluster_in_words
+from kafka_segments.tables.missing import require_values
 from kafka_segments.wire.moments import moment_text
 
 _AT = StructType([StructField("cluster", StringType()), StructField("at_offset", LongType())])
@@ -51,6 +55,7 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
         UsageError: the tables have no history of metadata, or it begins later.
     """
     warehouse = Warehouse(spark, options.warehouse)
+    _refuse_absent(warehouse, options.cluster)
     read = _reader(warehouse, options.cluster)
     as_of = options.as_of
     # An earlier release made some of them alone.
@@ -61,7 +66,9 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
     told = begins_and_ends(reduce(DataFrame.unionByName, held), at_ms=as_of.ms).collect()
     if not told:
         raise UsageError(_no_metadata(options.warehouse, options.cluster))
-    at = {row["cluster"]: as_of.offset if as_of.ms is None else row["at_offset"] for row in told}
+    at: dict[str, Any] = {
+        row["cluster"]: as_of.offset if as_of.ms is None else row["at_offset"] for row in told
+    }
     for row in told:
         name = row["cluster"]
         if at[name] < row["first_offset"]:
@@ -69,6 +76,7 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
                 f"--at {as_of}: the history of cluster {cluster_in_words(name)} begins at offset"
                 f" {row['first_offset']}, {moment_text(row['first_ms'])}"
             )
+    tell_metadata_problems(options.warehouse, cluster=options.cluster, at_offset=at)
     asked = local_rows(spark, sorted(at.items()), _AT)
     states = (
         read(table).transform(state_at(asked)).transform(described(table.name)) for table in tables
@@ -79,12 +87,41 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
 def run_changed(spark: SparkSession, options: ChangesOptions) -> DataFrame:
     """Return the changes of configs, leaders and replicas: the columns of ``decide_changes``.
 
+    Changes before a history that begins with a snapshot are not known: that is said, and is a
+    finding where changes since an earlier moment are asked for.
+
     Raises:
-        UsageError: the tables have no history of metadata.
+        UsageError: the tables have no history of metadata, or none of the cluster.
     """
-    read = _reader(Warehouse(spark, options.warehouse), options.cluster)
+    warehouse = Warehouse(spark, options.warehouse)
+    _refuse_absent(warehouse, options.cluster)
+    read = _reader(warehouse, options.cluster)
+    tell_metadata_problems(options.warehouse, cluster=options.cluster)
     steps = steps_of(read(METADATA_CONFIGS), read(METADATA_PARTITIONS))
+    for row in steps.transform(later_begins).collect():
+        _tell_begin(row, options.since_ms)
     return steps.transform(decide_changes(since_ms=options.since_ms))
+
+
+def _tell_begin(begin: Row, since_ms: int | None) -> None:
+    at = f"offset {begin['first_offset']}, {moment_text(begin['first_ms'])}"
+    line = (
+        f"cluster {cluster_in_words(begin['cluster'])}: not known what changed before {at}: its"
+        " history begins there, with a snapshot"
+    )
+    if since_ms is None:
+        say(line)
+    elif since_ms < begin["first_ms"]:
+        tell_not_known((line,))
+
+
+def _refuse_absent(tables: Warehouse, cluster: str | None) -> None:
+    """Refuse a cluster of which no table has metadata, where there are any."""
+    there = [table for table in METADATA_TABLES if tables.version(table) is not None]
+    if cluster is not None and there:
+        clusters = (tables.read(table, ("cluster",)) for table in there)
+        known = reduce(DataFrame.unionByName, clusters)
+        require_values(tables.root, "metadata of cluster", (cluster,), known)
 
 
 def _reader(tables: Warehouse, cluster: str | None) -> Callable[[Table], DataFrame]:

@@ -1,13 +1,16 @@
 """Tiered storage: compare what the cluster announced with the objects and the local logs."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.internals.decide.lineage import local_logs, with_lineage
@@ -23,7 +26,9 @@ from kafka_segments.internals.decide.tier import (
 from kafka_segments.internals.decide.tier_objects import with_topic_ids
 from kafka_segments.internals.rebuilt_tier import rebuilt_lines
 from kafka_segments.internals.tasks_tier import list_objects
+from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.sources import kinds
+from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held
@@ -33,6 +38,9 @@ from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.durable_files import durable_file
 from kafka_segments.tables import catalog
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.group_offsets import unread_partitions
+from kafka_segments.tables.known_replicas import known_replicas, telling_left_over
+from kafka_segments.tables.missing import require_values
 from kafka_segments.tables.statements import sql_text
 
 _OF_PARTITION = ["cluster", "topic", "partition"]
@@ -87,17 +95,28 @@ def run_tier(
     """Decide for each remote segment what is wrong with it; write ``remote_segments``.
 
     Raises:
-        UsageError: there are no records of remote segments though ``needs_records``, or there are
-            records of several clusters and none is chosen.
+        UsageError: there are no records of remote segments though ``needs_records``, there are
+            records of several clusters and none is chosen, or nothing is known of a chosen topic.
     """
     tables = Warehouse(spark, options.warehouse)
     records = _records(tables, options, needs_records=needs_records)
     cluster = _cluster(records, options)
-    claimed = held(_claimed(records, options), caches)
-    objects, unseen = _objects(spark, options, caches)
+    tell_metadata_problems(options.warehouse, cluster=cluster or None)
+    counted = records.transform(records_that_count(known_replicas(tables)))
+    claimed = held(_only(options, counted.transform(fold_states)), caches)
+    unread = _unread_partitions(tables, records, cluster, caches)
+    folders, unseen = _folders(spark, options, caches)
     local = _local_logs(tables)
+    _refuse_absent(options, counted, folders, *_topics_of(tables, cluster))
+    objects = held(_objects(tables, _only(options, folders), options), caches)
+    bare = _bare(options, folders, objects)
+    tell_not_known((*unread, *bare))
     decide = decide_findings(
-        now_ms=options.now_ms, grace_ms=options.grace_ms, is_listed=bool(options.sources)
+        now_ms=options.now_ms,
+        grace_ms=options.grace_ms,
+        is_listed=bool(options.sources),
+        has_seen_all=not bare and not unseen,
+        has_all_records=not unread,
     )
     checked = (
         claimed.transform(hold_against_objects(objects, cluster=cluster))
@@ -115,9 +134,7 @@ def run_tier(
     unclaimed = objects.join(claimed.select("segment_id"), ["segment_id"], how="left_anti")
     gaps = None
     if local is not None:
-        ours = local.where(F.col("cluster") == cluster)
-        if options.topics:
-            ours = ours.where(F.col("topic").isin(*options.topics))
+        ours = _only(options, local.where(F.col("cluster") == cluster))
         gaps = rows.transform(not_copied(ours, tiered=_tiered(tables)))
     return Tier(rows, gaps, unclaimed, unseen)
 
@@ -168,20 +185,38 @@ def _records(tables: Warehouse, options: TierOptions, *, needs_records: bool) ->
     else:
         records = tables.read(catalog.INTERNAL_RECORDS)
     records = records.where(F.col("topic") == REMOTE_LOG_TOPIC)
-    if options.cluster is not None:
-        records = records.where(F.col("cluster") == options.cluster)
     if needs_records and records.isEmpty():
         raise UsageError(
             f"{options.warehouse} has no records of {REMOTE_LOG_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it; if they are"
             " lost, --rebuild makes them of the objects"
         )
-    return records
+    if options.cluster is None:
+        return records
+    if needs_records:
+        what = f"records of {REMOTE_LOG_TOPIC} of cluster"
+        require_values(options.warehouse, what, (options.cluster,), records.select("cluster"))
+    return records.where(F.col("cluster") == options.cluster)
 
 
-def _claimed(records: DataFrame, options: TierOptions) -> DataFrame:
-    claimed = records.transform(records_that_count).transform(fold_states)
-    return claimed.where(F.col("topic").isin(*options.topics)) if options.topics else claimed
+def _only(options: TierOptions, rows: DataFrame) -> DataFrame:
+    """Keep the rows of the topics that are asked for."""
+    return rows.where(F.col("topic").isin(*options.topics)) if options.topics else rows
+
+
+def _topics_of(tables: Warehouse, cluster: str) -> Iterator[DataFrame]:
+    """Yield rows that name the topics of a cluster: its local logs, and its metadata."""
+    for table in (catalog.SEGMENTS, catalog.METADATA_TOPICS):
+        if tables.version(table) is not None:
+            yield tables.read(table, ("cluster", "topic")).where(F.col("cluster") == cluster)
+
+
+def _refuse_absent(options: TierOptions, *named: DataFrame) -> None:
+    """Refuse topics that no row of ``named`` names."""
+    if options.topics:
+        topics = reduce(DataFrame.unionByName, (rows.select("topic") for rows in named))
+        what = "remote segments or logs of topic"
+        require_values(options.warehouse, what, options.topics, topics)
 
 
 def _cluster(records: DataFrame, options: TierOptions) -> str:
@@ -194,20 +229,65 @@ def _cluster(records: DataFrame, options: TierOptions) -> str:
     return clusters[0] if clusters else ""
 
 
-def _objects(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
+def _unread_partitions(
+    tables: Warehouse, records: DataFrame, cluster: str, caches: ExitStack
+) -> list[str]:
+    """Return a line for each partition of ``__remote_log_metadata`` that was not read as a whole.
+
+    Which there are the metadata says; without it that is not asked. ``records``: of the topic.
+    """
+    if tables.version(catalog.METADATA_PARTITIONS) is None:
+        return []
+    read = records.select("cluster", "partition").distinct().withColumn("_is_read", F.lit(True))
+    if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
+        told = read.withColumns({"log_start_offset": F.lit(0), "doubt": F.lit(None).cast("string")})
+    else:
+        choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
+        replicas = LogTables(tables.spark, tables.root, choice, caches).replicas()
+        is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
+        told = replicas.join(read, ["cluster", "partition"], how="full").where(
+            F.coalesce("_is_read", is_empty)
+        )
+    return unread_partitions(
+        tables,
+        told,
+        REMOTE_LOG_TOPIC,
+        cluster=cluster or None,
+        is_named_alone=True,
+        kept="remote segments",
+    )
+
+
+def _bare(options: TierOptions, folders: DataFrame, objects: DataFrame) -> list[str]:
+    """Return a line for each source that holds no object.
+
+    ``folders``: of partitions, of all topics; ``objects``: of the topics that are asked for.
+    """
+    seen = folders.select(F.concat_ws("/", "source", "relative_path").alias("path"))
+    found = seen if options.topics else objects.select("path")
+    return [
+        f"not known: {source} holds no object of a remote segment: is it the tier, and mounted?"
+        for source in options.sources
+        if found.where(lies_below(F.col("path"), (source,))).isEmpty()
+    ]
+
+
+def _folders(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
+    """Return the folders of partitions in the tier, and how many others were not looked into."""
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
     if not Load(segments=sum(load.segments for load in loads.values())).is_little:
         expect_many_rows(spark)
-    folders = listed.where(F.col("kind") == kinds.LOG)
-    if options.topics:
-        folders = folders.where(F.col("topic").isin(*options.topics))
+    unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
+    return listed.where(F.col("kind") == kinds.LOG), unseen
+
+
+def _objects(tables: Warehouse, folders: DataFrame, options: TierOptions) -> DataFrame:
     check = options.check if options.sources else NAMES
     objects = list_objects(folders, check=check, follow_links=options.follow_links)
-    tables = Warehouse(spark, options.warehouse)
-    if tables.version(catalog.METADATA_TOPICS) is not None:
-        topics = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")
-        objects = objects.transform(with_topic_ids(topics))
-    return held(objects, caches), sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
+    if tables.version(catalog.METADATA_TOPICS) is None:
+        return objects
+    topics = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")
+    return objects.transform(with_topic_ids(topics))
 
 
 def _local_logs(tables: Warehouse) -> DataFrame | None:
@@ -215,6 +295,7 @@ def _local_logs(tables: Warehouse) -> DataFrame | None:
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         return None
     segments = tables.read(catalog.SEGMENTS).where(F.col("vanished_at").isNull())
+    segments = segments.transform(telling_left_over(tables)).where("NOT is_left_over")
     return segments.transform(local_logs(tables.read(catalog.LOGS), _leaders(tables)))
 
 

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.errors import UsageError
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
+from kafka_segments.internals.decide.state_logs import (
+    judge_state_logs,
+    sum_up_replicas,
+    unread_lines,
+)
 from kafka_segments.internals.decide.transactions import (
     ask_for_first,
     coordinators_say,
@@ -15,15 +21,26 @@ from kafka_segments.internals.decide.transactions import (
     with_cleanup_policy,
     with_first_times,
     with_held_bytes,
+    with_log_doubts,
     with_producers,
 )
 from kafka_segments.search.decide.logs import open_transactions
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_CONFIGS, METADATA_TOPICS
+from kafka_segments.spark.held import held
+from kafka_segments.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOGS,
+    METADATA_CONFIGS,
+    METADATA_TOPICS,
+    SEGMENTS,
+)
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.findings import is_finding
+from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.tables.known_replicas import known_replicas, named_partitions
 from kafka_segments.tables.looked_at import refuse_looked_at
+from kafka_segments.tables.replicas import PARTITION
 
 
 @dataclass(frozen=True)
@@ -43,7 +60,7 @@ def run_transactions(
 ) -> DataFrame:
     """Return the transactions that are open: the columns of ``decide_transactions``.
 
-    One replica of each partition is looked at.
+    One replica of each partition is looked at. What of the coordinator's log was not read is told.
 
     Raises:
         UsageError: the tables have no records of the transaction coordinator.
@@ -58,7 +75,8 @@ def run_transactions(
         )
     also = ("producers", "transaction_steps", *READING)
     tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
-    replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset")
+    doubt = F.col("doubt").alias("log_doubt")
+    replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset", doubt)
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     refuse_looked_at(segments, "which transactions are open")
     asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
@@ -69,8 +87,33 @@ def run_transactions(
         .transform(with_held_bytes(segments))
         .transform(_with_cleanup_policy(warehouse))
     )
-    decide = decide_transactions(records.transform(coordinators_say), now_ms=options.now_ms)
-    return opened.transform(decide)
+    damaged = segments.where(is_finding()).select(*LOG_KEYS, F.col("path").alias("damaged"))
+    opened = opened.transform(with_log_doubts(replicas, damaged))
+    says = records.transform(coordinators_say(known_replicas(warehouse)))
+    judged = _judged(spark, options, records, caches)
+    tell_not_known(unread_lines(row.asDict() for row in judged.collect()))
+    return opened.transform(decide_transactions(says, judged, now_ms=options.now_ms))
+
+
+def _judged(
+    spark: SparkSession, options: TransactionsOptions, records: DataFrame, caches: ExitStack
+) -> DataFrame:
+    """Say of each partition of the coordinator's log whether it was read: ``judge_state_logs``."""
+    warehouse = Warehouse(spark, options.warehouse)
+    choice = LogChoice(topics=(TRANSACTIONS_TOPIC,), cluster=options.choice.cluster)
+    cleaned = warehouse.read(LOGS, (*LOG_KEYS, "cleaner_offset"))
+    logs = LogTables(spark, options.warehouse, choice, caches).replicas()
+    replicas = logs.join(cleaned, list(LOG_KEYS), how="left")
+    files = (*SEGMENT_KEYS, "size_bytes", "last_modified_ms", "vanished_at")
+    segments = warehouse.read(SEGMENTS, files).where("vanished_at IS NULL")
+    of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC)
+    read = replicas.transform(sum_up_replicas(segments, of_state))
+    named = named_partitions(warehouse)
+    if named is None:
+        named = replicas.select(*PARTITION).limit(0)
+    return held(
+        named.where(F.col("topic") == TRANSACTIONS_TOPIC).transform(judge_state_logs(read)), caches
+    )
 
 
 def _with_cleanup_policy(tables: Warehouse) -> Transform:

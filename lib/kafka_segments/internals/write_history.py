@@ -1,7 +1,7 @@
 """Write the history of clusters' metadata: fold the best replica of each, fill the tables."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import reduce
@@ -10,75 +10,134 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from kafka_segments.generated.records import decode_internal
 from kafka_segments.internals.decide.history_start import (
+    HistoryStart,
     MetadataLog,
     Snapshot,
     applied_from,
     choose_start,
 )
 from kafka_segments.internals.decide.rows import HELD, sum_metadata_logs
+from kafka_segments.internals.metadata_copies import (
+    Copy,
+    copies_of,
+    without_denied,
+    without_uncommitted,
+)
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.tasks_history import fold_history
 from kafka_segments.spark.held import held
-from kafka_segments.tables.catalog import METADATA_TABLES, Table
+from kafka_segments.spark.local_rows import local_rows
+from kafka_segments.tables.catalog import METADATA_PROBLEMS, METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.tables.metadata_held import MetadataProblem
 from kafka_segments.tables.statements import in_any
+from kafka_segments.wire.names import METADATA_TOPIC
 
 _MOST_TOLD = 20
 
 
 def write_history(
     tables: Warehouse, records: DataFrame, clusters: Sequence[str], caches: ExitStack
-) -> list[str]:
+) -> None:
     """Fold the metadata logs of some clusters, and replace their rows of the metadata tables.
 
-    ``records``: the rows of ``internal_records`` of all metadata logs. Return in words what the
-    history lacks.
+    ``records``: the rows of ``internal_records`` of all metadata logs. What the history lacks goes
+    into table ``metadata_problems``.
     """
     of_clusters = records.where(F.col("cluster").isin(*clusters))
     history, problems = fold_best_replicas(of_clusters, clusters, caches)
+    where = in_any("cluster", clusters)
 
     def write(table: Table) -> None:
         tables.create(table)
         rows = tables.read(table).limit(0) if history is None else rows_of(history, table)
-        tables.fill(table, rows, where=in_any("cluster", clusters))
+        tables.fill(table, rows, where=where)
 
-    with ThreadPoolExecutor(len(METADATA_TABLES)) as pool:  # each is several short queries
+    def write_problems() -> None:
+        tables.create(METADATA_PROBLEMS)
+        rows = [
+            (problem.cluster, number, problem.at_offset, problem.problem)
+            for number, problem in enumerate(problems)
+        ]
+        told = local_rows(tables.spark, rows, METADATA_PROBLEMS.schema)
+        tables.fill(METADATA_PROBLEMS, told, where=where)
+
+    with ThreadPoolExecutor(len(METADATA_TABLES) + 1) as pool:  # each is several short queries
+        written = pool.submit(write_problems)
         list(pool.map(write, METADATA_TABLES))
-    return problems
+        written.result()
 
 
 def fold_best_replicas(
     records: DataFrame, clusters: Sequence[str], caches: ExitStack
-) -> tuple[DataFrame | None, list[str]]:
+) -> tuple[DataFrame | None, list[MetadataProblem]]:
     """Fold the best replica of each cluster's metadata log (``choose_start``).
 
     ``records``: rows of ``internal_records``, of these clusters alone. Return the columns of
-    ``fold_history``, cached until ``caches`` closes, or None if no replica gives any; and in words
-    what the history lacks.
+    ``fold_history``, cached until ``caches`` closes, or None if no replica gives any; and what the
+    history lacks.
     """
-    problems, starts = [], []
-    logs = [_metadata_log(row) for row in records.transform(sum_metadata_logs).collect()]
+    copies = copies_of(records.transform(sum_metadata_logs).collect())
+    counted, problems = without_denied(records, copies)
+    counted, uncommitted = without_uncommitted(counted, copies)
+    problems += uncommitted
+    if problems or counted is not records:
+        copies = copies_of(counted.transform(sum_metadata_logs).collect())
+    starts = []
     for cluster in clusters:
-        replicas = [log for log in logs if log.keys[0] == cluster]
-        start = choose_start(replicas)
+        of_cluster = [copy for copy in copies if copy.row["cluster"] == cluster]
+        start = choose_start([_metadata_log(copy.row) for copy in of_cluster])
         if start is None:
-            problems.append(_no_start(cluster, replicas))
+            problems.append(MetadataProblem(cluster, None, _no_start(of_cluster)))
         else:
             starts.append(start)
+            problems += _unclear_end(start, of_cluster)
     if not starts:
         return None, problems
-    applied = [records.transform(applied_from(start)) for start in starts]
+    applied = [counted.transform(applied_from(start)) for start in starts]
     history = held(fold_history(reduce(DataFrame.unionByName, applied)), caches)
     for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
-        found = json.loads(row["values"])["problem"]
-        problems.append(f"cluster {row['cluster'] or '(no name)'}: {found}")
+        text = json.loads(row["values"])["problem"]
+        problems.append(MetadataProblem(row["cluster"], row["from_offset"], text))
     return history, problems
+
+
+def _unclear_end(start: HistoryStart, copies: Sequence[Copy]) -> Iterator[MetadataProblem]:
+    """Say why the history ends before its log does, or before what cannot be read of it."""
+    (copy,) = (copy for copy in copies if copy.keys == start.log.keys)
+    row, cluster = copy.row, start.log.keys[0]
+    ends = (
+        "the history of its metadata ends at offset {}, and the state from there on is not known:"
+    )
+    if start.until is not None:
+        what = row["unclear_problem"] or f"is of {_type_of(row['unclear_value'])}, which is unknown"
+        text = (
+            f"{ends.format(start.until)} the record at offset {row['unclear_from']} in the copy of"
+            f" {copy.text()} cannot be understood: {what}. A newer Kafka may have written it: use a"
+            " kafka-segments that knows its release"
+        )
+        yield MetadataProblem(cluster, start.until, text)
+    elif row["damage"] is not None:
+        damage = row["damage"]
+        text = (
+            f"{ends.format(start.end_offset)} {damage['file']} in the copy of {copy.text()} cannot"
+            f" be read from byte {damage['position']} on: {damage['problem']}"
+        )
+        yield MetadataProblem(cluster, start.end_offset, text)
+
+
+def _type_of(value: bytes | None) -> str:
+    """Name the type of a record by its value, which is of none that is known."""
+    type_id = decode_internal(METADATA_TOPIC, None, value).type_id
+    return "no type that can be read" if type_id is None else f"type {type_id}"
 
 
 def _metadata_log(row: Row) -> MetadataLog:
     keys = tuple(row[key] for key in LOG_KEYS)
+    unclear = row["unclear_from"], row["unclear_to"]
     return MetadataLog(
         keys=keys,
         first_offset=row["first_offset"],
@@ -87,6 +146,7 @@ def _metadata_log(row: Row) -> MetadataLog:
         snapshots=tuple(
             Snapshot(one.end_offset, one.file, one.ms, keys) for one in row["snapshots"]
         ),
+        unclear=None if None in unclear else unclear,
     )
 
 
@@ -100,11 +160,12 @@ def rows_of(history: DataFrame, table: Table) -> DataFrame:
     )
 
 
-def _no_start(cluster: str, logs: Sequence[MetadataLog]) -> str:
-    firsts = [log.first_offset for log in logs if log.first_offset is not None]
+def _no_start(copies: Sequence[Copy]) -> str:
+    firsts = [one.row["first_offset"] for one in copies if one.row["first_offset"] is not None]
     begins = f"goes on from offset {min(firsts)}" if firsts else "has no records"
+    unclear = sum(one.row["unclear_snapshots"] for one in copies)
+    but = f" ({unclear} have records that cannot be understood)" if unclear else ""
     return (
-        f"cluster {cluster or '(no name)'}: its metadata cannot be told: the log {begins}, and no"
-        " whole snapshot ends there or behind it. Add the log directory of another controller or"
-        " broker as --source"
+        f"its metadata cannot be told: the log {begins}, and no whole snapshot ends there or behind"
+        f" it{but}. Add the log directory of another controller or broker as --source"
     )

@@ -51,6 +51,25 @@ def decide_changes(*, since_ms: int | None) -> Transform:
     return transform
 
 
+def later_begins(rows: DataFrame) -> DataFrame:
+    """Return where histories begin that do not tell a cluster's changes from its first record on.
+
+    Such a history begins with a snapshot behind the log's first offset.
+
+    Needs: rows of ``steps_of``.
+    Gives: cluster, first_offset, first_ms.
+    """
+    return (
+        rows.where("is_from_snapshot AND from_offset > 0")
+        .groupBy("cluster")
+        .agg(
+            F.min("from_offset").alias("first_offset"),
+            F.min_by("from_ms", "from_offset").alias("first_ms"),
+        )
+        .orderBy("cluster")
+    )
+
+
 def _changed_at(
     end: str, rows: DataFrame, before: Column, after: Column, detail: Column
 ) -> DataFrame:

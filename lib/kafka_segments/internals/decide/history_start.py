@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.internals.decide.agreement import is_of
+from kafka_segments.tables.keys import Transform
 
 
 class Snapshot(NamedTuple):
@@ -26,7 +27,8 @@ class MetadataLog(NamedTuple):
     """A replica of the metadata log.
 
     ``keys`` name it; ``first_offset`` and ``last_offset`` bound the records that end it without a
-    gap, and are None where it has none.
+    gap, and are None where it has none. ``unclear`` has the offsets of the first and the last of
+    them that is of an unknown kind, or that cannot be decoded; None: there is none.
     """
 
     keys: tuple[Any, ...]
@@ -34,22 +36,27 @@ class MetadataLog(NamedTuple):
     last_offset: int | None
     leader_epoch: int
     snapshots: tuple[Snapshot, ...]
+    unclear: tuple[int, int] | None = None
 
 
 class HistoryStart(NamedTuple):
     """Where the history begins: with a snapshot (None: with nothing), then records from an offset.
 
-    ``from_offset`` is the first offset of the log that is applied.
+    ``from_offset`` is the first offset of the log that is applied, ``until`` the first one behind
+    those that are; None: all are applied.
     """
 
     log: MetadataLog
     snapshot: Snapshot | None
     from_offset: int
+    until: int | None = None
 
     @property
     def end_offset(self) -> int:
         """The first offset that the history does not reach."""
         last = self.log.last_offset
+        if self.until is not None:
+            return self.until
         return self.from_offset if last is None else max(self.from_offset, last + 1)
 
 
@@ -62,12 +69,24 @@ def choose_start(logs: Sequence[MetadataLog]) -> HistoryStart | None:
     3. Else the first snapshot counts behind which the log has every record. Snapshots hold what
        was committed, so one of another replica is as good.
     4. Where there is none, the last snapshot is all that is known.
+    5. The history ends before a record that is not understood: the state behind it is not known.
+       Where a whole snapshot lies behind all such records, it begins there.
 
     None: no replica has a state to begin with.
     """
     snapshots = sorted(snapshot for log in logs for snapshot in log.snapshots)
-    starts = [start for log in logs if (start := _start(log, snapshots)) is not None]
+    starts = [start for log in logs if (start := _clear_start(log, snapshots)) is not None]
     return min(starts, key=_rank, default=None)
+
+
+def _clear_start(log: MetadataLog, snapshots: Sequence[Snapshot]) -> HistoryStart | None:
+    start = _start(log, snapshots)
+    if start is None or log.unclear is None or start.from_offset > log.unclear[1]:
+        return start
+    first, last = log.unclear
+    later = [snapshot for snapshot in snapshots if snapshot.end_offset > last]
+    behind = _start(log._replace(first_offset=last + 1), later)
+    return behind or start._replace(until=max(first, start.from_offset))
 
 
 def _start(log: MetadataLog, snapshots: Sequence[Snapshot]) -> HistoryStart | None:
@@ -100,11 +119,13 @@ def applied_from(start: HistoryStart) -> Transform:
     """
     snapshot = start.snapshot
     is_of_log = ~F.col("is_snapshot") & (F.col("offset") >= start.from_offset)
-    is_of_log &= _is_of(start.log.keys)
+    is_of_log &= is_of(start.log.keys)
+    if start.until is not None:
+        is_of_log &= F.col("offset") < start.until
     is_of_snapshot = F.lit(False)
     point_offset, point_ms = F.col("offset"), F.col("timestamp_ms")
     if snapshot is not None:
-        is_of_snapshot = (F.col("file") == snapshot.file) & _is_of(snapshot.keys)
+        is_of_snapshot = (F.col("file") == snapshot.file) & is_of(snapshot.keys)
         point_offset = F.when(F.col("is_snapshot"), snapshot.end_offset - 1).otherwise(point_offset)
         point_ms = F.when(F.col("is_snapshot"), snapshot.ms).otherwise(point_ms)
     is_applied = F.col("problem").isNull() & F.col("value_json").isNotNull()
@@ -121,11 +142,3 @@ def applied_from(start: HistoryStart) -> Transform:
         )
 
     return transform
-
-
-def _is_of(keys: Sequence[Any]) -> Column:
-    """Tell whether a row is of the log that these keys name."""
-    is_of = F.lit(True)
-    for key, value in zip(LOG_KEYS, keys, strict=True):
-        is_of &= F.col(key) == value
-    return is_of

@@ -7,7 +7,8 @@ from kafka_segments.generated import remote_log
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.internals.decide.lineage import epochs_with_records
 from kafka_segments.tables.bounded import minus, plus
-from kafka_segments.tables.keys import LOG_KEYS, Transform
+from kafka_segments.tables.keys import Transform
+from kafka_segments.tables.replicas import NOTHING_KNOWN, KnownReplicas, of_answering_replica
 
 STATES = (
     *("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"),
@@ -17,10 +18,11 @@ COPYING, COPIED, DELETING, DELETED = range(4)
 PARTITION_STATES = (
     *("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED"),
 )
-ORPHAN = "orphan"
+ORPHAN, NO_RECORD = "orphan", "no_record"
 _MISSING, _INCOMPLETE, _DISAGREES = "missing", "incomplete", "disagrees"
 _UNREADABLE, _LOST_LEADERSHIP = "unreadable", "lost_leadership"
-_NO_COPY = (_MISSING, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
+NOT_FOUND = "not_found"
+_NO_COPY = (_MISSING, NOT_FOUND, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
 _ADDED = remote_log.REMOTE_LOG_SEGMENT_METADATA_RECORD.name
 _UPDATED = remote_log.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD.name
 _PARTITION_DELETED = remote_log.REMOTE_PARTITION_DELETE_METADATA_RECORD.name
@@ -40,42 +42,42 @@ SAID = (
 _NOTHING_YET = f"struct<state: int, ms: long, broker_id: int, refused: int, said: struct<{SAID}>>"
 
 
-def records_that_count(records: DataFrame) -> DataFrame:
-    """Return the valid records of remote segments, of the replica that reaches furthest.
+def records_that_count(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
+    """Return the valid records of remote segments, of the replicas that answer.
 
     A record is not valid if its key has a later tombstone.
 
-    Needs: rows of ``internal_records``.
+    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
     Gives: cluster, offset, kind, topic, topic_id, partition, segment_id (null: of a partition),
         value.
     """
-    of_log = Window.partitionBy(*LOG_KEYS)
-    of_replicas = Window.partitionBy("cluster", "partition")
     of_key = Window.partitionBy("cluster", "partition", "key")
     is_deleted = F.max(F.when(F.col("is_tombstone"), F.col("offset"))).over(of_key)
     of_partition = F.coalesce(
         "_value.remoteLogSegmentId.topicIdPartition", "_value.topicIdPartition"
     )
-    return (
-        records.where((F.col("topic") == REMOTE_LOG_TOPIC) & F.col("offset").isNotNull())
-        .withColumn("_replica", F.struct(F.max("offset").over(of_log), "broker_id", "log_dir"))
-        .withColumn("_furthest", F.max("_replica").over(of_replicas))
-        .where(F.col("_replica") == F.col("_furthest"))
-        .withColumn("_deleted", F.when(F.col("key").isNotNull(), is_deleted))
-        .where("kind IS NOT NULL AND value_json IS NOT NULL")
-        .where("_deleted IS NULL OR offset > _deleted")
-        .withColumn("_value", F.from_json("value_json", _VALUE))
-        .select(
-            "cluster",
-            "offset",
-            "kind",
-            of_partition["name"].alias("topic"),
-            of_partition["id"].alias("topic_id"),
-            of_partition["partition"].alias("partition"),
-            F.col("_value.remoteLogSegmentId.id").alias("segment_id"),
-            F.col("_value").alias("value"),
+
+    def transform(records: DataFrame) -> DataFrame:
+        return (
+            records.where((F.col("topic") == REMOTE_LOG_TOPIC) & F.col("offset").isNotNull())
+            .transform(of_answering_replica(known))
+            .withColumn("_deleted", F.when(F.col("key").isNotNull(), is_deleted))
+            .where("kind IS NOT NULL AND value_json IS NOT NULL")
+            .where("_deleted IS NULL OR offset > _deleted")
+            .withColumn("_value", F.from_json("value_json", _VALUE))
+            .select(
+                "cluster",
+                "offset",
+                "kind",
+                of_partition["name"].alias("topic"),
+                of_partition["id"].alias("topic_id"),
+                of_partition["partition"].alias("partition"),
+                F.col("_value.remoteLogSegmentId.id").alias("segment_id"),
+                F.col("_value").alias("value"),
+            )
         )
-    )
+
+    return transform
 
 
 def fold_states(records: DataFrame) -> DataFrame:
@@ -245,15 +247,25 @@ def _text(value: Column) -> Column:
     return named.substr(F.lit(6), F.length(named) - 6)
 
 
-def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform:
+def decide_findings(
+    *,
+    now_ms: int,
+    grace_ms: int,
+    is_listed: bool,
+    has_seen_all: bool = True,
+    has_all_records: bool = True,
+) -> Transform:
     """Decide what is wrong with each remote segment.
 
     1. ``copy_unfinished``, ``delete_unfinished``: the copy or the deletion began ``grace_ms`` or
        longer ago, and nothing says that it ended.
     2. ``partition_delete_unfinished``: the deletion of its partition began and did not end.
     3. ``orphan``: it has objects that no record claims, or that are gone by the last record.
+       ``no_record``: no record claims them, but not all records are at hand (not
+       ``has_all_records``): whether another one does is not known.
     4. ``missing``: the copy is finished, but its log is not in the tier; ``incomplete``: its log
-       is, but another of its objects is not.
+       is, but another of its objects is not. ``not_found``: its log was not found, but not all of
+       the tier was looked into (not ``has_seen_all``): whether it is there is not known.
     5. ``disagrees``: its object contradicts the records; ``unreadable``: it cannot be read.
     6. ``lost_leadership``: its leader epochs are not in the partition's lineage, so no broker
        serves it, and none deletes it by retention.
@@ -272,9 +284,11 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
     is_copied = (F.col("state") == STATES[COPIED]) & ~is_gone
     has_log = ~F.array_contains("missing", ".log")
     is_there = is_copied & F.coalesce(has_log, F.lit(False))
+    is_unclaimed = F.col("is_unclaimed") & F.lit(not has_all_records)
     objects = {
-        ORPHAN: (F.col("objects") > 0) & (F.col("is_unclaimed") | is_gone),
-        _MISSING: is_copied & ~F.coalesce(has_log, F.lit(False)),
+        NO_RECORD: (F.col("objects") > 0) & is_unclaimed,
+        ORPHAN: (F.col("objects") > 0) & (F.col("is_unclaimed") | is_gone) & ~is_unclaimed,
+        _MISSING if has_seen_all else NOT_FOUND: is_copied & ~F.coalesce(has_log, F.lit(False)),
         _INCOMPLETE: is_there & (F.size("missing") > 0),
         _DISAGREES: is_there & (F.size("differences") > 0),
         _UNREADABLE: is_there & F.col("problem").isNotNull(),
@@ -292,10 +306,13 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
     findings = F.filter(F.array(*named), lambda kind: kind.isNotNull())
     lacks = F.transform("missing", lambda suffix: F.concat(F.lit("no "), suffix))
     nothing = F.array().cast("array<string>")
+    is_not_found = F.array_contains(findings, NOT_FOUND)
+    is_not_known = is_not_found | F.array_contains(findings, NO_RECORD)
     parts = F.concat(
         F.when(is_there, F.coalesce("differences", nothing)).otherwise(nothing),
         F.when(F.col("objects") > 0, F.coalesce(lacks, nothing)).otherwise(nothing),
         F.filter(F.array("problem"), lambda text: text.isNotNull()),
+        F.when(is_not_known, F.array(_not_known(is_not_found))).otherwise(nothing),
         F.when(F.col("refused_updates") > 0, F.array(_refused())).otherwise(nothing),
     )
     detail = F.concat_ws("; ", parts)
@@ -305,6 +322,12 @@ def decide_findings(*, now_ms: int, grace_ms: int, is_listed: bool) -> Transform
         decided["objects"] = F.lit(None).cast("int")
         decided["stored_bytes"] = F.lit(None).cast("long")
     return lambda held: held.withColumns(decided)
+
+
+def _not_known(is_not_found: Column) -> Column:
+    return F.when(
+        is_not_found, "not known: its log was not found, and not all of the tier was looked into"
+    ).otherwise(f"not known: no record claims it, and not all of {REMOTE_LOG_TOPIC} was read")
 
 
 def _refused() -> Column:

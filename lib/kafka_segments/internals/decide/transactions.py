@@ -6,16 +6,23 @@ from pyspark.sql import functions as F
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide.rows import partition_name
+from kafka_segments.internals.decide.state_logs import with_reading
 from kafka_segments.tables.bounded import LEAST, minus, plus
-from kafka_segments.tables.internal_replicas import of_furthest_replica
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.tables.replicas import NOTHING_KNOWN, KnownReplicas, of_answering_replica
 
 HANGING, OVERDUE, ENDING, ONGOING = "hanging", "overdue", "ending", "ongoing"
+NOT_KNOWN = "not known"
 _STATES = (
     *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
     *("Dead", "PrepareEpochFence"),
 )
 _ONGOING, _PREPARED = "Ongoing", ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+_OLDER = (
+    "not known: the copy of the coordinator's log is older than the transaction; copy the disks of"
+    " its brokers after those of the data, and read them again with `kafka-segments build"
+    " --internals`"
+)
 _VALUE = (
     "producerId long, producerEpoch int, transactionTimeoutMs long, transactionStatus int,"
     " transactionPartitions array<struct<topic: string, partitionIds: array<int>>>,"
@@ -24,42 +31,46 @@ _VALUE = (
 _KIND = RECORDS[0].kind
 
 
-def coordinators_say(records: DataFrame) -> DataFrame:
+def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     """Return the last word of the transaction coordinator's log on each producer.
 
     1. A transactional id belongs to the producer that its last record names. Of several replicas
-       the one that reaches furthest counts.
+       the one that answers counts (``choose_replica``).
     2. A producer is forgotten if no id belongs to it any more, because a tombstone or a record of
        another producer came after its own. The last record that names it counts, in any replica:
        one may still hold what the cleaner has removed from another.
 
-    Needs: rows of ``internal_records``.
-    Gives: cluster, transactional_id, producer_id, coordinator_epoch (the producer's, as the
-        coordinator has it), state, is_forgotten, timeout_ms, coordinator_start_ms (null: none),
-        partitions (names).
+    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
+    Gives: cluster, state_partition (of the coordinator's log), transactional_id, producer_id,
+        coordinator_epoch (the producer's, as the coordinator has it), state, is_forgotten,
+        timeout_ms, coordinator_start_ms (null: none), partitions (names).
     Source: TransactionState.
     """
     of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
     of_producer = Window.partitionBy("cluster", "_value.producerId").orderBy(F.desc("offset"))
-    said = (
-        records.where(F.col("topic") == TRANSACTIONS_TOPIC)
-        .where((F.col("kind") == _KIND) & F.col("key_json").isNotNull())
-        .withColumn("_value", F.from_json("value_json", _VALUE))
-    )
-    last = (
-        said.transform(of_furthest_replica)
-        .withColumn("_turn", F.row_number().over(of_id))
-        .where("_turn = 1 AND NOT is_tombstone")
-        .transform(_said(is_forgotten=False))
-    )
-    earlier = (
-        said.where("NOT is_tombstone")
-        .withColumn("_turn", F.row_number().over(of_producer))
-        .where("_turn = 1")
-        .transform(_said(is_forgotten=True))
-        .join(last.select("cluster", "producer_id"), ["cluster", "producer_id"], how="left_anti")
-    )
-    return last.unionByName(earlier)
+
+    def transform(records: DataFrame) -> DataFrame:
+        said = (
+            records.where(F.col("topic") == TRANSACTIONS_TOPIC)
+            .where((F.col("kind") == _KIND) & F.col("key_json").isNotNull())
+            .withColumn("_value", F.from_json("value_json", _VALUE))
+        )
+        last = (
+            said.transform(of_answering_replica(known))
+            .withColumn("_turn", F.row_number().over(of_id))
+            .where("_turn = 1 AND NOT is_tombstone")
+            .transform(_said(is_forgotten=False))
+        )
+        earlier = (
+            said.where("NOT is_tombstone")
+            .withColumn("_turn", F.row_number().over(of_producer))
+            .where("_turn = 1")
+            .transform(_said(is_forgotten=True))
+            .join(last.select("cluster", "producer_id"), ["cluster", "producer_id"], "left_anti")
+        )
+        return last.unionByName(earlier)
+
+    return transform
 
 
 def _said(*, is_forgotten: bool) -> Transform:
@@ -75,6 +86,7 @@ def _said(*, is_forgotten: bool) -> Transform:
     def transform(records: DataFrame) -> DataFrame:
         return records.select(
             "cluster",
+            F.col("partition").alias("state_partition"),
             F.get_json_object("key_json", "$.transactionalId").alias("transactional_id"),
             F.col("_value.producerId").alias("producer_id"),
             F.col("_value.producerEpoch").alias("coordinator_epoch"),
@@ -167,6 +179,22 @@ def with_held_bytes(segments: DataFrame) -> Transform:
     return transform
 
 
+def with_log_doubts(replicas: DataFrame, damaged: DataFrame) -> Transform:
+    """Add ``log_doubt``: why a log does not tell what is open in it; null: it does.
+
+    Needs: the key of a log; ``replicas``: the key of a log, log_doubt; ``damaged``: the key of a
+        log, damaged (paths of segments that cannot be read to their end).
+    """
+    words = F.concat(
+        F.lit("not known: its marker may lie where this is damaged: "), F.min("damaged")
+    )
+    unread = damaged.groupBy(*LOG_KEYS).agg(words.alias("_damage"))
+    doubts = replicas.join(unread, list(LOG_KEYS), "left").select(
+        *LOG_KEYS, F.coalesce("log_doubt", "_damage").alias("log_doubt")
+    )
+    return lambda opened: opened.join(doubts, list(LOG_KEYS), how="left")
+
+
 def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
     """Add ``cleanup_policy``, as the metadata has it; null: it does not have the topic.
 
@@ -204,7 +232,7 @@ def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:
     return transform
 
 
-def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
+def decide_transactions(coordinators: DataFrame, judged: DataFrame, *, now_ms: int) -> Transform:
     """Decide for each transaction that a log has open whether anything will end it.
 
     1. It is *hanging* if the coordinator has no ongoing transaction of this producer, has one
@@ -212,11 +240,16 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
     2. It is *ending* if the coordinator has decided, and its marker is still to be written.
     3. It is *overdue* if its timeout has passed: the coordinator aborts it once it runs.
     4. Else it is *ongoing*.
+    5. It is *not known* if the log that has it open is in doubt, or if the partition of the
+       coordinator's log that names the producer was not read soundly. That a transaction hangs is
+       not known either unless all partitions were, and the producer's (without one: each) is not
+       older than the transaction's first record.
 
     Needs: the key of a log, producer_id, producer_epoch, first_offset and first_ms (of the
         transaction's first record; null: it could not be read), last_ms (timestamp of the
         producer's last batch), log_end_offset, held_bytes, inactive_bytes, cleanup_policy;
-        ``coordinators``: rows of ``coordinators_say``.
+        log_doubt (why the log does not tell; null: it does); ``coordinators``: rows of
+        ``coordinators_say``; ``judged``: rows of ``judge_state_logs``.
     Gives: cluster, topic, partition, broker_id (of the replica), producer_id, producer_epoch,
         transactional_id (null: the coordinator's log names none), state (what that log says last
         of it; null: nothing), is_forgotten (the coordinator no longer has it), status, since_ms
@@ -224,7 +257,8 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
         first_offset, held_offsets and held_bytes (from it to the log's end: readers of committed
         records wait for these), is_first (it holds the last stable offset back), cleanup_policy (of
         the topic; null: not known), uncleaned_bytes (that compaction cannot reach; null: the topic
-        is not compacted, or not known to be), command (that ends a hanging one).
+        is not compacted, or not known to be), command (that ends a hanging one),
+        problem (why the status is not known; null: it is).
     Source: TransactionsCommand.FindHangingTransactionsCommand (4.3.1).
     """
     has_partition = F.array_contains("partitions", partition_name())
@@ -233,8 +267,19 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
     goes_on = F.coalesce(is_of_it & (F.col("state") == _ONGOING), F.lit(False))
     is_ending = F.coalesce(is_of_it & F.col("state").isin(*_PREPARED), F.lit(False))
     is_late = plus("coordinator_start_ms", "timeout_ms") < now_ms
+    hangs = ~is_ending & ~goes_on
+    begun_ms = F.coalesce("first_ms", "last_ms")
+    is_newer = F.coalesce(F.col("seen_ms") >= begun_ms, F.lit(False))
+    problem = F.coalesce(
+        "log_doubt",
+        "own_unread",
+        F.when(hangs, F.col("all_unread")),
+        F.when(hangs & ~is_newer, F.lit(_OLDER)),
+    )
+    is_known = F.col("problem").isNull()
     status = (
-        F.when(is_ending, ENDING)
+        F.when(~is_known, NOT_KNOWN)
+        .when(is_ending, ENDING)
         .when(goes_on & is_late, OVERDUE)
         .when(goes_on, ONGOING)
         .otherwise(HANGING)
@@ -245,19 +290,25 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
 
     def transform(opened: DataFrame) -> DataFrame:
         known = F.broadcast(coordinators)
-        return opened.join(known, ["cluster", "producer_id"], how="left").select(
-            *("cluster", "topic", "partition", "broker_id", "producer_id", "producer_epoch"),
-            *("transactional_id", "state"),
-            F.coalesce("is_forgotten", F.lit(False)).alias("is_forgotten"),
-            status.alias("status"),
-            since.alias("since_ms"),
-            *("last_ms", "timeout_ms", "first_offset"),
-            minus("log_end_offset", "first_offset").alias("held_offsets"),
-            "held_bytes",
-            (F.col("first_offset") == F.min("first_offset").over(in_log)).alias("is_first"),
-            "cleanup_policy",
-            F.when(is_compacted, F.col("inactive_bytes")).alias("uncleaned_bytes"),
-            F.when(status == HANGING, _abort()).alias("command"),
+        said = opened.join(known, ["cluster", "producer_id"], how="left")
+        return (
+            said.transform(with_reading(judged))
+            .withColumn("problem", problem)
+            .select(
+                *("cluster", "topic", "partition", "broker_id", "producer_id", "producer_epoch"),
+                *("transactional_id", "state"),
+                F.coalesce("is_forgotten", F.lit(False)).alias("is_forgotten"),
+                status.alias("status"),
+                since.alias("since_ms"),
+                *("last_ms", "timeout_ms", "first_offset"),
+                minus("log_end_offset", "first_offset").alias("held_offsets"),
+                "held_bytes",
+                (F.col("first_offset") == F.min("first_offset").over(in_log)).alias("is_first"),
+                "cleanup_policy",
+                F.when(is_compacted, F.col("inactive_bytes")).alias("uncleaned_bytes"),
+                F.when(hangs & is_known, _abort()).alias("command"),
+                "problem",
+            )
         )
 
     return transform
@@ -266,9 +317,15 @@ def decide_transactions(coordinators: DataFrame, *, now_ms: int) -> Transform:
 def _abort() -> Column:
     return F.concat(
         F.lit("kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic "),
-        "topic",
+        shell_word(F.col("topic")),
         F.lit(" --partition "),
         F.col("partition").cast("string"),
         F.lit(" --start-offset "),
         F.col("first_offset").cast("string"),
     )
+
+
+def shell_word(name: Column) -> Column:
+    """Quote a name for a shell, unless it is one that Kafka gives: folders may be named anyhow."""
+    quoted = F.concat(F.lit("'"), F.replace(name, F.lit("'"), F.lit("'\\''")), F.lit("'"))
+    return F.when(name.rlike("^[a-zA-Z0-9._-]+\\z"), name).otherwise(quoted)

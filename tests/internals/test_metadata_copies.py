@@ -1,0 +1,168 @@
+"""What of a metadata log is not understood, not committed or contradicted is told, and left out."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+import metadata_logs as made
+from kafka_segments.cli import cli
+from kafka_segments.internals.files import Origin
+from kafka_segments.internals.quorum import parse_quorum_state
+from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.tables.catalog import METADATA_CONFIGS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_held import metadata_problems
+
+pytestmark = pytest.mark.spark
+KNOWN = [made.topic("t", 1), made.config("t", "retention.ms", "9")]
+CHANGE = made.config("t", "retention.ms", "1")
+OTHER_CHANGE = made.config("t", "retention.ms", "2")
+UNKNOWN_TYPE = bytes([1, 99, 0]) + b"\x00"
+NEWER_VERSION = bytes([1, 2, 9]) + b"\x00"
+NEWER_FRAME = bytes([2, 4, 0]) + b"x"
+QUORUM = (
+    '{"leaderId":1,"leaderEpoch":1,"currentVoters":[{"voterId":1},{"voterId":2},{"voterId":3}],'
+    '"data_version":0}'
+)
+
+
+def copy(folder: Path, node: int, *batches: bytes, quorum: str = QUORUM, more: str = "") -> Path:
+    files = {f"{0:020d}.log": b"".join(batches), "quorum-state": quorum.encode()}
+    if more:
+        files["leader-epoch-checkpoint"] = more.encode()
+    return made.log_dir(folder / f"b{node}", files, node=node)
+
+
+def read(spark: SparkSession, folder: Path) -> tuple[str | None, list[tuple[int | None, str]]]:
+    """Read all copies; give the value that retention.ms has in the end, and the problems."""
+    sources = tuple(sorted(str(path) for path in folder.iterdir() if path.name.startswith("b")))
+    warehouse = str(folder / "wh")
+    with ExitStack() as caches:
+        reading = run_internals(spark, InternalsOptions(warehouse, Origin(sources)), caches)
+    problems = metadata_problems(warehouse)
+    assert len(reading.problems) == len(problems)
+    held = Warehouse(spark, warehouse).read(METADATA_CONFIGS).where("until_offset IS NULL")
+    values = [row["value"] for row in held.collect()]
+    return (values or [None])[0], [(one.at_offset, one.problem) for one in problems]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (UNKNOWN_TYPE, "is of type 99, which is unknown"),
+        pytest.param(NEWER_VERSION, "TopicRecord", marks=pytest.mark.slow),
+        pytest.param(NEWER_FRAME, "the frame's version is 2", marks=pytest.mark.slow),
+    ],
+)
+def test_a_history_ends_before_a_record_that_is_not_understood(
+    spark: SparkSession, tmp_path: Path, record: bytes, why: str
+) -> None:
+    copy(tmp_path, 1, made.log_bytes([*KNOWN, record, CHANGE]))
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == ("9", 2)
+    assert "ends at offset 2, and the state from there on is not known" in problem
+    assert why in problem
+    again = read(spark, tmp_path)
+    assert again == (value, [(offset, problem)])  # told though nothing is read anew
+    done = CliRunner().invoke(cli, ["internals", "--warehouse", f"{tmp_path}/wh", "--at", "9"])
+    assert (done.exit_code, problem in done.output) == (1, True)
+    done = CliRunner().invoke(cli, ["internals", "--warehouse", f"{tmp_path}/wh", "--at", "1"])
+    assert (done.exit_code, problem in done.output) == (0, False)
+    done = CliRunner().invoke(cli, ["internals", "changed", "--warehouse", f"{tmp_path}/wh"])
+    assert (done.exit_code, problem in done.output) == (1, True)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_whole_snapshot_behind_what_is_not_understood_begins_the_history(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = copy(tmp_path, 1, made.log_bytes([*KNOWN, UNKNOWN_TYPE, CHANGE, made.no_op()]))
+    snapshot = made.snapshot_bytes([*KNOWN, CHANGE], end_offset=4)
+    (folder / "__cluster_metadata-0" / f"{4:020d}-{1:010d}.checkpoint").write_bytes(snapshot)
+
+    assert read(spark, tmp_path) == ("1", [])
+
+
+@pytest.mark.usefixtures("few")
+def test_an_end_that_most_voters_lack_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
+    copy(tmp_path, 1, made.log_bytes([*KNOWN, CHANGE]))
+    for node in (2, 3):
+        copy(tmp_path, node, made.log_bytes(KNOWN))
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == ("9", 2)
+    assert "not committed: a majority of the 3 voters' copies at hand lacks them" in problem
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ([made.no_op()], [], []),  # changes nothing
+        ([CHANGE], [CHANGE], []),  # a majority has it
+        pytest.param(([CHANGE], [CHANGE], [CHANGE]), marks=pytest.mark.slow),
+        ([CHANGE], []),  # the third voter may have it
+    ],
+)
+def test_ends_that_may_be_committed_are_no_problem(
+    spark: SparkSession, tmp_path: Path, ends: tuple[list[bytes], ...]
+) -> None:
+    for node, end in enumerate(ends, 1):
+        copy(tmp_path, node, made.log_bytes([*KNOWN, *end]))
+
+    value, problems = read(spark, tmp_path)
+
+    assert (value, problems) == ("1" if CHANGE in ends[0] else "9", [])
+
+
+@pytest.mark.usefixtures("few")
+def test_a_deposed_leaders_end_is_settled_by_what_others_committed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    copy(tmp_path, 1, made.log_bytes([*KNOWN, CHANGE, CHANGE]))
+    later = made.log_bytes([OTHER_CHANGE], base_offset=2, epoch=2)
+    for node in (2, 3):
+        quorum = QUORUM.replace('"leaderEpoch":1', '"leaderEpoch":2')
+        copy(tmp_path, node, made.log_bytes(KNOWN), later, quorum=quorum)
+
+    assert read(spark, tmp_path) == ("2", [])
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("third", "value"), [(None, "9"), (OTHER_CHANGE, "2")])
+def test_copies_that_contradict_each_other_are_told(
+    spark: SparkSession, tmp_path: Path, third: bytes | None, value: str
+) -> None:
+    ends = [CHANGE, OTHER_CHANGE, *([] if third is None else [third])]
+    for node, end in enumerate(ends, 1):
+        copy(tmp_path, node, made.log_bytes([*KNOWN, end]))
+
+    found, problems = read(spark, tmp_path)
+
+    assert found == value
+    assert any(at == 2 and "contradict each other" in problem for at, problem in problems)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_leader_epoch_that_the_files_beside_the_log_deny_is_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    forged = made.log_bytes([CHANGE], base_offset=2, epoch=9)
+    copy(tmp_path, 1, made.log_bytes(KNOWN), forged, more="0\n1\n1 0\n")
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == ("9", 2)
+    assert "of leader epoch 9, and its quorum-state and leader-epoch-checkpoint know" in problem
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{", '{"leaderEpoch": "1", "currentVoters": 5}'])
+def test_a_quorum_state_that_tells_nothing(text: str | None) -> None:
+    assert parse_quorum_state(text) == (None, None)
